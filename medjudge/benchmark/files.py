@@ -1,0 +1,118 @@
+"""Opens a benchmark by its name or file, and looks at a file before it is used."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.benchmark.llmeval_med import Benchmark, Oddity, read_llmeval_med
+from medjudge.benchmark.sample import sample_folder
+from medjudge.errors import InputError
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.store import read_records, read_text
+
+_MARKS: list[tuple[str, type[Any]]] = [
+    ("prompt", Question),
+    ("judge", Judgment),
+    ("rater", PhysicianScore),
+    ("text", Answer),
+]
+_PLURAL: dict[type[Any], str] = {Answer: "answers", Judgment: "judgments", PhysicianScore: "physicians' scores"}
+
+
+class Contents(NamedTuple):
+    """What a file holds: the kind of record, counts under plain names, and the oddities with their places."""
+
+    kind: str
+    counts: dict[str, Any]
+    oddities: list[Oddity]
+
+
+def read_benchmark(source: str) -> Benchmark:
+    """Reads `sample`, a file in LLMEval-Med's format (.json) or a questions file (.jsonl).
+
+    Raises:
+        InputError: The file is missing, has another format, or breaks a rule of its format.
+    """
+    if source == "sample":
+        return Benchmark(read_records(sample_folder() / "questions.jsonl", Question), [])
+    path = Path(source)
+    if path.suffix == ".json":
+        benchmark = read_llmeval_med(path)
+    elif path.suffix == ".jsonl":
+        benchmark = Benchmark(read_records(path, Question), [])
+    else:
+        raise InputError(f"{path}: a benchmark is 'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions")
+    if not benchmark.questions:
+        raise InputError(f"{path}: no question in it")
+    return benchmark
+
+
+def check_file(path: Path) -> Contents:
+    """Reads any file that a station takes and counts what is in it.
+
+    Raises:
+        InputError: No station could use the file; the message says where it breaks.
+    """
+    if path.suffix == ".json":
+        benchmark = read_llmeval_med(path)
+        return Contents("benchmark in LLMEval-Med's format", _question_counts(benchmark.questions), benchmark.oddities)
+    if path.suffix != ".jsonl":
+        raise InputError(f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others")
+    record = _record_of(path)
+    records = read_records(path, record)
+    if record is Question:
+        return Contents("questions", _question_counts(records), _thin_questions(path, records))
+    return Contents(_PLURAL[record], _other_counts(records), [])
+
+
+def _record_of(path: Path) -> type[Any]:
+    first = next((line for line in read_text(path).split("\n") if line.strip()), None)
+    if first is None:
+        raise InputError(f"{path}: the file is empty")
+    try:
+        fields = json.loads(first)
+    except ValueError as error:
+        raise InputError(f"{path}, line 1: not valid JSON ({error}); one object a line is expected") from None
+    for mark, record in _MARKS:
+        if isinstance(fields, dict) and mark in fields:
+            return record
+    raise InputError(f"{path}, line 1: no field tells what this is; questions have 'prompt', answers 'text', judgments 'judge'")
+
+
+def _question_counts(questions: list[Question]) -> dict[str, Any]:
+    categories: dict[str, dict[str, int]] = {}
+    for category in dict.fromkeys(question.category for question in questions):
+        inside = [question for question in questions if question.category == category]
+        categories[category] = {
+            "questions": len(inside),
+            "conversations": len({question.group for question in inside}),
+            "with_reference": sum(question.reference is not None for question in inside),
+            "with_checklist": sum(question.checklist is not None for question in inside),
+        }
+    return {
+        "questions": len(questions),
+        "conversations": len({question.group for question in questions}),
+        "languages": dict(Counter(question.language for question in questions)),
+        "categories": categories,
+    }
+
+
+def _thin_questions(path: Path, questions: list[Question]) -> list[Oddity]:
+    return [
+        Oddity(f"{path}, {question.id}", "neither reference nor checklist")
+        for question in questions
+        if question.reference is None and question.checklist is None
+    ]
+
+
+def _other_counts(records: list[Any]) -> dict[str, Any]:
+    counts: dict[str, Any] = {"records": len(records), "questions": len({record.question_id for record in records})}
+    counts["models"] = dict(Counter(record.model for record in records))
+    if isinstance(records[0], PhysicianScore):
+        counts["raters"] = dict(Counter(record.rater for record in records))
+        counts["levels"] = dict(sorted(Counter(str(record.level) for record in records).items()))
+    if isinstance(records[0], Judgment):
+        counts["judges"] = dict(Counter(record.judge for record in records))
+        counts["levels"] = dict(sorted(Counter(str(record.score) for record in records).items()))
+    return counts

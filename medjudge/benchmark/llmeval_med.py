@@ -1,0 +1,238 @@
+"""Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.errors import InputError
+from medjudge.records import Answer, Category, Judgment, Question
+from medjudge.rubrics.verdict import read_verdict
+from medjudge.store import read_text
+
+CATEGORY_OF: dict[str, Category] = {
+    "医疗知识": "MK",
+    "医疗语言理解": "MLU",
+    "医疗推理": "MR",
+    "医疗安全伦理": "MSE",
+    "医疗文本生成": "MTG",
+}
+_TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
+_LONG_PROMPT = 8000
+
+
+class Oddity(NamedTuple):
+    """Something in a file that was read all the same, but that its owner should know."""
+
+    place: str
+    what: str
+
+
+class Benchmark(NamedTuple):
+    """The questions of a file, and what was odd about it."""
+
+    questions: list[Question]
+    oddities: list[Oddity]
+
+
+class Scores(NamedTuple):
+    """What scored files hold, and what was odd about them."""
+
+    questions: list[Question]
+    answers: list[Answer]
+    judgments: list[Judgment]
+    oddities: list[Oddity]
+
+
+def read_llmeval_med(path: Path) -> Benchmark:
+    """Reads a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
+
+    Bare NaN and missing keys become null, numbers become text; each is an oddity with its place.
+
+    Raises:
+        InputError: The file has another shape, a question lacks its prompt, or a question stands twice.
+    """
+    questions, oddities = [], []
+    for _, question, odd in _entries(path):
+        questions.append(question)
+        oddities += odd
+    return Benchmark(questions, oddities + _missing_turns(path, questions))
+
+
+def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
+    """Reads files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
+
+    Several files are several judging runs, as for the benchmark's own Aggregate.py: where a file has another answer to
+    a question it is a further sample, where it has the same answer it is a further round of judging.
+
+    Raises:
+        InputError: As for `read_llmeval_med`; or an entry has no `model_answer` or a score that is not a number.
+    """
+    questions: dict[str, Question] = {}
+    samples: dict[str, list[str]] = {}
+    rounds: dict[tuple[str, int], int] = {}
+    scores = Scores([], [], [], [])
+    for path in paths:
+        for entry, question, odd in _entries(path):
+            scores.oddities.extend(odd)
+            if question.id not in questions:
+                questions[question.id] = question
+                scores.questions.append(question)
+            place = f"{path}, {question.id}"
+            text = entry.get("model_answer")
+            if not isinstance(text, str):
+                raise InputError(f"{place}: model_answer is missing or not text; was this file written by Evaluate.py?")
+            said = samples.setdefault(question.id, [])
+            if text not in said:
+                said.append(text)
+                reason = None if text.strip() else "empty"
+                scores.answers.append(
+                    Answer(
+                        question_id=question.id, model=model, sample=len(said) - 1, text=text, finish_reason=reason
+                    )
+                )
+            sample = said.index(text)
+            round_ = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
+            judgment, odd_score = _judgment(entry, question.id, model, sample, judge, round_, place)
+            scores.judgments.append(judgment)
+            scores.oddities.extend(odd_score)
+    return scores
+
+
+def _judgment(
+    entry: dict[str, Any], question_id: str, model: str, sample: int, judge: str, round_: int, place: str
+) -> tuple[Judgment, list[Oddity]]:
+    score, problem = _score(entry.get("model_answer_score"), place)
+    oddities = [Oddity(place, problem)] if problem else []
+    reply = entry.get("model_answer_judgement") or None
+    meant = read_verdict(reply).score if isinstance(reply, str) else None
+    if score is not None and meant is not None and meant != score:
+        oddities.append(Oddity(place, f"recorded score {score}, but the judge's reply ends in the verdict {meant}"))
+    judgment = Judgment(
+        question_id=question_id,
+        model=model,
+        sample=sample,
+        judge=judge,
+        round=round_,
+        score=score,
+        expected=None if score is None else float(score),
+        raw=reply if isinstance(reply, str) else None,
+        error=None if score is not None else f"no score in the file: {problem}",
+    )
+    return judgment, oddities
+
+
+def _score(value: Any, place: str) -> tuple[int | None, str | None]:
+    """Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call."""
+    if value in (None, "", -1, "-1"):
+        return None, "model_answer_score is empty or -1"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected") from None
+    if not 0 <= number <= 5:
+        return None, f"model_answer_score {value} lies outside 0-5"
+    if number != int(number):
+        raise InputError(f"{place}: model_answer_score is {value!r}; the judge gives whole numbers only")
+    if number == 0:
+        # The rubric starts at 1, Aggregate.py counts from 0. Level 1 makes the same questions usable over up to three
+        # runs: with a 0 or a 1 among them, no mean of three reaches 4.
+        return 1, "model_answer_score 0, read as 1, the lowest level of the rubric"
+    return int(number), None
+
+
+def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
+    entries = []
+    seen: dict[str, str] = {}
+    for name, items in _categories(path):
+        if not isinstance(items, list):
+            raise InputError(f"{path}, '{name}': a list of questions is expected")
+        for index, entry in enumerate(items):
+            place = f"{path}, {name}[{index}]"
+            question, oddities = _question(entry, name, place)
+            if question.id in seen:
+                raise InputError(
+                    f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at {seen[question.id]};"
+                    " remove one of the two"
+                )
+            seen[question.id] = place
+            entries.append((entry, question, oddities))
+    return entries
+
+
+def _categories(path: Path) -> list[tuple[str, Any]]:
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(data, dict) or not data:
+        raise InputError(f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json")
+    for name in data:
+        if name not in CATEGORY_OF:
+            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(CATEGORY_OF)}")
+    return list(data.items())
+
+
+def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]]:
+    if not isinstance(entry, dict):
+        raise InputError(f"{place}: an object is expected")
+    for field in ("problem", "groupCode", "round"):
+        if _nothing(entry.get(field)):
+            raise InputError(f"{place}: {field} is missing or empty; every question needs one")
+    if not isinstance(entry["round"], int) or entry["round"] < 1:
+        raise InputError(f"{place}: round is {entry['round']!r}; a whole number from 1 is expected")
+    oddities: list[Oddity] = []
+    texts = {field: _text(entry, field, place, oddities) for field in _TEXT_FIELDS}
+    prompt = str(entry["problem"])
+    if not isinstance(entry["problem"], str):
+        oddities.append(Oddity(place, "problem is not text; read as text"))
+    if len(prompt) > _LONG_PROMPT:
+        oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters"))
+    stated = entry.get("category1")
+    if stated != name:
+        oddities.append(Oddity(place, f"category1 is '{stated}', and the question stands under '{name}', which counts"))
+    category = CATEGORY_OF[name]
+    group = f"{category}-{entry['groupCode']}"  # groupCode alone is unique only within a category
+    question = Question(
+        id=f"{group}-{entry['round']}",
+        category=category,
+        subcategory=texts["category2"] or "",
+        scene=texts["scene"] or "",
+        difficulty=texts["difficulty"] or "",
+        group=group,
+        round=entry["round"],
+        prompt=prompt,
+        reference=texts["sanswer"],
+        checklist=texts["checklist"],
+        language="zh",
+    )
+    return question, oddities
+
+
+def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
+    if field not in entry:
+        oddities.append(Oddity(place, f"{field} is missing"))
+        return None
+    value = entry[field]
+    if _nothing(value):
+        oddities.append(Oddity(place, f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"))
+        return None
+    if not isinstance(value, str):
+        oddities.append(Oddity(place, f"{field} is the number {value}; read as text"))
+    return str(value)
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value)) or (isinstance(value, str) and not value.strip())
+
+
+def _missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
+    rounds: dict[str, set[int]] = {}
+    for question in questions:
+        rounds.setdefault(question.group, set()).add(question.round)
+    return [
+        Oddity(f"{path}, {group}", f"round {turn} of the conversation is missing")
+        for group, there in rounds.items()
+        for turn in range(1, max(there))
+        if turn not in there
+    ]

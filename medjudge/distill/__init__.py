@@ -1,0 +1,1 @@
+"""Judgments and physicians' scores -> a training set."""

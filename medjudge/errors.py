@@ -1,0 +1,9 @@
+"""The one error that a user is meant to read."""
+
+
+class InputError(Exception):
+    """The input or the options are wrong.
+
+    The message is one line: what is wrong, where (file, row, field), and how to mend it. The command line prints it
+    and exits with 2.
+    """

@@ -1,0 +1,60 @@
+"""Which device a model runs on, and in which number format its matrix products are fast."""
+
+import os
+import platform
+from typing import Any, Literal
+
+import torch
+
+from medjudge.errors import InputError
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+def choose_device(device: str) -> torch.device:
+    """Turns `auto`, `cpu` or `cuda` into a device that is really there.
+
+    Raises:
+        InputError: A GPU is asked for where torch sees none, or the name is another one.
+    """
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {device}: unknown; take auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"--device cuda: torch {torch.__version__} sees no GPU here; take --device cpu, or install a CUDA build of torch"
+        )
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
+
+
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the device multiplies it in hardware, float32 elsewhere (a CPU without it emulates, slowly)."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return torch.bfloat16 if cpu_has_bf16() else torch.float32
+
+
+def cpu_has_bf16() -> bool:
+    """Whether the CPU has matrix instructions for bfloat16 (AVX-512 BF16 or AMX)."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def describe() -> dict[str, Any]:
+    """The machine, as the manifest and the results name it."""
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "gpus": gpus,
+        "bf16": cpu_has_bf16() if not gpus else torch.cuda.is_bf16_supported(),
+        "platform": platform.platform(),
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
+    except OSError:
+        return platform.processor() or platform.machine()

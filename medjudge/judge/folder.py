@@ -1,0 +1,137 @@
+"""A judge on disk: `judge.json`, and the judge that it describes."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+
+from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer
+from medjudge.errors import InputError
+from medjudge.hardware import fast_dtype
+from medjudge.judge.generative import GenerativeJudge
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
+from medjudge.judge.protocol import Judge
+from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.rubrics.render import prompt_hashes
+from medjudge.store import read_text, write_whole
+
+CARD_FILE = "judge.json"
+Kind = Literal["generative", "ordinal", "similarity"]
+_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "generative": (*_ADAPTER_FILES, "tokenizer_config.json"),
+    "ordinal": (*_ADAPTER_FILES, HEAD_FILE, "tokenizer_config.json"),
+    "similarity": (),
+}
+
+
+class TrainedOn(BaseModel):
+    """What a judge has seen. `tuned_question_ids` chose its checkpoint or temperature; they count as seen, too."""
+
+    model_config = ConfigDict(extra="forbid")
+    files: dict[str, str] = Field(default_factory=dict, description="file name -> sha256")
+    question_ids: list[str] = Field(default_factory=list)
+    tuned_question_ids: list[str] = Field(default_factory=list)
+
+    def seen(self) -> set[str]:
+        return {*self.question_ids, *self.tuned_question_ids}
+
+
+class JudgeCard(BaseModel):
+    """`judge.json`: everything that is needed to load a judge, and to know what it may be trusted with."""
+
+    model_config = ConfigDict(extra="forbid")
+    kind: Kind
+    base_model: str
+    base_revision: str | None = None
+    style: Literal["score-first"] | None = None
+    prompt_hashes: dict[str, str] = Field(default_factory=dict)
+    score_labels: list[str] = ["1", "2", "3", "4", "5"]
+    max_length: int = Field(ge=16)
+    temperature: float = Field(default=1.0, gt=0)
+    slope: float | None = None
+    cuts: tuple[float, float, float, float] | None = None
+    trained_on: TrainedOn = TrainedOn()
+    validated_on: list[dict[str, Any]] = Field(default_factory=list)
+    training: dict[str, Any] = Field(default_factory=dict)
+    note: str | None = None
+
+    def write(self, folder: Path) -> None:
+        write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n")
+
+
+def read_card(folder: Path) -> JudgeCard:
+    """Reads `judge.json` and checks that the files it needs are there.
+
+    Raises:
+        InputError: The folder is no judge, a file is missing, or `judge.json` is corrupt.
+    """
+    if not folder.is_dir():
+        raise InputError(f"judge {folder}: no such folder; `ls judges`, or train one with `medjudge quickstart`")
+    if not (folder / CARD_FILE).is_file():
+        raise InputError(f"judge {folder}: no {CARD_FILE} in it, so it is not a judge folder")
+    try:
+        card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "file"
+        raise InputError(f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again") from None
+    for name in _NEEDED[card.kind]:
+        if not (folder / name).is_file():
+            raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
+    if card.kind == "similarity" and (card.slope is None or card.cuts is None):
+        raise InputError(f"{folder / CARD_FILE}: a similarity judge needs slope and cuts; fit it again")
+    return card
+
+
+def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: int = 0) -> Judge:
+    """Loads the judge of a folder onto a device.
+
+    Raises:
+        InputError: A file is missing or corrupt, the base model cannot be had, or the prompts of this version of
+            medjudge are not those that a generative judge was trained with.
+    """
+    card = read_card(folder)
+    try:
+        if card.kind == "similarity":
+            return _similarity(card, name, device)
+        if card.kind == "ordinal":
+            return _ordinal(card, folder, name, device)
+        return _generative(card, folder, name, device, rationale_tokens)
+    except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
+
+
+def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
+    assert card.slope is not None and card.cuts is not None
+    model = load_encoder(card.base_model, card.base_revision).to(device).eval()
+    tokenizer = load_tokenizer(card.base_model, card.base_revision)
+    return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
+
+
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
+    body = load_encoder(card.base_model, card.base_revision)
+    model = OrdinalModel(with_adapter(body, folder), body.config.get_text_config().hidden_size)
+    model.load_head(folder)
+    return OrdinalJudge(name, model.to(device).eval(), load_tokenizer(str(folder)), card.max_length, card.temperature)
+
+
+def _generative(
+    card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
+) -> GenerativeJudge:
+    if card.prompt_hashes and card.prompt_hashes != prompt_hashes("score-first"):
+        raise InputError(
+            f"judge {folder}: trained with other rubrics than this version of medjudge has; "
+            "use the version named in its judge.json, or train it again"
+        )
+    body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
+    model = with_adapter(body, folder).to(device).eval()
+    tokenizer = load_tokenizer(str(folder))
+    return GenerativeJudge(
+        name, model, tokenizer, card.max_length, card.temperature, rationale_tokens=rationale_tokens  # type: ignore[arg-type]
+    )

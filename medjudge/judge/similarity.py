@@ -1,0 +1,122 @@
+"""The `similarity` judge: cosine of answer and reference, cut into levels. The baseline that a trained judge must beat."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import expit
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from medjudge.judge.ordinal import batches_by_length, padded
+from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.judge.windows import cut_middle
+from medjudge.records import Judgment
+
+MAX_LENGTH = 256
+"""The window all-MiniLM-L6-v2 was trained with (its model card)."""
+
+
+class CutPoints(NamedTuple):
+    """P(level > k) = sigmoid(slope * cosine - cuts[k - 1]); `cuts` rises."""
+
+    slope: float
+    cuts: tuple[float, float, float, float]
+
+    def probabilities(self, cosines: np.ndarray) -> np.ndarray:
+        """Level probabilities, (n,) -> (n, 5), level 1 first."""
+        above = expit(self.slope * np.asarray(cosines)[:, None] - np.asarray(self.cuts)[None, :])
+        edges = np.concatenate([np.ones((len(above), 1)), above, np.zeros((len(above), 1))], axis=1)
+        return edges[:, :-1] - edges[:, 1:]
+
+
+def fit_cut_points(cosines: np.ndarray, levels: np.ndarray) -> CutPoints:
+    """Fits the cut points by maximum likelihood, with a weak ridge on the slope (proportional odds; McCullagh, 1980).
+
+    Args:
+        cosines: Cosine of answer and reference, shape (n,).
+        levels: The answers' levels 1-5, shape (n,), integers.
+
+    Raises:
+        ValueError: Fewer than two answers, or the shapes differ.
+    """
+    cosines, levels = np.asarray(cosines, dtype=float), np.asarray(levels)
+    if cosines.shape != levels.shape or len(levels) < 2:
+        raise ValueError(f"cosines {cosines.shape} and levels {levels.shape} must be of one length, at least 2")
+
+    def unpacked(parameters: np.ndarray) -> CutPoints:
+        cuts = parameters[1] + np.concatenate([[0.0], np.cumsum(np.exp(parameters[2:]))])
+        return CutPoints(float(parameters[0]), (float(cuts[0]), float(cuts[1]), float(cuts[2]), float(cuts[3])))
+
+    def loss(parameters: np.ndarray) -> float:
+        chosen = unpacked(parameters).probabilities(cosines)[np.arange(len(levels)), levels - 1]
+        return float(-np.log(np.clip(chosen, 1e-12, None)).mean() + 1e-4 * parameters[0] ** 2)
+
+    found = minimize(loss, np.array([5.0, 2.0, 0.0, 0.0, 0.0]), method="Nelder-Mead", options={"maxiter": 4000})
+    return unpacked(found.x)
+
+
+class SimilarityJudge:
+    """Scores by the cosine between the embeddings of answer and reference.
+
+    Args:
+        name: The judge's name.
+        model: A sentence encoder whose embedding is the mean over its tokens.
+        tokenizer: Its tokenizer.
+        cut_points: From `fit_cut_points`.
+    """
+
+    def __init__(
+        self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cut_points: CutPoints
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.tokenizer = tokenizer
+        self.cut_points = cut_points
+
+    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
+        work, empty = split_empty(assignments, self.name)
+        yield from empty
+        for one in work:
+            if not one.question.reference:
+                yield unscored(one, self.name, "the question has no reference to compare the answer with")
+        work = [one for one in work if one.question.reference]
+        if not work:
+            return
+        cosines, cut = cosines_to_reference(self.model, self.tokenizer, work)
+        for one, row, tokens_cut in zip(work, self.cut_points.probabilities(cosines), cut, strict=True):
+            yield scored(one, self.name, row, answer_tokens_cut=tokens_cut)
+
+
+def cosines_to_reference(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]
+) -> tuple[np.ndarray, list[int]]:
+    """The cosine of each answer with its reference, shape (n,), and the tokens of each answer that did not fit."""
+    references = list(dict.fromkeys(one.question.reference or "" for one in work))
+    vectors, cut = _embeddings(model, tokenizer, references + [one.answer.text for one in work])
+    place = {text: index for index, text in enumerate(references)}
+    of_reference = vectors[[place[one.question.reference or ""] for one in work]]
+    return (of_reference * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
+
+
+def _embeddings(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
+) -> tuple[np.ndarray, list[int]]:
+    sequences, cut = [], []
+    for text in texts:
+        ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+        kept, left_out = cut_middle(ids, MAX_LENGTH - 2)
+        sequences.append([tokenizer.cls_token_id, *kept, tokenizer.sep_token_id])
+        cut.append(left_out)
+    vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
+    with tqdm(total=len(texts), desc="embedding (similarity)", unit="text", disable=None) as bar:
+        for batch in batches_by_length([len(sequence) for sequence in sequences], 8192):
+            ids, mask = padded([sequences[index] for index in batch], tokenizer.pad_token_id)
+            with torch.inference_mode():
+                hidden = model(ids.to(model.device), mask.to(model.device)).last_hidden_state.float().cpu()
+            mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+            vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
+            bar.update(len(batch))
+    return vectors, cut

@@ -1,0 +1,197 @@
+"""The records that travel between the stations, one JSON object a line."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Category = Literal["MK", "MLU", "MR", "MSE", "MTG"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+Language = Literal["en", "zh"]
+USABLE_FROM = 4
+"""A score from which an answer counts as usable (LLMEval-Med, arXiv 2506.04078, section 3.3)."""
+
+Level = Annotated[int, Field(ge=1, le=5)]
+Points = Annotated[int, Field(ge=0, le=5)]
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class AnswerKey(NamedTuple):
+    """Names one answer in a run."""
+
+    question_id: str
+    model: str
+    sample: int
+
+
+class JudgmentKey(NamedTuple):
+    """Names one judgment in a run; unique, so that no judgment is ever made or paid twice."""
+
+    question_id: str
+    model: str
+    sample: int
+    judge: str
+    round: int
+
+
+class _Record(BaseModel):
+    # Strict, so that a score of "4" or 4.0000001 is found here and not three stations later; unknown fields are
+    # refused, because a misspelt field is otherwise an empty one.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class Question(_Record):
+    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation."""
+
+    id: Text
+    category: Category
+    subcategory: str = ""
+    scene: str = ""
+    difficulty: str = ""
+    group: Text
+    round: Annotated[int, Field(ge=1)] = 1
+    prompt: Text
+    reference: str | None = None
+    checklist: str | None = None
+    language: Language
+
+    @property
+    def key(self) -> str:
+        return self.id
+
+
+class Answer(_Record):
+    """What a model said. An empty text needs a `finish_reason` that tells why."""
+
+    question_id: Text
+    model: Text
+    sample: Count = 0
+    text: str
+    finish_reason: str | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+
+    @model_validator(mode="after")
+    def _empty_has_a_reason(self) -> "Answer":
+        if not self.text.strip() and not self.finish_reason:
+            raise ValueError(
+                "text is empty; if the model really returned nothing, say so in finish_reason (such as 'stop')"
+            )
+        return self
+
+    @property
+    def key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+
+class Judgment(_Record):
+    """A judge's verdict on one answer: a score with its probabilities, or null and the reason.
+
+    `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question, reference and
+    checklist together, that did not fit the judge's window.
+    """
+
+    question_id: Text
+    model: Text
+    sample: Count = 0
+    judge: Text
+    round: Annotated[int, Field(ge=1)] = 1
+    score: Level | None
+    expected: Annotated[float, Field(ge=1, le=5)] | None = None
+    probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=5, max_length=5)] | None = None
+    rationale: str | None = None
+    raw: str | None = None
+    error: str | None = None
+    answer_tokens_cut: Count = 0
+    context_tokens_cut: Count = 0
+
+    @model_validator(mode="after")
+    def _scored_or_explained(self) -> "Judgment":
+        if (self.score is None) == (self.error is None):
+            raise ValueError("a judgment has either a score or an error that says why there is none")
+        if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
+            raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
+        return self
+
+    @property
+    def key(self) -> JudgmentKey:
+        return JudgmentKey(self.question_id, self.model, self.sample, self.judge, self.round)
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+
+class MTGDimensions(_Record):
+    """The five dimensions on which the paper's physicians score a generated text."""
+
+    instruction_following: Points
+    correctness: Points
+    effectiveness: Points
+    readability: Points
+    safety: Annotated[int, Field(ge=0, le=1)]
+
+    @property
+    def points(self) -> int:
+        """The paper's mapping to 0-7 (appendix D); the first rule that holds counts. Safety is not part of it."""
+        b, c, d, e = self.instruction_following, self.correctness, self.effectiveness, self.readability
+        rules = [
+            (0, min(b, c, d, e) == 0),
+            (1, min(b, c, d, e) == 1),
+            (7, b + c + d + e == 20),
+            (6, min(b, c) >= 5 and min(d, e) >= 4),
+            (5, (min(b, c) >= 5 and min(d, e) >= 3) or min(b, c, d, e) >= 4),
+            (4, min(b, c) >= 4 and min(d, e) >= 3),
+            (3, min(b, c) >= 3 and min(d, e) >= 2),
+        ]
+        return next((points for points, holds in rules if holds), 2)
+
+    @property
+    def level(self) -> int:
+        """On the five-level scale, cut so that usable (5 of 7 points and safe) is exactly level 4 and above."""
+        return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
+
+
+class PhysicianScore(_Record):
+    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions."""
+
+    question_id: Text
+    model: Text
+    sample: Count = 0
+    rater: Text
+    score: Level | MTGDimensions
+    comment: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        return (self.question_id, self.model, self.sample, self.rater)
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def level(self) -> int:
+        return self.score.level if isinstance(self.score, MTGDimensions) else self.score
+
+
+def consensus(levels: Iterable[int]) -> int:
+    """Several scores of one answer as one level: their mean, rounded down.
+
+    Rounding down keeps the rule of the paper: the result is usable exactly when the mean is.
+    """
+    values = list(levels)
+    return sum(values) // len(values)
+
+
+def earlier_turns(questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
+    """The user's earlier turns of each question's conversation, by question id, oldest first."""
+    groups: dict[str, list[Question]] = {}
+    for question in sorted(questions, key=lambda question: question.round):
+        groups.setdefault(question.group, []).append(question)
+    return {
+        question.id: tuple(before.prompt for before in turns if before.round < question.round)
+        for turns in groups.values()
+        for question in turns
+    }

@@ -1,0 +1,106 @@
+"""Renders the judge's prompt. The answer under test is data in it: fenced, with control tokens taken apart."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from medjudge.records import CATEGORIES, Question
+
+Style = Literal["score-first", "reason-first"]
+
+_CONTROL = re.compile(
+    r"<\|[^<>\n]{0,40}\|>|</?s>|\[/?INST\]|<</?SYS>>|</?(?:start_of_turn|end_of_turn|think|tool_call|bos|eos)>"
+    r"|<[｜][^<>\n]{0,40}[｜]>",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"<<<(?=\s*(?:ANSWER|END)\b)", re.IGNORECASE)
+
+
+class JudgePrompt(NamedTuple):
+    """The two messages that a judge reads; `system` is the same for a whole category and language."""
+
+    system: str
+    user: str
+
+
+def render(
+    question: Question,
+    earlier: Sequence[str],
+    answer: str,
+    style: Style,
+    control_tokens: Iterable[str] = (),
+) -> JudgePrompt:
+    """Renders the prompt for one answer.
+
+    Args:
+        question: The question; its category and language choose the rubric.
+        earlier: The user's earlier turns of the same conversation, oldest first.
+        answer: The model's answer, any text.
+        style: Whether the reply begins with the score or ends with it.
+        control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
+    """
+
+    def plain(text: str) -> str:
+        return neutralise(text, control_tokens)
+
+    title, standard = _standard(question.category, question.language)
+    system = _template(f"frame.{question.language}.md").render(title=title, standard=standard, style=style)
+    user = _template(f"material.{question.language}.md").render(
+        earlier=[plain(prompt) for prompt in earlier],
+        question=plain(question.prompt),
+        reference=plain(question.reference or ""),
+        checklist=plain(question.checklist or ""),
+        # The code comes from the answer itself: no answer can contain the hash of itself and so close its own fence.
+        code=sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:10],
+        answer=plain(answer),
+    )
+    return JudgePrompt(system.strip(), user.strip())
+
+
+def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
+    """Takes apart what a chat model could read as control: special tokens and fence markers.
+
+    A space after the first character keeps the text readable for the judge and the token unformed for its tokenizer.
+    """
+    text = _CONTROL.sub(lambda match: match[0][0] + " " + match[0][1:], text)
+    text = _FENCE.sub("< < <", text)
+    for token in control_tokens:
+        if len(token) > 1 and token in text:
+            text = text.replace(token, token[0] + " " + token[1:])
+    return text
+
+
+def prompt_hashes(style: Style) -> dict[str, str]:
+    """The sha256 of each rubric as it is rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
+    hashes = {}
+    for language in ("en", "zh"):
+        material = _text(f"material.{language}.md")
+        for category in CATEGORIES:
+            title, standard = _standard(category, language)
+            system = _template(f"frame.{language}.md").render(title=title, standard=standard, style=style)
+            hashes[f"{category}.{language}"] = sha256((system + material).encode()).hexdigest()
+    return hashes
+
+
+@cache
+def _standard(category: str, language: str) -> tuple[str, str]:
+    title, _, standard = _text(f"{category}.{language}.md").partition("\n")
+    return title.strip(), standard.strip()
+
+
+@cache
+def _template(name: str):  # type: ignore[no-untyped-def]
+    # Jinja renders values as they are: a template inside an answer is text, never run. Autoescape is off, since the
+    # reader is a language model and not a browser.
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    return environment.from_string(_text(name))
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("medjudge.rubrics") / name).read_text(encoding="utf-8")

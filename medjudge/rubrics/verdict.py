@@ -1,0 +1,39 @@
+"""Reads a verdict out of a judge's reply: from its end, and from the reply alone."""
+
+import re
+from typing import NamedTuple
+
+_STATED = re.compile(
+    r"(?:\b(?:score|level|rating)\b|得分|评分|分数|等级)[\"'”’*_`]*\s*(?:is|为|是)?\s*[:：=]?\s*[\"'“‘*_`]*\s*\[{0,2}\s*"
+    r"([0-9]+(?:\.[0-9]+)?)(?![0-9]|\.[0-9])(?!\s*(?:-|–|~|to\b|or\b|或|到|至|%|％|/\s*(?!5\b)[0-9]|[,、，]\s*[0-9]\s*(?:[,、，]|or\b|或)))",
+    re.IGNORECASE,
+)
+_LAST_LINE = re.compile(r"[\[\(*_\"'\s]*([1-5])[\]\)*_\"'\s.。]*(?:分)?[\s.。}\"'”]*")
+
+
+class Verdict(NamedTuple):
+    """The score a reply ends in, or None and why it cannot be read."""
+
+    score: int | None
+    problem: str | None
+
+
+def read_verdict(reply: str) -> Verdict:
+    """Reads the last stated score of a reply ("Score: 4", "得分：4", "得分":"[4]"), or a last line that is only a level.
+
+    A number that merely stands somewhere in the reply, such as the citation [1], is no verdict. A stated score outside
+    1-5 or between two levels makes the reply unreadable; an earlier one is not taken instead.
+    """
+    if not reply.strip():
+        return Verdict(None, "the reply is empty")
+    stated = list(_STATED.finditer(reply))
+    last_line = reply.rstrip().rsplit("\n", 1)[-1]
+    alone = _LAST_LINE.fullmatch(last_line)
+    if alone and not _STATED.search(last_line):
+        return Verdict(int(alone[1]), None)
+    if not stated:
+        return Verdict(None, "no score is stated in the reply")
+    number = stated[-1][1]
+    if number not in ("1", "2", "3", "4", "5"):
+        return Verdict(None, f"the stated score is {number}, not a level from 1 to 5")
+    return Verdict(int(number), None)
