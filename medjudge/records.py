@@ -154,14 +154,21 @@ class MTGDimensions(_Record):
 
 
 class PhysicianScore(_Record):
-    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions."""
+    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
     question_id: Text
     model: Text
     sample: Count = 0
     rater: Text
-    score: Level | MTGDimensions
+    score: Level | None = None
+    dimensions: MTGDimensions | None = None
     comment: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "PhysicianScore":
+        if (self.score is None) == (self.dimensions is None):
+            raise ValueError("a physician's score has either score (1-5) or dimensions, and not both")
+        return self
 
     @property
     def key(self) -> tuple[str, str, int, str]:
@@ -173,7 +180,10 @@ class PhysicianScore(_Record):
 
     @property
     def level(self) -> int:
-        return self.score.level if isinstance(self.score, MTGDimensions) else self.score
+        if self.dimensions is not None:
+            return self.dimensions.level
+        assert self.score is not None
+        return self.score
 
 
 def consensus(levels: Iterable[int]) -> int:

@@ -1,0 +1,54 @@
+"""The judge card: `README.md` of a judge folder, written from `judge.json`."""
+
+from pathlib import Path
+
+from medjudge.judge.folder import JudgeCard
+from medjudge.store import write_whole
+
+
+def write_readme(folder: Path, card: JudgeCard) -> None:
+    """Writes the card for people."""
+    training = card.training
+    lines = [
+        f"# {folder.name}",
+        "",
+        f"A medjudge judge of kind `{card.kind}`: LoRA on `{card.base_model}`, window {card.max_length} tokens.",
+        "",
+        f"- Languages: {', '.join(training.get('languages', [])) or 'not recorded'}",
+        f"- Categories: {', '.join(training.get('categories', [])) or 'not recorded'}",
+        f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions, scored by: "
+        f"{', '.join(training.get('sources', [])) or 'not recorded'}",
+        "",
+        "## Agreement with physicians",
+        "",
+        *_agreement(card),
+        "",
+        "## Known failures",
+        "",
+        "- Knows no language, category or kind of question beyond those above.",
+        f"- Reads {card.max_length} tokens; of a longer answer it does not see the middle, and the judgment says how much.",
+        "- Tells well-argued wrong numbers from right ones badly; check doses yourself.",
+        "",
+        "Not a medical device. Use: `medjudge eval --judge " + str(folder) + "`",
+        "",
+    ]
+    write_whole(folder / "README.md", "\n".join(lines))
+
+
+def _agreement(card: JudgeCard) -> list[str]:
+    if not card.validated_on:
+        return ["Never validated. `medjudge validate RUN --judge FOLDER --physicians FILE` writes the result here."]
+    rows = ["| validated on | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |", "|---|---|---|---|---|---|"]
+    for study in card.validated_on:
+        overall = study["overall"]
+        cells = [interval(overall[name]) for name in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")]
+        rows.append(f"| {study['file']} | {study['n']} | {' | '.join(cells)} |")
+    return rows
+
+
+def interval(measure: dict[str, float | None]) -> str:
+    """A measure as `0.72 (0.66-0.78)`; a dash where it is undefined."""
+    value, low, high = measure["value"], measure["low"], measure["high"]
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f} to {high:.2f})"

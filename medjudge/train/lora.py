@@ -1,0 +1,42 @@
+"""LoRA adapters for judges, from a config's `lora_*` fields."""
+
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import PreTrainedModel
+from trl import ModelConfig
+
+from medjudge.errors import InputError
+
+
+def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
+    """The adapter's configuration; without `lora_target_modules` it sits on all linear layers.
+
+    Args:
+        options: TRL's model options.
+        task_type: `CAUSAL_LM` or `FEATURE_EXTRACTION`.
+    """
+    return LoraConfig(
+        task_type=task_type,
+        r=options.lora_r,
+        lora_alpha=options.lora_alpha,
+        lora_dropout=options.lora_dropout,
+        target_modules=options.lora_target_modules or "all-linear",
+        # A pooler is loaded with an encoder but not run by the judge; an adapter there would never see a gradient.
+        exclude_modules=r".*pooler.*",
+        use_rslora=options.use_rslora,
+        use_dora=options.use_dora,
+        bias="none",
+    )
+
+
+def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
+    """Puts a fresh adapter on a body.
+
+    Raises:
+        InputError: The model has no layer of the names given.
+    """
+    try:
+        model = get_peft_model(body, lora_config(options, "FEATURE_EXTRACTION"))
+    except ValueError as error:
+        raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
+    assert isinstance(model, PeftModel)
+    return model

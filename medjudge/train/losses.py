@@ -1,0 +1,22 @@
+"""Losses for judges."""
+
+import torch
+from torch.nn import functional
+
+
+def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Binary cross-entropy of each of the four questions "is the level above k?" (Cao, Mirjalili and Raschka, 2020).
+
+    Confusing 1 with 5 costs four questions, confusing 4 with 5 one, which is what an ordinal scale means.
+
+    Args:
+        cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
+        target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
+        weight: Shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar.
+    """
+    above = target.flip(1).cumsum(1).flip(1)[:, 1:]
+    each = functional.binary_cross_entropy_with_logits(cumulative, above.to(cumulative.dtype), reduction="none").sum(1)
+    return (each * weight).sum() / weight.sum()
