@@ -14,6 +14,15 @@ from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import read_verdict
 
 
+def require_key(model: str) -> None:
+    """Raises InputError where the environment holds no key."""
+    if not os.environ.get("OPENAI_API_KEY"):
+        raise InputError(
+            f"--judge openai:{model}: no key; set the environment variable OPENAI_API_KEY "
+            "(any text for a server that asks for none), or judge offline with --judge local"
+        )
+
+
 class ApiJudge:
     """Asks a chat model behind an OpenAI-compatible API.
 
@@ -31,11 +40,7 @@ class ApiJudge:
     def __init__(
         self, model: str, base_url: str | None = None, concurrency: int = 8, seed: int = 0, max_tokens: int = 1024
     ) -> None:
-        if not os.environ.get("OPENAI_API_KEY"):
-            raise InputError(
-                f"--judge openai:{model}: no key; set the environment variable OPENAI_API_KEY "
-                "(any text for a server that asks for none), or judge offline with --judge local"
-            )
+        require_key(model)
         self.name = model.replace("/", "--")
         self.model = model
         self.base_url = base_url

@@ -9,9 +9,8 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
-from medjudge.judge.ordinal import batches_by_length
+from medjudge.judge.batching import batches_by_length, cut_middle
 from medjudge.judge.protocol import Assignment, median_level, scored, split_empty, unscored
-from medjudge.judge.windows import cut_middle
 from medjudge.records import Judgment
 from medjudge.rubrics.render import render
 

@@ -8,7 +8,7 @@ from urllib.parse import urlparse
 
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device
-from medjudge.judge.api import ApiJudge
+from medjudge.judge.api import ApiJudge, require_key
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 
@@ -17,12 +17,17 @@ BUILT_IN = "built-in"
 
 
 class Chosen(NamedTuple):
-    """A judge that was chosen but not loaded yet; `folder` and `card` are None for an API judge."""
+    """A judge that was chosen but not loaded yet.
+
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge; a judge with none of these is known by
+    its judgments only. `seen` holds the ids of the questions that it was trained or tuned on.
+    """
 
     name: str
-    folder: Path | None
-    card: JudgeCard | None
+    folder: Path | None = None
+    card: JudgeCard | None = None
     api_model: str | None = None
+    seen: frozenset[str] = frozenset()
 
 
 def choose_judge(spec: str) -> Chosen:
@@ -39,7 +44,7 @@ def choose_judge(spec: str) -> Chosen:
         model = spec.removeprefix("openai:")
         if not model:
             raise InputError("--judge openai: no model named; write for example --judge openai:gpt-4o")
-        return Chosen(model.replace("/", "--"), None, None, model)
+        return Chosen(model.replace("/", "--"), api_model=model)
     if spec == "local":
         folder = _local_folder()
     elif spec == "similarity":
@@ -47,7 +52,8 @@ def choose_judge(spec: str) -> Chosen:
     else:
         folder = Path(spec)
     card = read_card(folder)
-    return Chosen(BUILT_IN if folder == built_in_folder() else folder.resolve().name, folder, card)
+    name = BUILT_IN if folder == built_in_folder() else folder.resolve().name
+    return Chosen(name, folder, card, seen=frozenset(card.trained_on.seen()))
 
 
 def built_in_folder() -> Path:
@@ -62,25 +68,35 @@ def _local_folder() -> Path:
     return max(trained, key=lambda folder: (folder / CARD_FILE).stat().st_mtime, default=built_in_folder())
 
 
+def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
+    """Finds out before any work whether a chosen judge may run: key and network for an API judge.
+
+    Raises:
+        InputError: There is no key, or --offline forbids the server.
+    """
+    if chosen.api_model is None:
+        return
+    if offline and not _on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
+        raise InputError(f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local")
+    require_key(chosen.api_model)
+
+
 def load_chosen(
     chosen: Chosen,
     device: str = "auto",
     base_url: str | None = None,
     concurrency: int = 8,
-    offline: bool = False,
     rationale_tokens: int = 0,
 ) -> Judge:
     """Loads a chosen judge.
 
     Raises:
-        InputError: No key, no such device, a network judge with --offline, or files that cannot be loaded.
+        InputError: No key, no such device, or files that cannot be loaded.
     """
-    if chosen.api_model is None:
-        assert chosen.folder is not None
-        return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
-    if offline and not _on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
-        raise InputError(f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local")
-    return ApiJudge(chosen.api_model, base_url, concurrency)
+    if chosen.api_model is not None:
+        return ApiJudge(chosen.api_model, base_url, concurrency)
+    assert chosen.folder is not None
+    return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
 
 
 def _on_this_machine(base_url: str | None) -> bool:

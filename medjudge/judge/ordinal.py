@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
@@ -14,8 +13,8 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.hardware import fast_dtype
+from medjudge.judge.batching import batches_by_length, cut_middle, padded
 from medjudge.judge.protocol import Assignment, scored, split_empty
-from medjudge.judge.windows import cut_middle
 from medjudge.records import Judgment, Question
 
 HEAD_FILE = "head.safetensors"
@@ -122,17 +121,6 @@ def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.T
     return (edges[:, :-1] - edges[:, 1:]).clamp_min(0)
 
 
-def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pads on the right to the longest: ids and mask, both (batch, length)."""
-    longest = max(len(sequence) for sequence in sequences)
-    ids = torch.full((len(sequences), longest), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(sequences), longest), dtype=torch.long)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
-        mask[row, : len(sequence)] = 1
-    return ids, mask
-
-
 class OrdinalJudge:
     """Scores with a trained ordinal model.
 
@@ -191,22 +179,9 @@ class OrdinalJudge:
         return probabilities(cumulative.float(), self.temperature).cpu().numpy()
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Groups indices so that neighbours have like lengths and no batch holds more than `batch_tokens` with padding.
-
-    A single sequence longer than the budget makes a batch of its own.
-    """
-    batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        # Longest first: the first of a batch sets its padded length, and memory runs out at once or never.
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
-    return batches
-
-
 def with_adapter(body: nn.Module, folder: Path) -> nn.Module:
     """Puts a saved LoRA adapter onto a body and merges it, so that judging costs no more than the plain model."""
+    from peft import PeftModel  # here, because it takes seconds that the other kinds of judge need not wait for
+
     merged: nn.Module = PeftModel.from_pretrained(body, str(folder)).merge_and_unload()  # type: ignore[arg-type]
     return merged

@@ -13,7 +13,8 @@ from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, Train
 from trl import ModelConfig
 
 from medjudge.base_models import load_encoder
-from medjudge.judge.ordinal import OrdinalModel, padded, probabilities
+from medjudge.judge.batching import padded
+from medjudge.judge.ordinal import OrdinalModel, probabilities
 from medjudge.judge.protocol import median_level
 from medjudge.records import USABLE_FROM
 from medjudge.train.lora import add_lora

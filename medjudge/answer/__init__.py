@@ -1,0 +1,1 @@
+"""Questions -> a model's answers."""

@@ -1,0 +1,102 @@
+"""Puts questions to an engine: conversations in waves, one seed a request, every answer handed on as it is made."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import NamedTuple, Protocol
+
+from medjudge.records import Answer, AnswerKey, Question
+
+Message = dict[str, str]
+
+
+class Request(NamedTuple):
+    """One chat to continue, with the seed of its sampling."""
+
+    messages: list[Message]
+    seed: int
+
+
+class Reply(NamedTuple):
+    """What came back. `finish_reason` is `stop`, `length` (cut off), or why there is no text."""
+
+    text: str
+    finish_reason: str
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Engine(Protocol):
+    """Continues chats. `name` is the model's name in the records."""
+
+    name: str
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """Yields (index of the request, its reply) in any order, as soon as each is made."""
+        ...
+
+
+def answer_questions(
+    engine: Engine, questions: Sequence[Question], samples: int, seed: int, done: Sequence[Answer] = ()
+) -> Iterator[Answer]:
+    """Answers every question `samples` times, save for what is done already.
+
+    All first turns run together, then all second turns, and so on; a later turn sees the model's own earlier answers
+    of the same sample. A turn whose predecessor is not among the questions is asked with what there is.
+
+    Args:
+        samples: Independent answers a question.
+        seed: With question and sample it fixes each request's own seed, whatever runs beside it.
+        done: Answers of an earlier, interrupted run.
+    """
+    said = {answer.key: answer for answer in done if answer.model == engine.name}
+    for turn in sorted({question.round for question in questions}):
+        wave = [
+            (question, sample)
+            for question in questions
+            if question.round == turn
+            for sample in range(samples)
+            if AnswerKey(question.id, engine.name, sample) not in said
+        ]
+        requests = [
+            Request(_messages(question, sample, questions_before(question, questions), engine.name, said),
+                    request_seed(seed, question.id, sample))
+            for question, sample in wave
+        ]
+        for index, reply in engine.answer(requests):
+            question, sample = wave[index]
+            answer = Answer(
+                question_id=question.id,
+                model=engine.name,
+                sample=sample,
+                text=reply.text,
+                finish_reason=reply.finish_reason,
+                tokens_in=reply.tokens_in,
+                tokens_out=reply.tokens_out,
+            )
+            said[answer.key] = answer
+            yield answer
+
+
+def questions_before(question: Question, questions: Sequence[Question]) -> list[Question]:
+    """The earlier turns of a question's conversation, oldest first."""
+    if question.round == 1:
+        return []
+    turns = [one for one in questions if one.group == question.group and one.round < question.round]
+    return sorted(turns, key=lambda one: one.round)
+
+
+def request_seed(seed: int, question_id: str, sample: int) -> int:
+    """A seed of 63 bits that depends on nothing but its arguments."""
+    digest = sha256(f"{seed}\x1f{question_id}\x1f{sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _messages(
+    question: Question, sample: int, before: Sequence[Question], model: str, said: dict[AnswerKey, Answer]
+) -> list[Message]:
+    messages = []
+    for turn in before:
+        answer = said.get(AnswerKey(turn.id, model, sample))
+        if answer is not None:
+            messages += [{"role": "user", "content": turn.prompt}, {"role": "assistant", "content": answer.text}]
+    return [*messages, {"role": "user", "content": question.prompt}]

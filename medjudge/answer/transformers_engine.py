@@ -1,0 +1,138 @@
+"""Answers with any chat model that transformers loads: batched, sampled with one seed a request."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
+from transformers.generation.logits_process import TopPLogitsWarper
+
+from medjudge.answer.conversation import Reply, Request
+from medjudge.base_models import load_causal_lm, load_tokenizer, window
+from medjudge.errors import InputError
+from medjudge.hardware import choose_device, fast_dtype
+
+
+class SeededSampling(LogitsProcessor):
+    """Turns greedy search into sampling with a generator of its own for each row of the batch.
+
+    The highest of logit + Gumbel noise is a draw from the softmax (the Gumbel-max trick; Maddison, Tarlow and Minka,
+    2014), so that a request's answer depends on its seed and not on its neighbours in the batch.
+
+    Args:
+        seeds: One a row.
+        temperature: Above 0.
+        top_p: Nucleus sampling; 1 for none.
+    """
+
+    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.temperature = temperature
+        self.nucleus = TopPLogitsWarper(top_p) if top_p < 1 else None
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        scores = scores.float() / self.temperature  # type: ignore[assignment]
+        if self.nucleus is not None:
+            scores = self.nucleus(input_ids, scores)
+        noise = torch.stack([torch.rand(scores.shape[1], generator=generator) for generator in self.generators])
+        gumbel = -torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))
+        return scores + gumbel.to(scores.device)  # type: ignore[return-value]
+
+
+class TransformersEngine:
+    """A chat model, loaded once.
+
+    Args:
+        model_id: A folder or a hub id.
+        revision: A branch, tag or commit of the hub.
+        device: `auto`, `cpu` or `cuda`.
+        max_new_tokens: The most tokens of an answer.
+        temperature: 0 for the likeliest token throughout.
+        top_p: Nucleus sampling; 1 for none.
+        batch_tokens: The most tokens, prompt and answer with padding, of one batch.
+
+    Raises:
+        InputError: The model cannot be had, has no chat template, or the device is not there.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        revision: str | None = None,
+        device: str = "auto",
+        max_new_tokens: int = 1024,
+        temperature: float = 0.7,
+        top_p: float = 0.95,
+        batch_tokens: int = 32_768,
+    ) -> None:
+        place = choose_device(device)
+        self.name = Path(model_id).name if Path(model_id).is_dir() else model_id
+        self.tokenizer: PreTrainedTokenizerBase = load_tokenizer(model_id, revision)
+        if not self.tokenizer.chat_template:
+            raise InputError(f"--model {model_id}: has no chat template; take the instruction-tuned version of the model")
+        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()  # type: ignore[arg-type]
+        self.window = window(model_id, revision)
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+        self.top_p = top_p
+        self.batch_tokens = batch_tokens
+        pad_id = self.tokenizer.pad_token_id
+        self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        prompts = [
+            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)["input_ids"]
+            for request in requests
+        ]
+        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+            for batch in self._batches([len(prompt) for prompt in prompts]):
+                fitting = [index for index in batch if len(prompts[index]) < self.window]
+                for index in set(batch) - set(fitting):
+                    reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
+                    yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
+                if fitting:
+                    seeds = [requests[index].seed for index in fitting]
+                    replies = self._generated([prompts[index] for index in fitting], seeds)
+                    yield from zip(fitting, replies, strict=True)
+                bar.update(len(batch))
+
+    def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
+        batches: list[list[int]] = []
+        for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+            if batches:
+                widest = lengths[batches[-1][0]] + self.max_new_tokens
+                if (len(batches[-1]) + 1) * widest <= self.batch_tokens:
+                    batches[-1].append(index)
+                    continue
+            batches.append([index])
+        return batches
+
+    def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
+        longest = max(map(len, prompts))
+        device = self.model.device
+        ids = torch.tensor([[self.pad_id] * (longest - len(one)) + list(one) for one in prompts], device=device)
+        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
+        with torch.inference_mode():
+            written = self.model.generate(  # type: ignore[operator]
+                ids,
+                attention_mask=mask,
+                max_new_tokens=min(self.max_new_tokens, self.window - longest),
+                do_sample=False,
+                # The model's own generation settings would act on top of ours.
+                temperature=None,
+                top_p=None,
+                top_k=None,
+                logits_processor=LogitsProcessorList(sampling),
+                pad_token_id=self.pad_id,
+            )
+        return [self._reply(len(prompt), row) for prompt, row in zip(prompts, written[:, longest:].tolist(), strict=True)]
+
+    def _reply(self, tokens_in: int, row: list[int]) -> Reply:
+        ends = self.model.generation_config.eos_token_id  # type: ignore[union-attr]
+        stops = set(ends if isinstance(ends, list) else [ends]) - {None}
+        stop = next((place for place, token in enumerate(row) if token in stops), None)
+        kept = row if stop is None else row[:stop]
+        text = self.tokenizer.decode(kept, skip_special_tokens=True).strip()
+        return Reply(text, "length" if stop is None else "stop", tokens_in, len(kept))

@@ -1,0 +1,5 @@
+"""`python -m medjudge.cli`."""
+
+from medjudge.cli.main import main
+
+main()

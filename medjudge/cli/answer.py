@@ -1,0 +1,88 @@
+"""`medjudge answer`: only the answers."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from medjudge.records import Question
+    from medjudge.store import Run
+
+
+def answer(
+    model: Annotated[list[str], typer.Option(help="Folder or hub id. Repeatable.")],
+    benchmark: Annotated[str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")] = "sample",
+    run: Annotated[Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
+    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="With question and sample it fixes each answer's own seed.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 for greedy.")] = 0.7,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Answer a benchmark's questions with one or several models."""
+    if offline:
+        go_offline()
+    from medjudge.cli.output import console, print_json
+    from medjudge.cli.pipeline import start_run
+    from medjudge.hardware import choose_device
+    from medjudge.store import Run
+
+    choose_device(device)
+    questions = open_benchmark(benchmark, limit)
+    folder = Run(run or Path("runs") / Path(benchmark).stem)
+    command = {"benchmark": benchmark, "models": model, "samples": samples, "seed": seed, "max_new_tokens": max_new_tokens,
+               "temperature": temperature}
+    start_run(folder, questions, benchmark, command)
+    for name in model:
+        answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
+    answers = folder.answers()
+    empty = sum(not one.text.strip() for one in answers)
+    if as_json:
+        print_json({"run": str(folder.path), "answers": len(answers), "empty": empty})
+    console(as_json).print(
+        f"{len(answers)} answers in {folder.answers_file}, {empty} of them empty; next: medjudge eval --judge local "
+        f"--benchmark {benchmark} --run {folder.path}"
+    )
+
+
+def go_offline() -> None:
+    """Keeps every library off the network; must run before they are imported."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def open_benchmark(source: str, limit: int | None) -> "list[Question]":
+    """The questions of a benchmark, or its first ones."""
+    from medjudge.benchmark.files import read_benchmark
+
+    return read_benchmark(source).questions[:limit]
+
+
+def answer_with(
+    run: "Run", model: str, samples: int, seed: int, device: str, max_new_tokens: int, temperature: float
+) -> None:
+    """Answers what a model has not answered yet; every answer is on disk before the next one is made."""
+    import time
+
+    from medjudge.answer.conversation import answer_questions
+    from medjudge.answer.transformers_engine import TransformersEngine
+
+    engine = TransformersEngine(model, device=device, max_new_tokens=max_new_tokens, temperature=temperature)
+    start = time.monotonic()
+    made = 0
+    for one in answer_questions(engine, run.questions(), samples, seed, run.answers()):
+        run.append(run.answers_file, one)
+        made += 1
+    models = run.manifest().get("models", {})
+    before = models.get(engine.name, {"answers": 0, "seconds": 0.0})
+    models[engine.name] = {
+        "source": model,
+        "revision": getattr(engine.model.config, "_commit_hash", None),
+        "answers": before["answers"] + made,
+        "seconds": round(before["seconds"] + time.monotonic() - start, 1),
+    }
+    run.update_manifest(models=models)

@@ -1,0 +1,95 @@
+"""`medjudge data`: looks at a file before it is used, and brings other formats in."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from medjudge.errors import InputError
+
+app = typer.Typer(help="Look at a file before it is used; bring other formats in.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class Format(str, Enum):
+    """Formats that `convert` reads."""
+
+    mediqa2019 = "mediqa2019"
+    llmeval_scores = "llmeval-scores"
+
+
+@app.command("check")
+def check(
+    file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Count what a file holds and list every oddity with its place."""
+    from rich.table import Table
+
+    from medjudge.benchmark.files import check_file
+    from medjudge.cli.output import console, print_json
+
+    contents = check_file(file)
+    if as_json:
+        oddities = [{"place": oddity.place, "what": oddity.what} for oddity in contents.oddities]
+        print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
+        return
+    screen = console(as_json)
+    screen.print(f"{file}: {contents.kind}")
+    categories: dict[str, dict[str, int]] = contents.counts.get("categories", {})
+    for name, count in contents.counts.items():
+        if name != "categories":
+            screen.print(f"  {name}: {count}")
+    if categories:
+        table = Table(box=None, pad_edge=False)
+        for column in ("category", "questions", "conversations", "with reference", "with checklist"):
+            table.add_column(column, justify="left" if column == "category" else "right")
+        for name, counts in categories.items():
+            table.add_row(name, *[str(value) for value in counts.values()])
+        screen.print(table)
+    for oddity in contents.oddities:
+        screen.print(f"  {oddity.place}: {oddity.what}")
+    screen.print(f"{len(contents.oddities)} oddities; the file can be used")
+
+
+@app.command("convert")
+def convert(
+    format: Annotated[Format, typer.Argument(help="mediqa2019, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")],
+    files: Annotated[list[Path], typer.Argument(help="Files to read.")],
+    out: Annotated[Path, typer.Option(help="Folder for the records; it can be used as a run folder.")],
+    model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
+    judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Convert files into the project's records."""
+    from medjudge.cli.output import console, print_json
+    from medjudge.store import Run, write_records
+
+    run = Run(out)
+    if run.questions_file.exists():
+        raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
+    oddities: list[Any] = []
+    if format is Format.mediqa2019:
+        from medjudge.benchmark.expert_sets import read_mediqa2019
+
+        experts = read_mediqa2019(files)
+        parts: dict[Path, Any] = {run.physicians_file: experts.scores, run.answers_file: experts.answers,
+                                  run.questions_file: experts.questions}
+    else:
+        from medjudge.benchmark.llmeval_med import read_llmeval_scores
+
+        scores = read_llmeval_scores(files, model, judge)
+        oddities = [oddity for oddity in scores.oddities if "score" in oddity.what]
+        parts = {run.judgments_file(judge): scores.judgments, run.answers_file: scores.answers,
+                 run.questions_file: scores.questions}
+    for path, records in parts.items():
+        write_records(path, records)
+    counts = {str(path): len(records) for path, records in parts.items()}
+    if as_json:
+        listed = [{"place": oddity.place, "what": oddity.what} for oddity in oddities]
+        print_json({"written": counts, "oddities": listed})
+    screen = console(as_json)
+    for oddity in oddities:
+        screen.print(f"  {oddity.place}: {oddity.what}")
+    for name, count in counts.items():
+        screen.print(f"{name}: {count}")

@@ -1,0 +1,94 @@
+"""`medjudge eval`: the answer-and-judge benchmark."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from medjudge.errors import InputError
+
+
+def evaluate(
+    benchmark: Annotated[str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")] = "sample",
+    model: Annotated[Optional[list[str]], typer.Option(help="Model that answers first: folder or hub id. Repeatable.")] = None,
+    answers: Annotated[Optional[Path], typer.Option(help="Existing answers (.jsonl) instead.")] = None,
+    judge: Annotated[str, typer.Option(help="local, a judge folder, openai:MODEL, or similarity.")] = "local",
+    run: Annotated[Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
+    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of the answers.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Of the answering model; 0 for greedy.")] = 0.7,
+    base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Judge a benchmark's answers and print usability rates.
+
+    Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
+    """
+    from medjudge.cli.answer import answer_with, go_offline, open_benchmark
+
+    if offline:
+        go_offline()
+    from medjudge.benchmark.sample import NOTICE, sample_folder
+    from medjudge.cli.output import console, leaderboard_table, print_json
+    from medjudge.cli.pipeline import JudgeOptions, judge_answers, start_run, take_answers, write_scores
+    from medjudge.hardware import choose_device
+    from medjudge.judge.open import check_chosen, choose_judge
+    from medjudge.records import Answer
+    from medjudge.store import Run, read_records
+
+    if model and answers:
+        raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
+    # Everything that can be wrong is looked at before anything is written or paid for.
+    choose_device(device)
+    chosen = choose_judge(judge)
+    check_chosen(chosen, base_url, offline)
+    questions = open_benchmark(benchmark, limit)
+    given = None
+    if answers is not None:
+        given = read_records(answers, Answer)
+    elif not model and benchmark == "sample":
+        given = read_records(sample_folder() / "answers.jsonl", Answer)
+    folder = Run(run or Path("runs") / Path(benchmark).stem)
+    if given is None and not model and not folder.answers_file.exists():
+        raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
+    options = JudgeOptions(device, rounds, base_url, concurrency, rationale)
+    command = {"benchmark": benchmark, "models": model, "judge": judge, "samples": samples, "rounds": rounds, "seed": seed,
+               "max_new_tokens": max_new_tokens, "temperature": temperature}
+    start_run(folder, questions, benchmark, command)
+    if given is not None:
+        take_answers(folder, given, str(answers or "sample"))
+    for name in model or []:
+        answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
+    judge_answers(folder, chosen, options)
+    scores, covered = write_scores(folder, chosen.name)
+
+    if benchmark == "sample":
+        folder.update_manifest(notes=[NOTICE])
+    screen = console(as_json)
+    if as_json:
+        print_json(scores)
+    else:
+        screen.print(leaderboard_table(scores, f"Usability rates by judge {chosen.name}, percent (95 % interval)"))
+    if benchmark == "sample":
+        screen.print(NOTICE)
+    screen.print(
+        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {_trust(chosen)}\n"
+        f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}"
+    )
+    if covered["unscored"]:
+        raise typer.Exit(1)
+
+
+def _trust(chosen) -> str:  # type: ignore[no-untyped-def]
+    if chosen.card is None or not chosen.card.validated_on:
+        return f"judge {chosen.name} was never validated against physicians"
+    last = chosen.card.validated_on[-1]
+    value = last["overall"]["usable_agreement"]["value"]
+    return f"judge {chosen.name} agreed with {last['file']} on {100 * value:.1f} % of {last['n']} answers"

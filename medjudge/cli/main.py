@@ -1,0 +1,51 @@
+"""The `medjudge` command."""
+
+import os
+import sys
+
+import typer
+
+from medjudge import __version__
+from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, report, validate
+from medjudge.errors import InputError
+
+app = typer.Typer(
+    name="medjudge",
+    help="Judge medical answers of language models with a local judge, and know how far to trust it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.command("quickstart")(quickstart.quickstart)
+app.command("eval")(evaluate.evaluate)
+app.command("answer")(answer.answer)
+app.command("distill")(distill.distill)
+app.command("validate")(validate.validate)
+app.command("report")(report.report)
+app.add_typer(data.app, name="data")
+app.command("doctor")(doctor.doctor)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Runs a command; a wrong input ends in one line on stderr and exit status 2."""
+    # The libraries' own bars and warnings would bury ours; whoever sets these variables keeps what they set.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        app()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("\nstopped; the same command again goes on from here", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,84 @@
+"""What commands print: tables for people on stdout, or one JSON object there and everything else on stderr."""
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from medjudge.records import CATEGORIES
+
+COLUMNS = ("OP", *CATEGORIES)
+
+
+def console(as_json: bool) -> Console:
+    """Where tables and lines go."""
+    return Console(file=sys.stderr if as_json else sys.stdout, soft_wrap=True, highlight=False, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """The one object of `--json`."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
+    """Usability rates with their intervals, in the paper's columns."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("Model", no_wrap=True)
+    for column in COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("unscored", justify="right")
+    for model, rates in scores["models"].items():
+        cells = [_rate(rates.get(column)) for column in COLUMNS]
+        table.add_row(model, *cells, str(rates["OP"]["unscored"]))
+    return table
+
+
+def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
+    """A table a category: subcategories by row, models by column."""
+    tables = []
+    models = list(scores["models"])
+    for category in CATEGORIES:
+        names = {name for rates in scores["models"].values() for name in rates["subcategories"].get(category, {})}
+        if not names:
+            continue
+        table = Table(title=f"\n{category}", title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table.add_column("Subcategory", no_wrap=True)
+        table.add_column("questions", justify="right")
+        for model in models:
+            table.add_column(model, justify="right", no_wrap=True)
+        for name in sorted(names):
+            cells = [scores["models"][model]["subcategories"].get(category, {}).get(name) for model in models]
+            questions = next(cell["questions"] for cell in cells if cell is not None)
+            table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
+        tables.append(table)
+    return tables
+
+
+def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
+    """Agreement with intervals: a row a judge where there are several, a row a category for one."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for column in ("n", "usable agreement", "Cohen's kappa", "quadratic kappa", "Spearman", "MAE", "bias"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if len(studies) == 1:
+        study = studies[0]
+        rows = [("overall", study["overall"]), *study["by_category"].items()]
+    else:
+        rows = [(study["judge"], study["overall"]) for study in studies]
+    for name, part in rows:
+        measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
+        table.add_row(name, str(part["n"]["value"]), *[_measure(part[measure]) for measure in measures])
+    return table
+
+
+def _rate(cell: dict[str, Any] | None) -> str:
+    return "-" if cell is None else f"{cell['rate']:.2f} ({cell['low']:.0f}-{cell['high']:.0f})"
+
+
+def _measure(cell: dict[str, float | None]) -> str:
+    value, low, high = cell["value"], cell["low"], cell["high"]
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,274 @@
+"""Puts stations together on a run folder; what several commands share."""
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.agreement.study import agreement_study
+from medjudge.errors import InputError
+from medjudge.hardware import describe
+from medjudge.judge.open import Chosen, load_chosen
+from medjudge.judge.protocol import assignments
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.report.leaderboard import coverage, score_models
+from medjudge.report.page import write_page
+from medjudge.rubrics.render import prompt_hashes
+from medjudge.store import Run, file_sha256, write_json, write_records
+
+_VERSIONS = ("medjudge", "torch", "transformers", "peft")
+
+
+class JudgeOptions(NamedTuple):
+    """How a judge is run."""
+
+    device: str = "auto"
+    rounds: int = 1
+    base_url: str | None = None
+    concurrency: int = 8
+    rationale_tokens: int = 0
+
+
+def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
+    """Writes the questions into a run folder, or checks that the folder holds the same ones already.
+
+    Raises:
+        InputError: The folder belongs to another benchmark.
+    """
+    if run.questions_file.exists():
+        if run.questions() != list(questions):
+            raise InputError(
+                f"--run {run.path}: holds other questions than {benchmark} (or another --limit); choose another --run"
+            )
+    else:
+        write_records(run.questions_file, questions)
+    run.update_manifest(
+        versions={name: version(name) for name in _VERSIONS},
+        command=command,
+        benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
+        prompts=prompt_hashes("reason-first"),
+        hardware=describe(),
+        updated=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
+    """Brings existing answers into a run.
+
+    Raises:
+        InputError: An answer belongs to no question of the run, or differs from the one that is there.
+    """
+    known = {question.id for question in run.questions()}
+    wanted = [answer for answer in answers if answer.question_id in known]
+    if not wanted:
+        raise InputError(f"{source}: none of its answers belongs to a question of this run; is it the right benchmark?")
+    there = {answer.key: answer for answer in run.answers()}
+    for answer in wanted:
+        if answer.key in there and there[answer.key].text != answer.text:
+            raise InputError(
+                f"{source}: the answer to {answer.question_id} by {answer.model} differs from the one in {run.path}; "
+                "choose another --run"
+            )
+    merged = {**{answer.key: answer for answer in wanted}, **there}
+    write_records(run.answers_file, merged.values())
+
+
+def judge_answers(run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None) -> list[Judgment]:
+    """Judges what is not judged yet; every judgment is on disk before the next one is made.
+
+    Args:
+        only: The answers to judge; None for all.
+
+    Returns:
+        All judgments of this judge in the run.
+
+    Raises:
+        InputError: The run holds judgments of another judge of this name, or the judge cannot be loaded.
+    """
+    _require_same_judge(run, chosen)
+    work = [
+        one
+        for one in assignments(run.questions(), run.answers(), options.rounds)
+        if only is None or one.answer.key in only
+    ]
+    done = {(judgment.answer_key, judgment.round) for judgment in run.judgments(chosen.name)}
+    waiting = [one for one in work if (one.answer.key, one.round) not in done]
+    if done and waiting:
+        print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
+    if waiting:
+        judge = load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
+        start = time.monotonic()
+        file = run.judgments_file(chosen.name)
+        made = 0
+        for judgment in judge.judge(waiting):
+            run.append(file, judgment)
+            made += 1
+        _record_judge(run, chosen, made, time.monotonic() - start)
+    else:
+        _record_judge(run, chosen, 0, 0.0)
+    return run.judgments(chosen.name)
+
+
+def _identity(chosen: Chosen) -> str:
+    text = chosen.api_model or (chosen.card.model_dump_json(exclude={"validated_on"}) if chosen.card else "")
+    return sha256(text.encode()).hexdigest()
+
+
+def _require_same_judge(run: Run, chosen: Chosen) -> None:
+    there = run.manifest().get("judges", {}).get(chosen.name)
+    if there is not None and there["sha256"] != _identity(chosen):
+        raise InputError(
+            f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose another --run"
+        )
+
+
+def _record_judge(run: Run, chosen: Chosen, judgments: int, seconds: float) -> None:
+    judges = run.manifest().get("judges", {})
+    before = judges.get(chosen.name, {"judgments": 0, "seconds": 0.0})
+    judges[chosen.name] = {
+        "kind": "api" if chosen.card is None else chosen.card.kind,
+        "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
+        "base_revision": chosen.card.base_revision if chosen.card else None,
+        "sha256": _identity(chosen),
+        "judgments": before["judgments"] + judgments,
+        "seconds": round(before["seconds"] + seconds, 1),
+        "seen_question_ids": sorted(chosen.seen),
+    }
+    run.update_manifest(judges=judges, judge=chosen.name)
+
+
+def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Writes `scores.json` from a judge's judgments; returns it, and the coverage."""
+    answers = run.answers()
+    judgments = run.judgments(judge)
+    models = list(dict.fromkeys(answer.model for answer in answers))
+    scores = {"judge": judge, **score_models(run.questions(), judgments, models)}
+    write_json(run.path / "scores.json", scores)
+    return scores, coverage([answer.key for answer in answers], judgments)
+
+
+def validate_judge(
+    run: Run,
+    chosen: Chosen,
+    scores: Sequence[PhysicianScore],
+    options: JudgeOptions,
+    against: str = "physicians",
+) -> dict[str, Any]:
+    """Judges the answers that physicians scored, and writes `agreement/JUDGE.json`.
+
+    Raises:
+        InputError: The judge was trained on one of these questions, or nothing can be compared.
+    """
+    require_unseen(chosen, scores, {question.id: question.group for question in run.questions()})
+    imported = chosen.folder is None and chosen.api_model is None
+    if imported:
+        judgments = run.judgments(chosen.name)
+    else:
+        judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
+    study = agreement_study(chosen.name, run.questions(), judgments, scores, against)
+    write_json(run.agreement_file(chosen.name), study)
+    return study
+
+
+def require_unseen(chosen: Chosen, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
+    """Refuses questions, and conversations, that a judge was trained or tuned on."""
+    seen_groups = {group_of[question_id] for question_id in chosen.seen if question_id in group_of}
+    asked = {score.question_id for score in scores}
+    overlap = sorted(one for one in asked if one in chosen.seen or group_of.get(one) in seen_groups)
+    if overlap:
+        raise InputError(
+            f"judge {chosen.name}: was trained or tuned on {len(overlap)} of these {len(asked)} questions (such as "
+            f"{overlap[0]}), so that its agreement would mean nothing; give physicians' scores of other questions"
+        )
+
+
+def write_report(runs: Sequence[Run], path: Path) -> None:
+    """Writes the HTML page of one or several runs."""
+    write_page(path, [_section(run) for run in runs])
+
+
+def _section(run: Run) -> dict[str, Any]:
+    questions, answers = run.questions(), run.answers()
+    models = list(dict.fromkeys(answer.model for answer in answers))
+    scores = run.physician_scores()
+    manifest = run.manifest()
+    judges = []
+    differing: list[dict[str, Any]] = []
+    for judge in run.judges():
+        judgments = run.judgments(judge)
+        rates = score_models(questions, judgments, models)
+        study = agreement_study(judge, questions, judgments, scores) if _overlaps(judgments, scores) else None
+        seen = set(manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
+        if seen & {score.question_id for score in scores}:
+            study = None
+        judges.append(
+            {
+                "name": judge,
+                "scores": rates,
+                "coverage": coverage([answer.key for answer in answers], judgments),
+                "status": "Its agreement was measured on scored answers of this run, see below."
+                if study
+                else "Not validated on this run.",
+                "subcategories": [
+                    (category, name)
+                    for category, names in next(iter(rates["models"].values()))["subcategories"].items()
+                    for name in names
+                ],
+                "agreement": study,
+                "parts": [("overall", study["overall"]), *study["by_category"].items()] if study else [],
+                "largest": max(max(row) for row in study["confusion"]) if study else 1,
+            }
+        )
+        if study:
+            differing += _differing(questions, answers, judgments, scores)
+    differing.sort(key=lambda one: -abs(one["score"] - one["physician"]))
+    return {"name": run.path.resolve().name, "notes": _notes(manifest), "judges": judges, "answers": differing[:30]}
+
+
+def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -> bool:
+    return bool(
+        {judgment.answer_key for judgment in judgments if judgment.score is not None}
+        & {score.answer_key for score in scores}
+    )
+
+
+def _notes(manifest: dict[str, Any]) -> list[str]:
+    notes = []
+    if benchmark := manifest.get("benchmark"):
+        notes.append(f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}.")
+    notes += manifest.get("notes", [])
+    if manifest.get("updated"):
+        notes.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    return notes
+
+
+def _differing(
+    questions: Sequence[Question], answers: Sequence[Answer], judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]
+) -> list[dict[str, Any]]:
+    by_id = {question.id: question for question in questions}
+    text = {answer.key: answer.text for answer in answers}
+    levels: dict[AnswerKey, list[int]] = {}
+    for score in scores:
+        levels.setdefault(score.answer_key, []).append(score.level)
+    return [
+        {
+            "question_id": one.question_id,
+            "model": one.model,
+            "judge": one.judge,
+            "score": one.score,
+            "physician": consensus(levels[one.answer_key]),
+            "prompt": by_id[one.question_id].prompt,
+            "reference": by_id[one.question_id].reference,
+            "checklist": by_id[one.question_id].checklist,
+            "text": text[one.answer_key],
+            "rationale": one.rationale,
+        }
+        for one in judgments
+        if one.score is not None
+        and one.answer_key in levels
+        and abs(one.score - consensus(levels[one.answer_key])) >= 2
+    ]

@@ -1,0 +1,47 @@
+"""`medjudge report`: leaderboard and HTML page."""
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from medjudge.errors import InputError
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
+    html: Annotated[Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Print the leaderboard in the paper's columns and the subcategory tables, and write the HTML page."""
+    from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
+    from medjudge.cli.pipeline import write_report, write_scores
+    from medjudge.store import Run
+
+    folders = [Run.existing(path) for path in runs]
+    models: dict[str, Any] = {}
+    for folder in folders:
+        scores, _ = write_scores(folder, _judge_of(folder, judge))
+        for name, rates in scores["models"].items():
+            models[name if name not in models else f"{folder.path.name}/{name}"] = rates
+    page = html or folders[0].path / "report.html"
+    write_report(folders, page)
+    if as_json:
+        print_json({"models": models})
+        return
+    screen = console(as_json)
+    screen.print(leaderboard_table({"models": models}, "Usability rates, percent (95 % interval)"))
+    for table in subcategory_tables({"models": models}):
+        screen.print(table)
+    screen.print(f"\n{page}")
+
+
+def _judge_of(run: Any, judge: str | None) -> str:
+    there: list[str] = run.judges()
+    wanted = judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
+    if wanted in there and wanted is not None:
+        return str(wanted)
+    if not there:
+        raise InputError(f"{run.path}: no judgments in it; run `medjudge eval` first")
+    raise InputError(f"{run.path}: give --judge, one of {', '.join(there)}")

@@ -1,0 +1,1 @@
+"""Usability rates, the leaderboard, and the HTML page."""
