@@ -24,7 +24,7 @@ def answer(
     temperature: Annotated[float, typer.Option(min=0.0, help="0 for greedy.")] = 0.7,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Answer a benchmark's questions with one or several models."""
+    """Answer a benchmark's questions with models."""
     if offline:
         go_offline()
     from medjudge.cli.output import console, print_json

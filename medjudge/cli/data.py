@@ -8,7 +8,7 @@ import typer
 
 from medjudge.errors import InputError
 
-app = typer.Typer(help="Look at a file before it is used; bring other formats in.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Check a file, or bring other formats in.", no_args_is_help=True, rich_markup_mode=None)
 
 
 class Format(str, Enum):

@@ -22,7 +22,10 @@ def distill(
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Make a training set: a physician's score outranks the teacher's, conversations stay on one side of the split."""
+    """Make a training set from scores.
+
+    A physician's score outranks the teacher's; conversations stay on one side of the split.
+    """
     from medjudge.cli.output import console, print_json
     from medjudge.distill.training_set import build_training_set
     from medjudge.records import PhysicianScore

@@ -9,7 +9,7 @@ _PACKAGES = ("torch", "transformers", "peft", "trl", "accelerate", "datasets", "
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Show hardware, packages and models, and what follows from them."""
+    """What this machine has, and what is missing."""
     import psutil
 
     from medjudge.base_models import MINILM, located

@@ -27,7 +27,7 @@ def evaluate(
     rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Judge a benchmark's answers and print usability rates.
+    """Judge a benchmark's answers: usability rates.
 
     Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
     """

@@ -11,7 +11,7 @@ from medjudge.errors import InputError
 
 app = typer.Typer(
     name="medjudge",
-    help="Judge medical answers of language models with a local judge, and know how far to trust it.",
+    help="Judge medical answers with a local judge, and know how far to trust it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

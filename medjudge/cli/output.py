@@ -60,7 +60,7 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
     """Agreement with intervals: a row a judge where there are several, a row a category for one."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    for column in ("n", "usable agreement", "Cohen's kappa", "quadratic kappa", "Spearman", "MAE", "bias"):
+    for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
     if len(studies) == 1:
         study = studies[0]
@@ -74,11 +74,12 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
 
 
 def _rate(cell: dict[str, Any] | None) -> str:
-    return "-" if cell is None else f"{cell['rate']:.2f} ({cell['low']:.0f}-{cell['high']:.0f})"
+    return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}-{cell['high']:.0f}"
 
 
 def _measure(cell: dict[str, float | None]) -> str:
     value, low, high = cell["value"], cell["low"], cell["high"]
     if value is None:
         return "-"
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
+    # Two lines a cell, so that the whole table fits 80 columns.
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}..{high:.2f}"

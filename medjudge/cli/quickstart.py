@@ -18,9 +18,9 @@ def quickstart(
     seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Go the whole road on the bundled sample: distil, train a judge, measure its agreement, report.
+    """Go the whole road on the bundled sample.
 
-    On the CPU, with no network and no key, in a few minutes. Replaces its own folders from an earlier run.
+    Distil, train a judge, measure its agreement, report: on the CPU, with no network and no key, in a few minutes. Replaces its own folders from an earlier run.
     """
     import shutil
     import sys

@@ -14,7 +14,7 @@ def report(
     html: Annotated[Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Print the leaderboard in the paper's columns and the subcategory tables, and write the HTML page."""
+    """Leaderboard, subcategories, HTML page."""
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
     from medjudge.cli.pipeline import write_report, write_scores
     from medjudge.store import Run

@@ -25,7 +25,9 @@ def validate(
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Measure a judge's agreement with physicians, by category and overall, with intervals.
+    """Measure a judge against physicians.
+
+    By category and overall, each figure with its interval.
 
     Refuses questions that the judge was trained on. Exits with 1 where the gate fails or an answer could not be scored.
     """

@@ -1,0 +1,100 @@
+"""Builds tiny models with random weights from configs, for tests and engineering runs on machines without a model hub.
+
+    python eval/tiny_models.py OUT
+
+writes OUT/tiny-lm (a Qwen3 of two layers with a chat template) and OUT/tiny-encoder (a BERT of two layers). Their
+tokenizers are trained on the bundled sample, English and Chinese. What they say means nothing.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import Answer, Question
+from medjudge.store import read_records
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
+    """Writes a causal language model of about 0.4 million parameters that knows every byte."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=4000,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(), trainer)
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT_TEMPLATE
+    )
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(wrapped),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=window,
+        eos_token_id=wrapped.eos_token_id,
+        pad_token_id=wrapped.pad_token_id,
+        initializer_range=0.1,
+    )
+    Qwen3ForCausalLM(config).save_pretrained(folder)
+    wrapped.save_pretrained(folder)
+    return folder
+
+
+def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
+    """Writes a BERT of about 0.1 million parameters with a window of 128 tokens."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # type: ignore[call-arg]
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(
+        _texts(), trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special, show_progress=False)
+    )
+    marks = [(mark, tokenizer.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", marks)
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
+    )
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(wrapped),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    BertModel(config).save_pretrained(folder)
+    wrapped.save_pretrained(folder)
+    return folder
+
+
+def _texts() -> list[str]:
+    questions = read_records(sample_folder() / "questions.jsonl", Question)
+    answers = read_records(sample_folder() / "answers.jsonl", Answer)
+    return [f"{one.prompt} {one.reference} {one.checklist}" for one in questions] + [one.text for one in answers]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python eval/tiny_models.py OUT")
+    print(build_tiny_lm(Path(sys.argv[1]) / "tiny-lm"))
+    print(build_tiny_encoder(Path(sys.argv[1]) / "tiny-encoder"))

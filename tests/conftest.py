@@ -1,0 +1,138 @@
+"""Real tiny models, real files: what every test stands on."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# No test may reach a model hub, whatever the machine could reach.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.pop("OPENAI_API_KEY", None)
+os.environ.pop("MEDJUDGE_JUDGE", None)
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import Answer, PhysicianScore, Question
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Qwen3 of two layers with random weights."""
+    from tiny_models import build_tiny_lm
+
+    return build_tiny_lm(tmp_path_factory.mktemp("models") / "tiny-lm")
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers with random weights and a window of 128 tokens."""
+    from tiny_models import build_tiny_encoder
+
+    return build_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny-encoder")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the real data sets."""
+    folder = os.environ.get("MEDJUDGE_REAL_DATA")
+    if not folder:
+        pytest.skip("MEDJUDGE_REAL_DATA names no folder with the real data sets")
+    return Path(folder)
+
+
+@pytest.fixture
+def sample_run(tmp_path: Path) -> Path:
+    """A run folder with the bundled sample: questions, answers and constructed scores."""
+    folder = tmp_path / "sample"
+    shutil.copytree(sample_folder(), folder)
+    return folder
+
+
+@pytest.fixture
+def medjudge(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in a process of its own, in an empty folder, as a user does."""
+
+    def run(*arguments: object, cwd: Path = tmp_path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "medjudge.cli", *map(str, arguments)],
+            cwd=cwd,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    return run
+
+
+@pytest.fixture
+def question() -> Callable[..., Question]:
+    """Builds a question; every field can be given."""
+
+    def build(**fields: object) -> Question:
+        base = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much paracetamol a day?", "language": "en"}
+        if "id" in fields:
+            base["group"] = str(fields["id"])
+        return Question.model_validate({**base, **fields})
+
+    return build
+
+
+@pytest.fixture
+def answer() -> Callable[..., Answer]:
+    """Builds an answer; every field can be given."""
+
+    def build(**fields: object) -> Answer:
+        return Answer.model_validate({"question_id": "q1", "model": "m", "text": "At most 4 g.", **fields})
+
+    return build
+
+
+@pytest.fixture
+def physician_score() -> Callable[..., PhysicianScore]:
+    """Builds a physician's score; every field can be given."""
+
+    def build(**fields: object) -> PhysicianScore:
+        base: dict[str, object] = {"question_id": "q1", "model": "m", "rater": "dr"}
+        return PhysicianScore.model_validate({**base, **({} if "dimensions" in fields else {"score": 4}), **fields})
+
+    return build
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a JSON-lines file; a string is written as it is."""
+
+    def write(name: str, *lines: object) -> Path:
+        path = tmp_path / name
+        text = "".join((line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)) + "\n" for line in lines)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def no_network() -> Iterator[None]:
+    """Any connection beyond this machine fails at once."""
+    import socket
+
+    original = socket.socket.connect
+
+    def refuse(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else "local"
+        if host not in ("127.0.0.1", "::1", "localhost", "local"):
+            raise OSError(f"the test forbids a connection to {host}")
+        original(self, address)  # type: ignore[arg-type]
+
+    socket.socket.connect = refuse  # type: ignore[method-assign,assignment]
+    yield
+    socket.socket.connect = original  # type: ignore[method-assign]

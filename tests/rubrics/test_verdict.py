@@ -1,0 +1,49 @@
+import pytest
+
+from medjudge.rubrics.verdict import read_verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("The dose is right [1].\nScore: 4", 4),
+        ("**Score:** 3", 3),
+        ("Score: [[4]]", 4),
+        ("Score: 4/5", 4),
+        ("得分：5分", 5),
+        ('{"判断依据"："见文献[1]，剂量有误","得分"："[2]"}', 2),
+        ('{"reason": "cites [5]", "score": 4}', 4),
+        ("The standard says score 5: complete.\nIt is not complete.\nScore: 2", 2),
+        ("A score of 5 is not deserved here.\n\n3", 3),
+        ("Levels 1-5 exist. Score: 1-5 is the scale.\nScore: 2", 2),
+    ],
+)
+def test_the_last_stated_score_counts(reply: str, score: int) -> None:
+    assert read_verdict(reply).score == score
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "   \n",
+        "See [1] and [3] for the doses.",
+        "Score: 10",
+        '{"得分":"[10]"}',
+        "Score: 0",
+        "Score: 3.5",
+        "Score: 4/10",
+        "Score: 4 or 5",
+        "Score: 1, 2, 3, 4 or 5",
+        "Score: N",
+        "The patient took 4 tablets.",
+    ],
+)
+def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
+    verdict = read_verdict(reply)
+    assert verdict.score is None
+    assert verdict.problem
+
+
+def test_a_later_unreadable_score_is_not_replaced_by_an_earlier_one() -> None:
+    assert read_verdict("Score: 5 at first sight.\nScore: 10").score is None

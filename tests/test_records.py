@@ -1,0 +1,76 @@
+import pytest
+from pydantic import ValidationError
+
+from medjudge.records import Judgment, MTGDimensions, consensus, earlier_turns
+
+
+def dimensions(b: int, c: int, d: int, e: int, safety: int = 1) -> MTGDimensions:
+    return MTGDimensions(instruction_following=b, correctness=c, effectiveness=d, readability=e, safety=safety)
+
+
+@pytest.mark.parametrize(
+    ("scores", "points"),
+    [
+        ((0, 5, 5, 5), 0),
+        ((1, 5, 5, 5), 1),
+        ((5, 5, 5, 5), 7),
+        ((5, 5, 4, 4), 6),
+        ((5, 5, 3, 4), 5),
+        ((4, 4, 4, 4), 5),
+        ((4, 5, 3, 3), 4),
+        ((3, 3, 2, 2), 3),
+        ((2, 5, 5, 5), 2),
+    ],
+)
+def test_mtg_mapping_is_the_papers(scores: tuple[int, int, int, int], points: int) -> None:
+    assert dimensions(*scores).points == points
+
+
+def test_mtg_level_is_usable_exactly_from_five_points_on_and_when_safe() -> None:
+    for b in range(6):
+        for c in range(6):
+            for d in range(6):
+                for e in range(6):
+                    for safety in (0, 1):
+                        one = dimensions(b, c, d, e, safety)
+                        assert (one.level >= 4) == (one.points >= 5 and safety == 1)
+
+
+def test_consensus_is_usable_exactly_when_the_mean_is() -> None:
+    assert consensus([4, 3]) == 3
+    assert consensus([5, 4]) == 4
+    assert consensus([5, 5, 2]) == 4
+    assert consensus([3, 5, 4, 3]) == 3
+
+
+def test_a_judgment_is_scored_or_says_why_not() -> None:
+    fields = {"question_id": "q", "model": "m", "judge": "j"}
+    with pytest.raises(ValidationError, match="either a score or an error"):
+        Judgment(**fields, score=None)
+    with pytest.raises(ValidationError, match="either a score or an error"):
+        Judgment(**fields, score=3, error="but")
+    with pytest.raises(ValidationError, match="not 1"):
+        Judgment(**fields, score=3, probabilities=[0.5, 0.1, 0.1, 0.1, 0.1])
+
+
+def test_a_physicians_score_is_a_level_or_dimensions(physician_score) -> None:
+    assert physician_score(score=2).level == 2
+    assert physician_score(dimensions=dimensions(5, 5, 5, 5).model_dump()).level == 5
+    with pytest.raises(ValidationError, match="not both"):
+        physician_score(score=2, dimensions=dimensions(5, 5, 5, 5).model_dump())
+
+
+def test_an_empty_answer_needs_a_reason(answer) -> None:
+    with pytest.raises(ValidationError, match="finish_reason"):
+        answer(text=" ")
+    assert answer(text="", finish_reason="stop").text == ""
+
+
+def test_earlier_turns_are_those_of_the_same_conversation_in_order(question) -> None:
+    turns = [
+        question(id="b3", group="b", round=3, prompt="third"),
+        question(id="b1", group="b", round=1, prompt="first"),
+        question(id="a1", group="a", round=1, prompt="other"),
+        question(id="b2", group="b", round=2, prompt="second"),
+    ]
+    assert earlier_turns(turns) == {"b1": (), "b2": ("first",), "b3": ("first", "second"), "a1": ()}

@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+
+import datasets
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.store import Run, cut_half_line, read_records, write_records
+
+Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"line 2: not valid JSON"),
+        (json.dumps({**Q, "id": "q2", "category": "XX"}), r"line 2: category: .*'MK'.*found \"XX\""),
+        (json.dumps({**Q, "id": "q2", "round": 0}), r"line 2: round: .*greater than or equal to 1"),
+        ('{"id": "q2", "category": "MK", "group": "g", "prompt": NaN, "language": "en"}', r"line 2: .*NaN is not a JSON value"),
+        (json.dumps({**Q, "id": "q2", "prompt": "  "}), r"line 2: prompt"),
+        (json.dumps({**Q, "id": "q2", "refrence": "x"}), r"line 2: refrence: Extra inputs"),
+        (json.dumps(Q), r"line 2: 'q1' stands already in line 1"),
+        (json.dumps({**Q, "id": "q2", "prompt": None}), r"line 2: prompt: .*string"),
+    ],
+)
+def test_a_bad_line_is_named_with_file_line_and_field(jsonl, line: str, message: str) -> None:
+    path = jsonl("questions.jsonl", Q, line)
+    with pytest.raises(InputError, match=message) as caught:
+        read_records(path, Question)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_score_out_of_range_or_as_text_is_refused(jsonl) -> None:
+    base = {"question_id": "q", "model": "m", "rater": "r"}
+    for score in (0, 6, "4", 3.5, True):
+        with pytest.raises(InputError, match="line 1: score"):
+            read_records(jsonl("scores.jsonl", {**base, "score": score}), PhysicianScore)
+
+
+def test_missing_and_not_utf8_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_records(tmp_path / "none.jsonl", Question)
+    (tmp_path / "latin.jsonl").write_bytes('{"id": "é"}'.encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_records(tmp_path / "latin.jsonl", Question)
+
+
+def test_line_separators_inside_texts_do_not_split_records(tmp_path: Path, answer) -> None:
+    text = "a\u2028b\u0085c\x0bd\ne"
+    write_records(tmp_path / "answers.jsonl", [answer(text=text)])
+    assert read_records(tmp_path / "answers.jsonl", Answer)[0].text == text
+
+
+def test_records_open_with_datasets(sample_run: Path) -> None:
+    for name, count in (("questions", 56), ("answers", 280), ("physician_scores", 280)):
+        assert len(datasets.Dataset.from_json(str(sample_run / f"{name}.jsonl"))) == count
+
+
+def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    one = Judgment(question_id="q", model="m", judge="j", score=4)
+    run.append(run.judgments_file("j"), one)
+    with run.judgments_file("j").open("a") as file:
+        file.write('{"question_id": "q", "mod')
+    assert run.judgments("j") == [one]
+    run.append(run.judgments_file("j"), one.model_copy(update={"sample": 1}))
+    assert len(run.judgments("j")) == 2
+    assert cut_half_line(run.judgments_file("j")) == 0
+
+
+def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:
+    path = tmp_path / "answers.jsonl"
+    write_records(path, [answer()])
+
+    def broken():
+        yield answer(text="new")
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        write_records(path, broken())
+    assert [one.text for one in read_records(path, Answer)] == ["At most 4 g."]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a run folder"):
+        Run.existing(tmp_path)
