@@ -24,7 +24,7 @@ def print_json(value: Any) -> None:
 
 def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
     """Usability rates with their intervals, in the paper's columns."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("Model", no_wrap=True)
     for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
@@ -43,7 +43,7 @@ def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
         names = {name for rates in scores["models"].values() for name in rates["subcategories"].get(category, {})}
         if not names:
             continue
-        table = Table(title=f"\n{category}", title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table = Table(title=f"\n{category}", title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
         table.add_column("Subcategory", no_wrap=True)
         table.add_column("questions", justify="right")
         for model in models:
@@ -58,8 +58,8 @@ def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
 
 def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
     """Agreement with intervals: a row a judge where there are several, a row a category for one."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    table.add_column("", no_wrap=True, min_width=10)
     for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
     if len(studies) == 1:
@@ -74,7 +74,7 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
 
 
 def _rate(cell: dict[str, Any] | None) -> str:
-    return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}-{cell['high']:.0f}"
+    return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}–{cell['high']:.0f}"
 
 
 def _measure(cell: dict[str, float | None]) -> str:
@@ -82,4 +82,4 @@ def _measure(cell: dict[str, float | None]) -> str:
     if value is None:
         return "-"
     # Two lines a cell, so that the whole table fits 80 columns.
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}..{high:.2f}"
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}–{high:.2f}"

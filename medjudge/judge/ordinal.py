@@ -1,6 +1,12 @@
-"""The `ordinal` judge: an encoder or decoder with a cumulative-link head over five levels, one forward pass an answer."""
+"""The `ordinal` judge: an encoder or decoder with a cumulative-link head over five levels.
+
+Question, reference, checklist and answer are embedded one by one by the same model, and the head scores how the answer
+relates to each of the others. Before training it is the similarity baseline, which is why a hundred scored answers are
+enough to start from; what belongs to the question is embedded once for all of its answers.
+"""
 
 from collections.abc import Iterator, Sequence
+from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,16 +21,22 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.hardware import fast_dtype
 from medjudge.judge.batching import batches_by_length, cut_middle, padded
 from medjudge.judge.protocol import Assignment, scored, split_empty
+from medjudge.judge.similarity import CutPoints
 from medjudge.records import Judgment, Question
 
 HEAD_FILE = "head.safetensors"
-_ANSWER_SHARE = 0.5
+PARTS = ("question", "reference", "checklist")
+_HEAD_RATE = 3.0
+"""The head's numbers are stored divided by this, so that Adam moves them this much faster than the adapter's."""
+
+Bucket = dict[str, torch.Tensor]
 
 
 class Encoded(NamedTuple):
-    """One answer as token ids, and what did not fit."""
+    """One answer and what it is compared with, as token ids; an absent part is empty."""
 
-    input_ids: list[int]
+    parts: tuple[list[int], list[int], list[int]]
+    answer: list[int]
     answer_tokens_cut: int
     context_tokens_cut: int
 
@@ -32,77 +44,141 @@ class Encoded(NamedTuple):
 def encode(
     tokenizer: PreTrainedTokenizerBase, question: Question, earlier: Sequence[str], answer: str, max_length: int
 ) -> Encoded:
-    """Puts context (turns, question, reference, checklist) and answer into one sequence of at most `max_length` tokens.
+    """Tokenises question (with the earlier turns), reference, checklist and answer.
 
-    Where both are too long the answer gets half the window; what one does not need, the other may use. Each loses its
-    middle.
+    Each may have `max_length` tokens; a longer one loses its middle, and the result says how many tokens that was.
     """
-    context = " ".join(filter(None, [*earlier, question.prompt, question.reference, question.checklist]))
-    context_ids = _ids(tokenizer, context)
-    answer_ids = _ids(tokenizer, answer)
-    start, separator, end = _marks(tokenizer)
-    room = max_length - len(start) - len(separator) - len(end)
-    for_answer = min(len(answer_ids), max(int(room * _ANSWER_SHARE), room - len(context_ids)))
-    answer_ids, answer_cut = cut_middle(answer_ids, for_answer)
-    context_ids, context_cut = cut_middle(context_ids, room - len(answer_ids))
-    return Encoded(start + context_ids + separator + answer_ids + end, answer_cut, context_cut)
+    texts = [" ".join([*earlier, question.prompt]), question.reference or "", question.checklist or "", answer]
+    sequences, cut = [], []
+    for text in texts:
+        ids, left_out = _sequence(tokenizer, text, max_length) if text.strip() else ([], 0)
+        sequences.append(ids)
+        cut.append(left_out)
+    return Encoded((sequences[0], sequences[1], sequences[2]), sequences[3], cut[3], sum(cut[:3]))
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def _sequence(tokenizer: PreTrainedTokenizerBase, text: str, max_length: int) -> tuple[list[int], int]:
     # split_special_tokens: a "[SEP]" or "</s>" inside a text is text. verbose=False: long texts are cut here, later.
-    ids: list[int] = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-    return ids
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+    start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    end = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    before, after = [[] if mark is None else [mark] for mark in (start, end)]
+    kept, left_out = cut_middle(ids, max_length - len(before) - len(after))
+    return [*before, *kept, *after], left_out
 
 
-def _marks(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], list[int]]:
-    """The tokens before the context, between context and answer, and after the answer."""
-    if tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None:
-        return [tokenizer.cls_token_id], [tokenizer.sep_token_id], [tokenizer.sep_token_id]
-    start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    return start, _ids(tokenizer, "\n\n"), [tokenizer.eos_token_id]
+class Batch(NamedTuple):
+    """Answers ready for the model: every text once, in buckets of like length, and where each answer's texts are."""
+
+    buckets: list[Bucket]
+    parts: torch.Tensor
+    answer: torch.Tensor
+
+
+def collate(rows: Sequence[tuple[Sequence[list[int]], list[int]]], pad_id: int, bucket_tokens: int) -> Batch:
+    """Puts rows of (parts, answer) into one batch.
+
+    Args:
+        rows: Token ids; an absent part is empty.
+        pad_id: The padding token.
+        bucket_tokens: The most tokens of one bucket, padding included.
+
+    Returns:
+        Buckets; `parts` (rows, 3) and `answer` (rows,) count through their sequences, -1 for an absent part.
+    """
+    unique: dict[tuple[int, ...], int] = {}
+    for parts, answer in rows:
+        for sequence in (*parts, answer):
+            if sequence:
+                unique.setdefault(tuple(sequence), len(unique))
+    sequences = list(unique)
+    order = batches_by_length([len(sequence) for sequence in sequences], bucket_tokens)
+    buckets = []
+    place: dict[tuple[int, ...], int] = {}
+    for indices in order:
+        ids, mask = padded([sequences[index] for index in indices], pad_id)
+        buckets.append({"input_ids": ids, "attention_mask": mask})
+        for index in indices:
+            place[sequences[index]] = len(place)
+    found = [[place[tuple(sequence)] if sequence else -1 for sequence in parts] for parts, _ in rows]
+    return Batch(buckets, torch.tensor(found), torch.tensor([place[tuple(answer)] for _, answer in rows]))
 
 
 class OrdinalModel(nn.Module):
-    """A pooled body, one linear score, and four ordered cut points (proportional odds; McCullagh, 1980).
+    """One score an answer and four ordered cut points (proportional odds; McCullagh, 1980).
 
-    P(level > k) = sigmoid(score - cut_k), so the five probabilities are differences of sigmoids.
+    score = sum over the parts that are there of slope * cosine(part, answer) + w . (part * answer), + v . answer, with
+    embeddings of length 1; P(level > k) = sigmoid(score - cut_k).
 
     Args:
-        body: The model underneath, plain or with a LoRA adapter.
+        body: The model underneath, plain or with a LoRA adapter; its embedding is the mean over its tokens.
         hidden_size: Its width.
     """
 
     def __init__(self, body: nn.Module, hidden_size: int) -> None:
         super().__init__()
         self.body = body
-        self.score = nn.Linear(hidden_size, 1)
-        nn.init.normal_(self.score.weight, std=0.02)
-        nn.init.zeros_(self.score.bias)
-        self.first_cut = nn.Parameter(torch.tensor(-1.5))
-        self.steps = nn.Parameter(torch.full((3,), 0.5413))  # softplus(0.5413) = 1: cuts at -1.5, -0.5, 0.5, 1.5
+        self.slope = nn.Parameter(torch.zeros(len(PARTS)))
+        self.product = nn.Parameter(torch.zeros(len(PARTS), hidden_size))
+        self.alone = nn.Parameter(torch.zeros(hidden_size))
+        self.first_cut = nn.Parameter(torch.zeros(()))
+        self.steps = nn.Parameter(torch.zeros(3))
+        # The entries of a vector of length 1 are about 1 / sqrt(width) each: brought back to about 1 / 2.
+        self.entry_scale = sqrt(hidden_size) / 2
+
+    def start_from(self, baseline: CutPoints, parts_each: float) -> None:
+        """Sets slopes and cuts so that the model scores as a similarity judge on the mean cosine of an answer's parts.
+
+        Args:
+            baseline: Fitted on the mean cosine.
+            parts_each: How many parts a question has on average.
+        """
+        steps = torch.tensor(np.diff(baseline.cuts), dtype=torch.float32).clamp_min(0.05)
+        with torch.no_grad():
+            self.slope.fill_(baseline.slope / parts_each / _HEAD_RATE)
+            self.first_cut.fill_(baseline.cuts[0] / _HEAD_RATE)
+            self.steps.copy_(torch.log(torch.expm1(steps)) / _HEAD_RATE)
 
     def cuts(self) -> torch.Tensor:
         """The four cut points, rising, shape (4,)."""
-        return torch.cat([self.first_cut[None], self.first_cut + torch.cumsum(functional.softplus(self.steps), dim=0)])
+        first = self.first_cut[None] * _HEAD_RATE
+        return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * _HEAD_RATE), dim=0)])
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Scores a batch.
+    def embed(self, buckets: Sequence[Bucket]) -> torch.Tensor:
+        """Embeds the sequences of all buckets in their order: shape (sequences, width), each of length 1."""
+        vectors = []
+        for bucket in buckets:
+            hidden = self.body(**bucket).last_hidden_state.float()
+            mask = bucket["attention_mask"][..., None].to(hidden.dtype)
+            vectors.append(functional.normalize((hidden * mask).sum(dim=1) / mask.sum(dim=1), dim=1))
+        return torch.cat(vectors)
+
+    def forward(self, buckets: Sequence[Bucket], parts: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
+        """Scores a batch from `collate`.
 
         Args:
-            input_ids: Shape (batch, length).
-            attention_mask: Shape (batch, length), 1 for tokens and 0 for padding.
+            buckets: Padded sequences, `input_ids` and `attention_mask` of shape (sequences, length) each.
+            parts: Which sequence each part is, shape (batch, 3), -1 where absent.
+            answer: Which sequence each answer is, shape (batch,).
 
         Returns:
             Cumulative logits, shape (batch, 4): of level > 1, > 2, > 3, > 4.
         """
-        hidden = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
-        mask = attention_mask[..., None].to(hidden.dtype)
-        pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)
-        with torch.autocast(hidden.device.type, enabled=False):
-            return self.score(pooled) - self.cuts()
+        return self.head(self.embed(buckets), parts, answer)
+
+    def head(self, vectors: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
+        """Cumulative logits, shape (batch, 4), from embeddings of shape (sequences, width)."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            there = (parts >= 0).to(vectors.dtype)
+            said = vectors[answer]
+            product = vectors[parts.clamp_min(0)] * said[:, None]
+            each = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
+            alone = self.entry_scale * (said * self.alone).sum(dim=-1)
+            score = ((each * there).sum(dim=-1) + alone) * _HEAD_RATE
+            return score[:, None] - self.cuts()
 
     def save_head(self, folder: Path) -> None:
-        """Writes score and cut points as `head.safetensors`."""
+        """Writes slopes, weights and cut points as `head.safetensors`."""
         head = {name: value.detach().contiguous().float() for name, value in self.named_parameters() if "body." not in name}
         save_file(head, folder / HEAD_FILE)
 
@@ -128,9 +204,10 @@ class OrdinalJudge:
         name: The judge's name.
         model: The model, on its device, in evaluation mode.
         tokenizer: Its tokenizer.
-        max_length: The window in tokens.
+        max_length: The most tokens of one text.
         temperature: Divides the logits, so that probabilities are calibrated.
         batch_tokens: The most tokens, padding included, in one forward pass.
+        chunk: How many answers are embedded before their judgments are handed on.
     """
 
     def __init__(
@@ -141,6 +218,7 @@ class OrdinalJudge:
         max_length: int,
         temperature: float = 1.0,
         batch_tokens: int = 8192,
+        chunk: int = 256,
     ) -> None:
         self.name = name
         self.model = model
@@ -148,34 +226,36 @@ class OrdinalJudge:
         self.max_length = max_length
         self.temperature = temperature
         self.batch_tokens = batch_tokens
-        self.device = next(model.parameters()).device
+        self.chunk = chunk
+        self.device = model.slope.device
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
         yield from empty
-        encoded = [
-            encode(self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length)
-            for one in tqdm(work, desc="reading answers", unit="answer", disable=None, leave=False)
-        ]
+        # Answers to one question together: what they share is embedded once a chunk.
+        work.sort(key=lambda one: one.question.id)
         with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for batch in batches_by_length([len(one.input_ids) for one in encoded], self.batch_tokens):
-                levels = self._probabilities([encoded[index].input_ids for index in batch])
-                for index, row in zip(batch, levels, strict=True):
+            for start in range(0, len(work), self.chunk):
+                part = work[start : start + self.chunk]
+                encoded = [encode(self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length) for one in part]
+                for one, texts, row in zip(part, encoded, self._probabilities(encoded), strict=True):
                     yield scored(
-                        work[index],
+                        one,
                         self.name,
                         row,
-                        answer_tokens_cut=encoded[index].answer_tokens_cut,
-                        context_tokens_cut=encoded[index].context_tokens_cut,
+                        answer_tokens_cut=texts.answer_tokens_cut,
+                        context_tokens_cut=texts.context_tokens_cut,
                     )
-                bar.update(len(batch))
+                    bar.update()
 
-    def _probabilities(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+    def _probabilities(self, encoded: Sequence[Encoded]) -> np.ndarray:
+        """(n answers) -> (n, 5)."""
         pad_id = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
-        ids, mask = padded(sequences, pad_id)
+        batch = collate([(one.parts, one.answer) for one in encoded], pad_id, self.batch_tokens)
         dtype = fast_dtype(self.device)
         with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
-            cumulative = self.model(ids.to(self.device), mask.to(self.device))
+            buckets = [{name: value.to(self.device) for name, value in bucket.items()} for bucket in batch.buckets]
+            cumulative = self.model(buckets, batch.parts.to(self.device), batch.answer.to(self.device))
         return probabilities(cumulative.float(), self.temperature).cpu().numpy()
 
 

@@ -46,17 +46,19 @@ def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> 
 
 
 def ordinal_dataset(lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Columns `input_ids`, `labels` (five probabilities, level 1 first) and `weight`."""
-    return Dataset.from_list(
-        [
+    """Columns `parts` and `answer` (token ids), `labels` (five probabilities, level 1 first) and `weight`."""
+    rows = []
+    for line in lines:
+        encoded = encode(tokenizer, line.question, line.earlier, line.answer.text, max_length)
+        rows.append(
             {
-                "input_ids": encode(tokenizer, line.question, line.earlier, line.answer.text, max_length).input_ids,
+                "parts": list(encoded.parts),
+                "answer": encoded.answer,
                 "labels": line.probabilities,
                 "weight": line.weight,
             }
-            for line in lines
-        ]
-    )
+        )
+    return Dataset.from_list(rows)
 
 
 def generative_dataset(lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:

@@ -21,7 +21,7 @@ def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
         lora_dropout=options.lora_dropout,
         target_modules=options.lora_target_modules or "all-linear",
         # A pooler is loaded with an encoder but not run by the judge; an adapter there would never see a gradient.
-        exclude_modules=r".*pooler.*",
+        exclude_modules=r".*pooler.*" if task_type == "FEATURE_EXTRACTION" else None,
         use_rslora=options.use_rslora,
         use_dora=options.use_dora,
         bias="none",

@@ -13,12 +13,17 @@ from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, Train
 from trl import ModelConfig
 
 from medjudge.base_models import load_encoder
-from medjudge.judge.batching import padded
-from medjudge.judge.ordinal import OrdinalModel, probabilities
+from medjudge.hardware import fast_dtype
+from medjudge.judge.ordinal import OrdinalModel, collate, probabilities
 from medjudge.judge.protocol import median_level
+from medjudge.judge.similarity import fit_cut_points
 from medjudge.records import USABLE_FROM
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss
+
+_BUCKET_TOKENS = 2048
+"""Of one forward pass inside a training step: small, so that short texts are not padded to long ones."""
+_START_ANSWERS = 256
 
 
 def new_ordinal_model(options: ModelConfig) -> OrdinalModel:
@@ -42,15 +47,27 @@ def without_dropout(body: nn.Module) -> None:
             module.dropout_prob = 0.0  # type: ignore[assignment]
 
 
+def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int) -> None:
+    """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
+    chosen = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
+    rows = [dataset[int(index)] for index in chosen]
+    batch = collate([(row["parts"], row["answer"]) for row in rows], pad_id, _BUCKET_TOKENS)
+    dtype = fast_dtype(torch.device("cpu"))
+    with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        vectors = model.embed(batch.buckets)
+    there = (batch.parts >= 0).float()
+    cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * there
+    levels = np.array([median_level(np.array(row["labels"])) for row in rows])
+    baseline = fit_cut_points((cosines.sum(dim=1) / there.sum(dim=1)).numpy(), levels)
+    model.start_from(baseline, float(there.sum(dim=1).mean()))
+
+
 class OrdinalTrainer(Trainer):
     """The Trainer with the ordinal loss, and checkpoints that hold only what is trained."""
 
-    def compute_loss(
-        self, model: nn.Module, inputs: dict[str, torch.Tensor], return_outputs: bool = False, **_: Any
-    ) -> Any:
-        labels, weight = inputs["labels"], inputs["weight"]
-        cumulative = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-        loss = cumulative_loss(cumulative, labels, weight)
+    def compute_loss(self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
+        cumulative = model(buckets=inputs["buckets"], parts=inputs["parts"], answer=inputs["answer"])
+        loss = cumulative_loss(cumulative, inputs["labels"], inputs["weight"])
         return (loss, {"logits": cumulative}) if return_outputs else loss
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
@@ -76,17 +93,21 @@ def ordinal_trainer(
     # The Trainer would multiply gradients to account for token counts; this loss is a mean over answers.
     arguments.average_tokens_across_devices = False
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    start_from_similarity(model, train, pad_id, arguments.seed)
 
-    def collate(rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        ids, mask = padded([row["input_ids"] for row in rows], pad_id)
-        labels = torch.tensor([row["labels"] for row in rows], dtype=torch.float32)
-        weight = torch.tensor([row["weight"] for row in rows], dtype=torch.float32)
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels, "weight": weight}
+    def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        texts = collate([(row["parts"], row["answer"]) for row in rows], pad_id, _BUCKET_TOKENS)
+        # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
+        return {
+            "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
+            "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
+            **texts._asdict(),
+        }
 
     trainer = OrdinalTrainer(
         model=model,
         args=arguments,
-        data_collator=collate,
+        data_collator=batch,
         train_dataset=train,
         eval_dataset=validation,
         compute_metrics=validation_metrics,

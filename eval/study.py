@@ -1,0 +1,64 @@
+"""What the studies share: run the commands a user would type, and write down what they gave and where."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from medjudge.hardware import describe
+
+REPOSITORY = Path(__file__).parent.parent
+RESULTS = REPOSITORY / "eval" / "results"
+
+
+class Study:
+    """Runs commands in a folder and keeps their text and wall time.
+
+    Args:
+        folder: Where they run; `$NAME` in a command stands for the path given under that name.
+        places: Names that the written commands use instead of this machine's paths.
+    """
+
+    def __init__(self, folder: Path, **places: Path) -> None:
+        self.folder = folder
+        self.places = places
+        self.commands: list[dict[str, Any]] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self, command: str, json_output: bool = False, allowed: tuple[int, ...] = (0,)) -> Any:
+        """Runs one command offline and without a key; its JSON where asked for. Stops the study where it fails."""
+        print(f"$ {command}", file=sys.stderr, flush=True)
+        environment = {name: str(path) for name, path in self.places.items()}
+        hidden = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "MEDJUDGE_JUDGE")}
+        start = time.monotonic()
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=self.folder,
+            env=hidden | environment | {"HF_HUB_OFFLINE": "1"},
+            stdout=subprocess.PIPE if json_output else sys.stderr,
+            text=True,
+        )
+        if done.returncode not in allowed:
+            sys.exit(f"exit {done.returncode}: {command}")
+        self.commands.append({"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode})
+        return json.loads(done.stdout) if json_output else None
+
+    def write(self, name: str, results: dict[str, Any]) -> None:
+        """Writes `eval/results/NAME.json`."""
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        everything = {
+            "date": date.today().isoformat(),
+            "machine": describe(),
+            "versions": {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl")},
+            "commands": self.commands,
+            **results,
+        }
+        path = RESULTS / f"{name}.json"
+        path.write_text(json.dumps(everything, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        print(f"written: {path}", file=sys.stderr)

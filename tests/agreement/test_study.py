@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from medjudge.agreement.study import agreement_study, teacher_scores
+from medjudge.errors import InputError
+from medjudge.records import Judgment
+
+
+def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
+    error = None if score is not None else "unreadable"
+    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields})
+
+
+@pytest.fixture
+def questions(question):
+    return [question(id=f"q{n}", category="MK" if n < 6 else "MTG", group=f"g{n // 2}") for n in range(10)]
+
+
+def test_counts_coverage_and_categories(questions, physician_score) -> None:
+    scores = [physician_score(question_id=f"q{n}", score=5 if n % 2 else 2) for n in range(10)]
+    judgments = [judged(f"q{n}", 5 if n % 2 else 1) for n in range(9)] + [judged("q9", None)]
+    study = agreement_study("j", questions, judgments, scores, resamples=200)
+    assert (study["n"], study["coverage"], study["conversations"]) == (9, 0.9, 5)
+    assert study["overall"]["usable_agreement"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert study["overall"]["bias"]["value"] == pytest.approx(-5 / 9, abs=1e-6)
+    assert {name: part["n"]["value"] for name, part in study["by_category"].items()} == {"MK": 6, "MTG": 3}
+    assert np.array(study["confusion"]).tolist()[0][1] == 5
+    assert study["gate"] == {"passed": None, "checks": []}
+
+
+def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, physician_score) -> None:
+    judgments = [judged("q0", 5), judged("q0", 3, round=2), judged("q1", 4), judged("q1", 3, round=2)]
+    scores = [
+        physician_score(question_id="q0", rater="a", score=4),
+        physician_score(question_id="q0", rater="b", score=4),
+        physician_score(question_id="q1", rater="a", score=5),
+        physician_score(question_id="q1", rater="b", score=2),
+    ]
+    study = agreement_study("j", questions, judgments, scores, resamples=50)
+    assert study["n"] == 2
+    assert study["overall"]["usable_agreement"]["value"] == 1.0  # 4 and 4; 3.5 and 3.5, both below 4
+
+
+def test_intervals_are_wider_when_answers_of_a_conversation_go_together(question, physician_score) -> None:
+    right = np.random.default_rng(0).random(60) < 0.7
+    judgments, scores, alone, together = [], [], [], []
+    for n in range(240):
+        alone.append(question(id=f"q{n}", group=f"g{n}"))
+        together.append(question(id=f"q{n}", group=f"g{n // 4}"))
+        scores.append(physician_score(question_id=f"q{n}", score=5))
+        judgments.append(judged(f"q{n}", 5 if right[n // 4] else 1))
+
+    def width(questions) -> float:
+        measure = agreement_study("j", questions, judgments, scores, resamples=2000)["overall"]["usable_agreement"]
+        return measure["high"] - measure["low"]
+
+    assert width(together) > 1.7 * width(alone)
+
+
+def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None:
+    with pytest.raises(InputError, match="no answer has both"):
+        agreement_study("j", questions, [judged("q0", None)], [physician_score(question_id="q0")])
+
+
+def test_a_teacher_can_stand_in_the_physicians_place(questions) -> None:
+    teacher = teacher_scores([judged("q0", 5, judge="gpt"), judged("q1", None, judge="gpt")])
+    study = agreement_study("j", questions, [judged("q0", 4), judged("q1", 4)], teacher, against="gpt", resamples=50)
+    assert (study["n"], study["against"]) == (1, "gpt")

@@ -1,0 +1,98 @@
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from medjudge.benchmark.llmeval_med import CATEGORY_OF, read_llmeval_scores
+from medjudge.records import Judgment
+from medjudge.report.leaderboard import score_models, usability_interval
+
+
+def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
+    error = None if score is not None else "unreadable"
+    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields})
+
+
+def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
+    questions = [question(id="a"), question(id="b", category="MSE"), question(id="c", category="MSE")]
+    judgments = [
+        judged("a", 5), judged("a", 3, sample=1), judged("a", 4, sample=2),  # mean 4: usable
+        judged("b", 5), judged("b", 3, round=2), judged("b", 3, sample=1),  # mean 3.67: not
+        judged("c", None),  # unscored: not usable, and said
+    ]
+    rates = score_models(questions, judgments, ["m", "silent"])["models"]
+    assert rates["m"]["OP"] | {"low": 0, "high": 0} == {
+        "rate": 33.33, "low": 0, "high": 0, "usable": 1, "questions": 3, "unscored": 1,
+    }
+    assert rates["m"]["MSE"]["rate"] == 0
+    assert rates["silent"]["OP"]["unscored"] == 3
+    assert "MTG" not in rates["m"]
+
+
+def test_subcategories_stand_under_their_category(question) -> None:
+    questions = [question(id="a", subcategory="Drugs"), question(id="b", category="MSE", subcategory="Drugs")]
+    rates = score_models(questions, [judged("a", 5), judged("b", 1)], ["m"])["models"]["m"]
+    assert rates["subcategories"]["MK"]["Drugs"]["rate"] == 100
+    assert rates["subcategories"]["MSE"]["Drugs"]["rate"] == 0
+
+
+def by_hand(files: list[dict]) -> dict[str, float]:
+    """Aggregate.py's rule, restated with exact fractions: mean of the valid scores 0-5, usable from 4, rounded to 2."""
+    values: dict[tuple[str, int, int], list[Fraction]] = {}
+    for file in files:
+        for name, entries in file.items():
+            for entry in entries:
+                scores = values.setdefault((CATEGORY_OF[name], entry["groupCode"], entry["round"]), [])
+                try:
+                    score = Fraction(str(entry["model_answer_score"]))
+                except ValueError:
+                    continue
+                if 0 <= score <= 5:
+                    scores.append(score)
+    rates = {}
+    for code in ("OP", *CATEGORY_OF.values()):
+        rows = [scores for key, scores in values.items() if code in ("OP", key[0])]
+        if rows:
+            usable = sum(bool(scores) and sum(scores) / len(scores) >= 4 for scores in rows)
+            rates[code] = round(usable / len(rows) * 100.0, 2)
+    return rates
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    choices = ["5", "4", "4", "5", "3", "2", "1", "-1", -1, "", "10", "0", 5]
+    paths, files = [], []
+    for number in range(3):
+        file = {
+            name: [
+                {"groupCode": group, "round": 1, "problem": "p", "category1": name, "model_answer": "a",
+                 "model_answer_score": choices[generator.integers(len(choices))], "model_answer_judgement": "…"}
+                for group in range(int(7 + 13 * index))
+            ]
+            for index, name in enumerate(CATEGORY_OF)
+        }
+        files.append(file)
+        paths.append(tmp_path / f"{number}.json")
+        paths[-1].write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
+    read = read_llmeval_scores(paths, "m", "gpt-4o")
+    ours = score_models(read.questions, read.judgments, ["m"])["models"]["m"]
+    assert {code: ours[code]["rate"] for code in ours if code != "subcategories"} == by_hand(files)
+
+
+def test_the_interval_is_wilsons_for_single_questions_and_wider_for_conversations() -> None:
+    usable = np.array([True] * 14 + [False] * 6)
+    alone = usability_interval(usable, np.arange(20))
+    wilson = binomtest(14, 20).proportion_ci(method="wilson")
+    assert alone == pytest.approx((wilson.low, wilson.high))
+    low, high = usability_interval(usable, np.arange(20) // 2)
+    assert low < alone[0]
+    assert high > alone[1]
+
+
+def test_all_or_none_usable_still_has_an_interval() -> None:
+    low, high = usability_interval(np.ones(12, dtype=bool), np.arange(12))
+    assert 0.7 < low < 0.8
+    assert high == 1
