@@ -14,6 +14,11 @@ from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import read_verdict
 
 
+def file_name(model: str) -> str:
+    """A model's name as it can stand in a file name."""
+    return model.strip("/").replace("/", "--")
+
+
 def require_key(model: str) -> None:
     """Raises InputError where the environment holds no key."""
     if not os.environ.get("OPENAI_API_KEY"):
@@ -41,7 +46,7 @@ class ApiJudge:
         self, model: str, base_url: str | None = None, concurrency: int = 8, seed: int = 0, max_tokens: int = 1024
     ) -> None:
         require_key(model)
-        self.name = model.replace("/", "--")
+        self.name = file_name(model)
         self.model = model
         self.base_url = base_url
         self.concurrency = concurrency

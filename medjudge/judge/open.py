@@ -8,7 +8,7 @@ from urllib.parse import urlparse
 
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device
-from medjudge.judge.api import ApiJudge, require_key
+from medjudge.judge.api import ApiJudge, file_name, require_key
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 
@@ -44,7 +44,7 @@ def choose_judge(spec: str) -> Chosen:
         model = spec.removeprefix("openai:")
         if not model:
             raise InputError("--judge openai: no model named; write for example --judge openai:gpt-4o")
-        return Chosen(model.replace("/", "--"), api_model=model)
+        return Chosen(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()
     elif spec == "similarity":

@@ -1,0 +1,80 @@
+from collections import Counter
+
+import pytest
+import torch
+
+from medjudge.answer.conversation import Request
+from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine
+from medjudge.errors import InputError
+
+
+def requests(*texts: str) -> list[Request]:
+    return [Request([{"role": "user", "content": text}], seed) for seed, text in enumerate(texts)]
+
+
+def texts_of(engine: TransformersEngine, work: list[Request]) -> list[str]:
+    found = dict(engine.answer(work))
+    return [found[index].text for index in range(len(work))]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_lm) -> TransformersEngine:
+    one = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=8)
+    one.model.float()  # bfloat16 rounds differently in batches of other shapes; here equality is the point
+    return one
+
+
+def test_an_answer_depends_on_its_seed_and_not_on_its_neighbours(engine) -> None:
+    work = requests("How much?", "A far longer question about the daily dose of paracetamol in adults.", "为什么？")
+    together = texts_of(engine, work)
+    assert together == [texts_of(engine, [one])[0] for one in work]
+    assert together == texts_of(engine, work)
+    other = [one._replace(seed=one.seed + 100) for one in work]
+    assert texts_of(engine, other) != together
+
+
+def test_greedy_is_the_likeliest_token_throughout(tiny_lm) -> None:
+    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=4, temperature=0)
+    greedy.model.float()
+    (text,) = texts_of(greedy, requests("How much?"))
+    ids = greedy.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "How much?"}], add_generation_prompt=True, return_dict=True
+    )["input_ids"]
+    for _ in range(4):
+        with torch.no_grad():
+            ids = [*ids, int(greedy.model(torch.tensor([ids])).logits[0, -1].argmax())]
+    assert text == greedy.tokenizer.decode(ids[-4:], skip_special_tokens=True).strip()
+
+
+def test_sampling_draws_from_the_softmax() -> None:
+    logits = torch.log(torch.tensor([0.6, 0.3, 0.1]))
+    sampling = SeededSampling(range(6000), temperature=1.0, top_p=1.0)
+    drawn = Counter(sampling(None, logits.repeat(6000, 1)).argmax(-1).tolist())
+    assert [drawn[n] / 6000 for n in range(3)] == pytest.approx([0.6, 0.3, 0.1], abs=0.02)
+    nucleus = SeededSampling(range(2000), temperature=1.0, top_p=0.7)
+    assert set(nucleus(None, logits.repeat(2000, 1)).argmax(-1).tolist()) == {0, 1}
+
+
+def test_tokens_and_finish_reason_are_recorded(engine) -> None:
+    ((_, reply),) = engine.answer(requests("How much?"))
+    assert reply.finish_reason in ("stop", "length")
+    assert reply.tokens_in > 5
+    assert 0 <= reply.tokens_out <= 8
+
+
+def test_a_prompt_that_does_not_fit_is_an_answer_with_its_reason(tiny_lm) -> None:
+    small = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=4)
+    small.window = 40
+    found = dict(small.answer(requests("short", "long " * 60)))
+    assert found[0].finish_reason in ("stop", "length")
+    assert found[1].text == ""
+    assert "does not fit the window of 40" in found[1].finish_reason
+
+
+def test_models_that_cannot_answer_are_refused(tiny_encoder, tmp_path) -> None:
+    with pytest.raises(InputError, match="no chat template"):
+        TransformersEngine(str(tiny_encoder), device="cpu")
+    with pytest.raises(InputError, match="no such folder"):
+        TransformersEngine(str(tmp_path / "none"), device="cpu")
+    with pytest.raises(InputError, match="hf download nobody/nothing"):
+        TransformersEngine("nobody/nothing", device="cpu")

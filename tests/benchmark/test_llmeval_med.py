@@ -1,0 +1,118 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from medjudge.benchmark.files import check_file, read_benchmark
+from medjudge.benchmark.llmeval_med import read_llmeval_med, read_llmeval_scores
+from medjudge.errors import InputError
+
+
+def entry(**fields: object) -> dict[str, object]:
+    return {"category1": "医疗知识", "category2": "药物", "scene": "药物_剂量", "round": 1, "problem": "问", "groupCode": 5,
+            "sanswer": "答", "difficulty": "易", "checklist": "核心需求", **fields}
+
+
+def written(tmp_path: Path, content: object) -> Path:
+    path = tmp_path / "dataset.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def test_fields_arrive_where_they_belong(tmp_path: Path) -> None:
+    (one,) = read_llmeval_med(written(tmp_path, {"医疗知识": [entry()]})).questions
+    assert (one.id, one.group, one.round, one.category, one.language) == ("MK-5-1", "MK-5", 1, "MK", "zh")
+    assert (one.prompt, one.reference, one.checklist) == ("问", "答", "核心需求")
+    assert (one.subcategory, one.scene, one.difficulty) == ("药物", "药物_剂量", "易")
+
+
+def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> None:
+    content = {
+        "医疗语言理解": [entry(category1="一般语言理解", sanswer=131, checklist=float("nan"))],
+        "医疗文本生成": [entry(category1="医疗文本生成", problem="长" * 9000)],
+    }
+    del content["医疗文本生成"][0]["difficulty"]  # type: ignore[attr-defined]
+    benchmark = read_llmeval_med(written(tmp_path, content))
+    first = benchmark.questions[0]
+    assert (first.category, first.reference, first.checklist) == ("MLU", "131", None)
+    said = [f"{oddity.place} {oddity.what}" for oddity in benchmark.oddities]
+    for expected in ("医疗语言理解[0] sanswer is the number 131", "医疗语言理解[0] checklist is NaN",
+                     "医疗语言理解[0] category1 is '一般语言理解'", "医疗文本生成[0] difficulty is missing",
+                     "医疗文本生成[0] prompt of 9,000 characters"):
+        assert any(expected in line for line in said), expected
+
+
+def test_a_group_code_is_unique_only_within_a_category(tmp_path: Path) -> None:
+    content = {"医疗知识": [entry(), entry(round=2)], "医疗推理": [entry(category1="医疗推理")]}
+    questions = read_llmeval_med(written(tmp_path, content)).questions
+    assert [one.group for one in questions] == ["MK-5", "MK-5", "MR-5"]
+
+
+def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
+    benchmark = read_llmeval_med(written(tmp_path, {"医疗知识": [entry(round=3)]}))
+    assert [oddity.what for oddity in benchmark.oddities] == [f"round {n} of the conversation is missing" for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not valid JSON"),
+        ([entry()], "one object with a list for each category"),
+        ({"医学": [entry()]}, "unknown category '医学'"),
+        ({"医疗知识": {"a": 1}}, "a list of questions"),
+        ({"医疗知识": [entry(problem=float("nan"))]}, r"医疗知识\[0\]: problem is missing"),
+        ({"医疗知识": [entry(round="x")]}, "round is 'x'"),
+        ({"医疗知识": [entry(), entry()]}, r"医疗知识\[1\]: groupCode 5, round 1 stands already"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_llmeval_med(written(tmp_path, content))
+
+
+def test_the_released_file_has_all_its_questions(real_data: Path) -> None:
+    contents = check_file(real_data / "llmeval-med" / "dataset.json")
+    assert (contents.counts["questions"], contents.counts["conversations"]) == (667, 571)
+    counts = {name: (part["questions"], part["conversations"]) for name, part in contents.counts["categories"].items()}
+    assert counts == {"MK": (141, 93), "MLU": (213, 178), "MR": (102, 102), "MSE": (109, 98), "MTG": (102, 100)}
+    kinds = Counter(oddity.what.split(" ")[0] + oddity.what.split(" ")[-1] for oddity in contents.oddities)
+    assert kinds["checklistNaN"] == 251
+    assert kinds["checklistmissing"] == 211
+    assert kinds["difficultymissing"] == 204
+    assert kinds["sanswerNaN"] == 24
+    assert sum("category1" in oddity.what for oddity in contents.oddities) == 213
+    assert max(len(one.prompt) for one in read_benchmark(str(real_data / "llmeval-med" / "dataset.json")).questions) == 10_428
+
+
+def scored(score: object, reply: str = "理由", answer: str = "甲", **fields: object) -> dict[str, object]:
+    return entry(model_answer=answer, model_answer_score=score, model_answer_judgement=reply, **fields)
+
+
+def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
+    paths = []
+    for number, (score, answer) in enumerate([("5", "甲"), ("3", "甲"), ("4", "乙")]):
+        paths.append(tmp_path / f"{number}.json")
+        paths[-1].write_text(json.dumps({"医疗知识": [scored(score, answer=answer)]}, ensure_ascii=False), encoding="utf-8")
+    read = read_llmeval_scores(paths, "gpt", "gpt-4o")
+    assert [(one.sample, one.text) for one in read.answers] == [(0, "甲"), (1, "乙")]
+    assert [(one.sample, one.round, one.score) for one in read.judgments] == [(0, 1, 5), (0, 2, 3), (1, 1, 4)]
+
+
+def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
+    scores = ["4", -1, "", "10", "0"]
+    items = [scored(score, groupCode=number) for number, score in enumerate(scores)]
+    items.append(scored("1", reply='{"判断依据":"见[1]","得分":"[4]"}', groupCode=9))
+    read = read_llmeval_scores([written(tmp_path, {"医疗知识": items})], "m", "j")
+    assert [one.score for one in read.judgments] == [4, None, None, None, 1, 1]
+    assert all(one.error for one in read.judgments if one.score is None)
+    said = " ".join(oddity.what for oddity in read.oddities)
+    assert "recorded score 1, but the judge's reply ends in the verdict 4" in said
+    assert "model_answer_score 0, read as 1" in said
+
+
+def test_a_scored_file_without_answers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="MK-5-1: model_answer is missing"):
+        read_llmeval_scores([written(tmp_path, {"医疗知识": [entry()]})], "m", "j")
+    with pytest.raises(InputError, match="model_answer_score is 'good'"):
+        read_llmeval_scores([written(tmp_path, {"医疗知识": [scored("good")]})], "m", "j")

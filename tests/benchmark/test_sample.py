@@ -1,0 +1,50 @@
+"""The bundled sample keeps its promises."""
+
+from collections import Counter
+
+import numpy as np
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import CATEGORIES, Answer, PhysicianScore, Question
+from medjudge.store import read_records
+
+QUESTIONS = read_records(sample_folder() / "questions.jsonl", Question)
+ANSWERS = read_records(sample_folder() / "answers.jsonl", Answer)
+SCORES = read_records(sample_folder() / "physician_scores.jsonl", PhysicianScore)
+
+
+def test_size_languages_and_conversations() -> None:
+    assert 50 <= len(QUESTIONS) <= 60
+    assert set(Counter(one.category for one in QUESTIONS)) == set(CATEGORIES)
+    assert Counter(one.language for one in QUESTIONS)["zh"] >= 10
+    turns = Counter(one.group for one in QUESTIONS)
+    assert sum(count > 1 for count in turns.values()) >= 5
+    assert max(turns.values()) == 3
+
+
+def test_every_question_has_reference_checklist_and_an_answer_of_each_level() -> None:
+    levels: dict[str, list[int]] = {}
+    for score in SCORES:
+        levels.setdefault(score.question_id, []).append(score.level)
+    for question in QUESTIONS:
+        assert question.reference
+        core, secondary = ("核心需求", "次要需求") if question.language == "zh" else ("Core req", "Secondary req")
+        assert core in (question.checklist or "")
+        assert secondary in (question.checklist or "")
+        assert sorted(levels[question.id]) == [1, 2, 3, 4, 5]
+    assert {score.rater for score in SCORES} == {"constructed"}
+    assert {one.key for one in ANSWERS} == {score.answer_key for score in SCORES}
+
+
+def test_length_does_not_give_the_level_away() -> None:
+    length = {answer.key: len(answer.text) for answer in ANSWERS}
+    language = {question.id: question.language for question in QUESTIONS}
+    for code in ("en", "zh"):
+        pairs = np.array([(length[s.answer_key], s.level) for s in SCORES if language[s.question_id] == code])
+        assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.15
+
+
+def test_answers_are_not_copies_of_the_reference() -> None:
+    reference = {question.id: question.reference for question in QUESTIONS}
+    assert all(answer.text != reference[answer.question_id] for answer in ANSWERS)
+    assert len({answer.text for answer in ANSWERS}) == len(ANSWERS)

@@ -1,0 +1,158 @@
+"""The API judge against real servers on loopback: transformers serve, and one that fails as told."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+
+from medjudge.base_models import load_causal_lm, load_tokenizer
+from medjudge.errors import InputError
+from medjudge.judge.api import ApiJudge
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list, list]]:
+    """A server that answers with the (status, content) pairs it is given and keeps what it was asked."""
+    replies: list[tuple[int, str | None]] = []
+    asked: list[dict] = []
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                asked.append(body)
+                status, content = replies.pop(0) if len(replies) > 1 else replies[0]
+            message = {"role": "assistant", "content": content}
+            choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+            answer: dict = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}
+            data = json.dumps(answer if status == 200 else {"error": {"message": content}}).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{one.server_port}/v1", replies, asked
+    one.shutdown()
+
+
+def test_the_verdict_is_read_from_the_end_of_the_reply(server, assignment) -> None:
+    url, replies, asked = server
+    replies.append((200, "The dose agrees with [1], which says score 5.\nScore: 4"))
+    (one,) = ApiJudge("gpt", url).judge([assignment(reference="REF")])
+    assert (one.score, one.expected, one.judge) == (4, 4.0, "gpt")
+    assert one.rationale.startswith("The dose agrees")
+    assert asked[0]["temperature"] == 0
+    assert "REF" in asked[0]["messages"][1]["content"]
+    assert "Score: N" in asked[0]["messages"][0]["content"]
+
+
+def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignment) -> None:
+    url, replies, _ = server
+    replies += [(200, "Score: 5"), (200, "I cannot say."), (200, None), (400, "content filter"), (200, "得分：3")]
+    work = [assignment(id=f"q{n}") for n in range(5)] + [assignment(" ", id="q5")]
+    found = list(ApiJudge("gpt", url, concurrency=1).judge(work))
+    assert sorted(one.question_id for one in found) == [f"q{n}" for n in range(6)]
+    assert sorted(one.score for one in found if one.score) == [3, 5]
+    reasons = " | ".join(one.error for one in found if one.error)
+    for reason in ("unreadable reply: no score", "no text", "content filter", "answer is empty"):
+        assert reason in reasons
+    assert next(one for one in found if one.error and "unreadable" in one.error).raw == "I cannot say."
+
+
+def test_a_passing_fault_is_tried_again(server, assignment) -> None:
+    url, replies, asked = server
+    replies += [(503, "busy"), (429, "slow down"), (200, "Score: 2")]
+    (one,) = ApiJudge("gpt", url).judge([assignment()])
+    assert one.score == 2
+    assert len(asked) == 3
+
+
+def test_a_wrong_key_stops_at_once(server, assignment) -> None:
+    url, replies, asked = server
+    replies.append((401, "bad key"))
+    with pytest.raises(InputError, match="bad key"):
+        list(ApiJudge("gpt", url, concurrency=1).judge([assignment(id=f"q{n}") for n in range(20)]))
+    assert len(asked) < 5
+
+
+def test_rounds_differ_by_their_seed(server, assignment) -> None:
+    url, replies, asked = server
+    replies.append((200, "Score: 2"))
+    found = list(ApiJudge("gpt", url, concurrency=1).judge([assignment(round=1), assignment(round=2)]))
+    assert sorted(one.round for one in found) == [1, 2]
+    assert {body["seed"] for body in asked} == {0, 1}
+
+
+def test_no_key_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        ApiJudge("gpt-4o")
+
+
+@pytest.fixture(scope="module")
+def parrot(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model, trained for a moment to reply "Fine.\\nScore: 4" to anything."""
+    torch.manual_seed(0)
+    model, tokenizer = load_causal_lm(str(tiny_lm)), load_tokenizer(str(tiny_lm))
+    reply = tokenizer("<|im_start|>assistant\nFine.\nScore: 4<|im_end|>", add_special_tokens=False)["input_ids"]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(150):
+        before = torch.randint(3, len(tokenizer), (8, int(torch.randint(4, 60, ()))))
+        ids = torch.cat([before, torch.tensor(reply).repeat(8, 1)], dim=1)
+        labels = ids.clone()
+        labels[:, : before.shape[1] + 3] = -100
+        model(ids, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    folder = tmp_path_factory.mktemp("parrot") / "parrot"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_real_openai_compatible_server(parrot: Path, assignment) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).parent / "transformers"), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--device", "cpu"], env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
+                break
+            except OSError:
+                assert process.poll() is None, process.stdout.read().decode()
+                time.sleep(0.5)
+        judge = ApiJudge(str(parrot), f"http://127.0.0.1:{port}/v1", concurrency=2, max_tokens=24)
+        found = list(judge.judge([assignment(id=f"q{n}") for n in range(4)]))
+        assert [one.score for one in found] == [4, 4, 4, 4], [one.error for one in found]
+        assert "/" not in judge.name
+    finally:
+        process.terminate()
+        process.wait(20)

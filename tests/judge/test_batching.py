@@ -1,0 +1,30 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medjudge.judge.batching import batches_by_length, cut_middle, padded
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 99), max_size=60), st.integers(0, 70))
+def test_a_long_text_loses_its_middle_and_the_loss_is_counted(tokens: list[int], limit: int) -> None:
+    kept, left_out = cut_middle(tokens, limit)
+    assert len(kept) + left_out == len(tokens)
+    assert len(kept) <= max(limit, 0)
+    head = (len(kept) + 1) // 2
+    assert kept[:head] == tokens[:head]
+    assert kept[head:] == tokens[len(tokens) - (len(kept) - head) :]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.integers(50, 1000))
+def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = batches_by_length(lengths, budget)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
+
+
+def test_padding_is_masked() -> None:
+    ids, mask = padded([[5, 6, 7], [8]], pad_id=1)
+    assert ids.tolist() == [[5, 6, 7], [8, 1, 1]]
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
