@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medjudge.distill.training_set import build_training_set
+from medjudge.store import Run, write_whole
+
+
+@pytest.fixture
+def training_files(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A small training set from the sample: 8 questions to train on, 2 to validate."""
+    run = Run(sample_run)
+    questions = [one for one in run.questions() if one.language == "en"][:10]
+    ids = {one.id for one in questions}
+    made = build_training_set(
+        questions,
+        [one for one in run.answers() if one.question_id in ids],
+        [],
+        [one for one in run.physician_scores() if one.question_id in ids],
+        validation_share=0.2,
+        seed=0,
+    )
+    for name, lines in (("train", made.train), ("validation", made.validation)):
+        write_whole(tmp_path / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
+    return tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
+
+
+@pytest.fixture
+def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., list[str]]:
+    """The recipe's arguments for a training run of a few steps; every option can be given."""
+
+    def build(kind: str, model: Path, **options: object) -> list[str]:
+        defaults: dict[str, object] = {
+            "kind": kind,
+            "train_file": training_files[0],
+            "validation_file": training_files[1],
+            "output_dir": tmp_path / "judges" / kind,
+            "model_name_or_path": model,
+            "lora_r": 4,
+            "lora_dropout": 0,
+            "max_length": 64 if kind == "ordinal" else 2048,
+            "max_steps": 4,
+            "per_device_train_batch_size": 4,
+            "per_device_eval_batch_size": 4,
+            "learning_rate": 1e-2,
+            "gradient_checkpointing": False,
+            "eval_strategy": "steps",
+            "eval_steps": 2,
+            "save_strategy": "steps",
+            "save_steps": 2,
+            "logging_steps": 1,
+            "bf16": False,
+        }
+        return [text for name, value in (defaults | options).items() for text in (f"--{name}", str(value))]
+
+    return build
