@@ -10,6 +10,7 @@ result is eval/results/llmeval-engineering.json.
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from study import REPOSITORY, Study
 
@@ -19,10 +20,8 @@ def main(data: Path, work: Path) -> None:
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     study.run("python $MEDJUDGE/eval/tiny_models.py models")
     checked = study.run("medjudge data check $DATA/dataset.json --json", json_output=True)
-    study.run(
-        'medjudge distill "$(python -c \'from medjudge.benchmark.sample import sample_folder; print(sample_folder())\')"'
-        " --out data"
-    )
+    sample = "$(python -c 'from medjudge.benchmark.sample import sample_folder; print(sample_folder())')"
+    study.run(f'medjudge distill "{sample}" --out data')
     study.run(
         "accelerate launch --cpu --num_processes 1 $MEDJUDGE/recipes/train_judge.py --config"
         " $MEDJUDGE/configs/judges/tiny-generative.yaml --model_name_or_path models/tiny-lm"
@@ -66,7 +65,7 @@ def _summary(work: Path, judge: str) -> dict[str, object]:
     }
 
 
-def _rates(scores: dict) -> dict[str, float]:
+def _rates(scores: dict[str, Any]) -> dict[str, float]:
     (rates,) = scores["models"].values()
     return {column: rates[column]["rate"] for column in ("OP", "MK", "MLU", "MR", "MSE", "MTG")}
 

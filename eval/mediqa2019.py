@@ -23,7 +23,9 @@ def main(data: Path, work: Path) -> None:
         "accelerate launch --cpu --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
         " --config $MEDJUDGE/configs/judges/minilm-ordinal.yaml"
     )
-    agreement = study.run("medjudge validate validation-set --judge judges/minilm-ordinal --offline --json", json_output=True)
+    agreement = study.run(
+        "medjudge validate validation-set --judge judges/minilm-ordinal --offline --json", json_output=True
+    )
     size = sum(file.stat().st_size for file in (work / "judges" / "minilm-ordinal").iterdir() if file.is_file())
     study.write("mediqa2019", {"judge_folder_bytes": size, "agreement": agreement})
 

@@ -46,7 +46,9 @@ class Study:
         )
         if done.returncode not in allowed:
             sys.exit(f"exit {done.returncode}: {command}")
-        self.commands.append({"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode})
+        self.commands.append(
+            {"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode}
+        )
         return json.loads(done.stdout) if json_output else None
 
     def write(self, name: str, results: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
 
 def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
     """Writes a BERT of about 0.1 million parameters with a window of 128 tokens."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # type: ignore[call-arg]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

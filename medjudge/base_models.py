@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from medjudge.errors import InputError
 from medjudge.store import file_sha256
@@ -71,7 +78,8 @@ def located(model_id: str) -> str:
 def _checked_minilm() -> Path:
     # Found without importing: the package imports sentence-transformers, which nobody here needs.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0]) / "model"
     for name, expected in _MINILM_SHA256.items():
         if not (folder / name).is_file() or file_sha256(folder / name) != expected:

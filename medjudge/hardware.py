@@ -21,7 +21,8 @@ def choose_device(device: str) -> torch.device:
         raise InputError(f"--device {device}: unknown; take auto, cpu or cuda")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            f"--device cuda: torch {torch.__version__} sees no GPU here; take --device cpu, or install a CUDA build of torch"
+            f"--device cuda: torch {torch.__version__} sees no GPU here; take --device cpu, or install a CUDA build of "
+            "torch"
         )
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

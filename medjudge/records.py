@@ -11,6 +11,9 @@ Language = Literal["en", "zh"]
 USABLE_FROM = 4
 """A score from which an answer counts as usable (LLMEval-Med, arXiv 2506.04078, section 3.3)."""
 
+CONSTRUCTED = "constructed"
+"""The rater of answers that were written to deserve their level; no physician scored them."""
+
 Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]

@@ -31,7 +31,8 @@ def read_records(path: Path, record: type[Record]) -> list[Record]:
             raise InputError(f"{path}, line {number}: {_first_problem(error)}") from None
         if one.key in seen:
             raise InputError(
-                f"{path}, line {number}: {_shown(one.key)} stands already in line {seen[one.key]}; remove one of the two"
+                f"{path}, line {number}: {_shown(one.key)} stands already in line {seen[one.key]}; remove one of "
+                "the two"
             )
         seen[one.key] = number
         records.append(one)
@@ -47,7 +48,9 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line, parse_constant=_refuse_constant)
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: not valid JSON ({error}); one object a line is expected") from None
+            raise InputError(
+                f"{path}, line {number}: not valid JSON ({error}); one object a line is expected"
+            ) from None
 
 
 def read_text(path: Path) -> str:
@@ -134,7 +137,9 @@ class Run:
         run = cls(path)
         for needed in (run.questions_file, run.answers_file):
             if not needed.is_file():
-                raise InputError(f"{path}: no {needed.name} in it, so it is not a run folder; `medjudge eval` makes one")
+                raise InputError(
+                    f"{path}: no {needed.name} in it, so it is not a run folder; `medjudge eval` makes one"
+                )
         return run
 
     def judgments_file(self, judge: str) -> Path:
@@ -178,7 +183,9 @@ class Run:
         try:
             manifest: dict[str, Any] = json.loads(read_text(self.manifest_file))
         except ValueError as error:
-            raise InputError(f"{self.manifest_file}: not valid JSON ({error}); remove it or take another --run") from None
+            raise InputError(
+                f"{self.manifest_file}: not valid JSON ({error}); remove it or take another --run"
+            ) from None
         return manifest
 
     def update_manifest(self, **entries: Any) -> None:

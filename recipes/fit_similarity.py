@@ -4,9 +4,9 @@
 
 The judge that comes with the package was made from the bundled sample:
 
-    medjudge distill "$(python -c 'from medjudge.benchmark.sample import sample_folder; print(sample_folder())')" --out data
+    medjudge distill medjudge/data/sample --out data
     cat data/train.jsonl data/validation.jsonl > data/all.jsonl
-    python recipes/fit_similarity.py data/all.jsonl medjudge/data/judge "Fitted on the bundled sample, which no physician scored."
+    python recipes/fit_similarity.py data/all.jsonl medjudge/data/judge "No physician scored the sample."
 """
 
 import sys

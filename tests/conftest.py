@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,6 @@ os.environ.pop("MEDJUDGE_JUDGE", None)
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Answer, PhysicianScore, Question
-
-REPOSITORY = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -57,18 +55,28 @@ def sample_run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def medjudge(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the command in a process of its own, in an empty folder, as a user does."""
+def medjudge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in an empty folder, as a user does, but in this process: torch is loaded only once."""
 
-    def run(*arguments: object, cwd: Path = tmp_path, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "medjudge.cli", *map(str, arguments)],
-            cwd=cwd,
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        from medjudge.cli.main import main
+
+        command = ["medjudge", *map(str, arguments)]
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", command)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            code = 0
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 0
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(command, code, said.out, said.err)
 
     return run
 
@@ -113,26 +121,10 @@ def jsonl(tmp_path: Path) -> Callable[..., Path]:
 
     def write(name: str, *lines: object) -> Path:
         path = tmp_path / name
-        text = "".join((line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)) + "\n" for line in lines)
+        text = "".join(
+            (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)) + "\n" for line in lines
+        )
         path.write_text(text, encoding="utf-8")
         return path
 
     return write
-
-
-@pytest.fixture
-def no_network() -> Iterator[None]:
-    """Any connection beyond this machine fails at once."""
-    import socket
-
-    original = socket.socket.connect
-
-    def refuse(self: socket.socket, address: object) -> None:
-        host = address[0] if isinstance(address, tuple) else "local"
-        if host not in ("127.0.0.1", "::1", "localhost", "local"):
-            raise OSError(f"the test forbids a connection to {host}")
-        original(self, address)  # type: ignore[arg-type]
-
-    socket.socket.connect = refuse  # type: ignore[method-assign,assignment]
-    yield
-    socket.socket.connect = original  # type: ignore[method-assign]

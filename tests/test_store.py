@@ -17,7 +17,10 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
         ("{", r"line 2: not valid JSON"),
         (json.dumps({**Q, "id": "q2", "category": "XX"}), r"line 2: category: .*'MK'.*found \"XX\""),
         (json.dumps({**Q, "id": "q2", "round": 0}), r"line 2: round: .*greater than or equal to 1"),
-        ('{"id": "q2", "category": "MK", "group": "g", "prompt": NaN, "language": "en"}', r"line 2: .*NaN is not a JSON value"),
+        (
+            '{"id": "q2", "category": "MK", "group": "g", "prompt": NaN, "language": "en"}',
+            r"line 2: .*NaN is not a JSON value",
+        ),
         (json.dumps({**Q, "id": "q2", "prompt": "  "}), r"line 2: prompt"),
         (json.dumps({**Q, "id": "q2", "refrence": "x"}), r"line 2: refrence: Extra inputs"),
         (json.dumps(Q), r"line 2: 'q1' stands already in line 1"),

@@ -23,7 +23,9 @@ def confusion(judge: np.ndarray, physician: np.ndarray, levels: int = LEVELS) ->
         raise ValueError(f"judge {judge.shape} and physician {physician.shape} must be of one length")
     for name, scores in (("judge", judge), ("physician", physician)):
         if scores.size and (scores.min() < 1 or scores.max() > levels):
-            raise ValueError(f"{name}: levels from {scores.min()} to {scores.max()}, and the scale goes from 1 to {levels}")
+            raise ValueError(
+                f"{name}: levels from {scores.min()} to {scores.max()}, and the scale goes from 1 to {levels}"
+            )
     counts = np.zeros((levels, levels))
     np.add.at(counts, (judge - 1, physician - 1), 1)
     return counts
@@ -80,31 +82,35 @@ def bias(counts: np.ndarray) -> np.ndarray:
     return _divided((counts * (level[:, None] - level[None, :])).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
 
 
-def spearman(judge: np.ndarray, physician: np.ndarray, weights: np.ndarray) -> float:
+def spearman(judge: np.ndarray, physician: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Spearman's rank correlation with mid-ranks, each pair counted `weights` times.
 
     Args:
         judge: Any numbers, shape (n,).
         physician: Of the same answers in the same order, shape (n,).
-        weights: How often each pair counts, shape (n,), not negative.
+        weights: How often each pair counts, not negative, shape (..., n).
 
     Returns:
-        -1 to 1; NaN where one of both is constant.
+        -1 to 1, shape (...); NaN where one of both is constant.
     """
-    first, second = _midranks(judge, weights), _midranks(physician, weights)
-    total = weights.sum()
-    if total == 0:
-        return float("nan")
-    first = first - (first * weights).sum() / total
-    second = second - (second * weights).sum() / total
-    scale = np.sqrt((weights * first**2).sum() * (weights * second**2).sum())
-    return float((weights * first * second).sum() / scale) if scale > 1e-12 * total else float("nan")
+    total = weights.sum(axis=-1)
+    first, second = _centred(_midranks(judge, weights), weights), _centred(_midranks(physician, weights), weights)
+    together = (weights * first * second).sum(axis=-1)
+    scale = np.sqrt((weights * first**2).sum(axis=-1) * (weights * second**2).sum(axis=-1))
+    return _divided(together, np.where(scale > 1e-9 * total, scale, 0.0))
 
 
 def _midranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     _, place = np.unique(values, return_inverse=True)
-    mass = np.bincount(place, weights=weights)
-    return (np.cumsum(mass) - mass / 2)[place]
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    mass = np.add.reduceat(weights[..., order], starts, axis=-1)
+    return (np.cumsum(mass, axis=-1) - mass / 2)[..., place]
+
+
+def _centred(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    mean = _divided((ranks * weights).sum(axis=-1), weights.sum(axis=-1))
+    return ranks - np.nan_to_num(mean)[..., None]
 
 
 def _two_by_two(counts: np.ndarray, usable_from: int) -> np.ndarray:

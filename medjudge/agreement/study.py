@@ -18,9 +18,11 @@ from medjudge.agreement.measures import (
     usable_agreement,
 )
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.records import CATEGORIES, CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question, consensus
 
 RESAMPLES = 10_000
+_NUMBERS_AT_ONCE = 2_000_000
+"""Resampled ranks held in memory at once: 16 MB an array."""
 _FROM_COUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "usable_agreement": usable_agreement,
     "cohen_kappa": cohen_kappa,
@@ -45,7 +47,7 @@ def agreement_study(
     questions: Sequence[Question],
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
-    against: str = "physicians",
+    against: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def agreement_study(
         judge: The judge's name.
         judgments: Its judgments.
         scores: The physicians' scores; answers with no judgment lower the coverage.
-        against: Who stands on the other side.
+        against: Who stands on the other side; physicians unless given, or the constructed levels where all scores are.
 
     Returns:
         The object of `agreement/JUDGE.json`.
@@ -71,7 +73,7 @@ def agreement_study(
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
     return {
         "judge": judge,
-        "against": against,
+        "against": against or _raters(scores),
         "n": len(pairs.judge),
         "questions": len({score.question_id for score in scores}),
         "conversations": len(np.unique(pairs.group)),
@@ -86,6 +88,10 @@ def agreement_study(
         "confusion": confusion(pairs.judge, pairs.physician).astype(int).tolist(),
         "gate": {"passed": None, "checks": []},
     }
+
+
+def _raters(scores: Sequence[PhysicianScore]) -> str:
+    return "constructed levels" if all(score.rater == CONSTRUCTED for score in scores) else "physicians"
 
 
 def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
@@ -143,9 +149,13 @@ def _measured(pairs: Pairs, resamples: int, seed: int) -> dict[str, dict[str, fl
     result: dict[str, dict[str, float | int | None]] = {
         name: _estimate(float(measure(whole)), measure(drawn)) for name, measure in _FROM_COUNTS.items()
     }
-    correlations = np.array([spearman(pairs.expected, pairs.physician, row[cluster]) for row in weights])
+    at_once = max(1, _NUMBERS_AT_ONCE // len(cluster))
+    correlations = [
+        spearman(pairs.expected, pairs.physician, weights[start : start + at_once][:, cluster])
+        for start in range(0, resamples, at_once)
+    ]
     point = spearman(pairs.expected, pairs.physician, np.ones(len(cluster)))
-    result["spearman"] = _estimate(point, correlations)
+    result["spearman"] = _estimate(float(point), np.concatenate(correlations))
     result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
     return result
 

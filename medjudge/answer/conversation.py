@@ -58,8 +58,10 @@ def answer_questions(
             if AnswerKey(question.id, engine.name, sample) not in said
         ]
         requests = [
-            Request(_messages(question, sample, questions_before(question, questions), engine.name, said),
-                    request_seed(seed, question.id, sample))
+            Request(
+                _messages(question, sample, questions_before(question, questions), engine.name, said),
+                request_seed(seed, question.id, sample),
+            )
             for question, sample in wave
         ]
         for index, reply in engine.answer(requests):

@@ -70,8 +70,10 @@ class TransformersEngine:
         self.name = Path(model_id).name if Path(model_id).is_dir() else model_id
         self.tokenizer: PreTrainedTokenizerBase = load_tokenizer(model_id, revision)
         if not self.tokenizer.chat_template:
-            raise InputError(f"--model {model_id}: has no chat template; take the instruction-tuned version of the model")
-        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()  # type: ignore[arg-type]
+            raise InputError(
+                f"--model {model_id}: has no chat template; take the instruction-tuned version of the model"
+            )
+        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()
         self.window = window(model_id, revision)
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
@@ -82,7 +84,9 @@ class TransformersEngine:
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         prompts = [
-            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)["input_ids"]
+            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)[
+                "input_ids"
+            ]
             for request in requests
         ]
         with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
@@ -115,7 +119,7 @@ class TransformersEngine:
         mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
         sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
         with torch.inference_mode():
-            written = self.model.generate(  # type: ignore[operator]
+            written = self.model.generate(
                 ids,
                 attention_mask=mask,
                 max_new_tokens=min(self.max_new_tokens, self.window - longest),
@@ -127,10 +131,12 @@ class TransformersEngine:
                 logits_processor=LogitsProcessorList(sampling),
                 pad_token_id=self.pad_id,
             )
-        return [self._reply(len(prompt), row) for prompt, row in zip(prompts, written[:, longest:].tolist(), strict=True)]
+        return [
+            self._reply(len(prompt), row) for prompt, row in zip(prompts, written[:, longest:].tolist(), strict=True)
+        ]
 
     def _reply(self, tokens_in: int, row: list[int]) -> Reply:
-        ends = self.model.generation_config.eos_token_id  # type: ignore[union-attr]
+        ends = self.model.generation_config.eos_token_id
         stops = set(ends if isinstance(ends, list) else [ends]) - {None}
         stop = next((place for place, token in enumerate(row) if token in stops), None)
         kept = row if stop is None else row[:stop]

@@ -37,7 +37,9 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
         for element in root.iter("Question"):
             question = _question(element, set_name, path)
             if question.id in seen:
-                raise InputError(f"{path}: question {question.id} was read from {seen[question.id]} already; name each file once")
+                raise InputError(
+                    f"{path}: question {question.id} was read from {seen[question.id]} already; name each file once"
+                )
             seen[question.id] = path
             everything.questions.append(question)
             for answer, score in _answers(element, question.id, path):

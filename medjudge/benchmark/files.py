@@ -58,7 +58,9 @@ def check_file(path: Path) -> Contents:
         benchmark = read_llmeval_med(path)
         return Contents("benchmark in LLMEval-Med's format", _question_counts(benchmark.questions), benchmark.oddities)
     if path.suffix != ".jsonl":
-        raise InputError(f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others")
+        raise InputError(
+            f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others"
+        )
     record = _record_of(path)
     records = read_records(path, record)
     if record is Question:
@@ -77,7 +79,9 @@ def _record_of(path: Path) -> type[Any]:
     for mark, record in _MARKS:
         if isinstance(fields, dict) and mark in fields:
             return record
-    raise InputError(f"{path}, line 1: no field tells what this is; questions have 'prompt', answers 'text', judgments 'judge'")
+    raise InputError(
+        f"{path}, line 1: no field tells what this is; questions have 'prompt', answers 'text', judgments 'judge'"
+    )
 
 
 def _question_counts(questions: list[Question]) -> dict[str, Any]:

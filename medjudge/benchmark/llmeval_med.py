@@ -87,9 +87,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
                 said.append(text)
                 reason = None if text.strip() else "empty"
                 scores.answers.append(
-                    Answer(
-                        question_id=question.id, model=model, sample=len(said) - 1, text=text, finish_reason=reason
-                    )
+                    Answer(question_id=question.id, model=model, sample=len(said) - 1, text=text, finish_reason=reason)
                 )
             sample = said.index(text)
             round_ = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
@@ -129,7 +127,9 @@ def _score(value: Any, place: str) -> tuple[int | None, str | None]:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected") from None
+        raise InputError(
+            f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected"
+        ) from None
     if not 0 <= number <= 5:
         return None, f"model_answer_score {value} lies outside 0-5"
     if number != int(number):
@@ -152,8 +152,8 @@ def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
             question, oddities = _question(entry, name, place)
             if question.id in seen:
                 raise InputError(
-                    f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at {seen[question.id]};"
-                    " remove one of the two"
+                    f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at "
+                    f"{seen[question.id]}; remove one of the two"
                 )
             seen[question.id] = place
             entries.append((entry, question, oddities))
@@ -166,7 +166,9 @@ def _categories(path: Path) -> list[tuple[str, Any]]:
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(data, dict) or not data:
-        raise InputError(f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json")
+        raise InputError(
+            f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
+        )
     for name in data:
         if name not in CATEGORY_OF:
             raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(CATEGORY_OF)}")
@@ -223,7 +225,11 @@ def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity])
 
 
 def _nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value)) or (isinstance(value, str) and not value.strip())
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or (isinstance(value, str) and not value.strip())
+    )
 
 
 def _missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 def answer(
     model: Annotated[list[str], typer.Option(help="Folder or hub id. Repeatable.")],
-    benchmark: Annotated[str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")] = "sample",
-    run: Annotated[Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")] = None,
+    benchmark: Annotated[
+        str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")
+    ] = "sample",
+    run: Annotated[
+        Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
@@ -35,8 +39,14 @@ def answer(
     choose_device(device)
     questions = open_benchmark(benchmark, limit)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
-    command = {"benchmark": benchmark, "models": model, "samples": samples, "seed": seed, "max_new_tokens": max_new_tokens,
-               "temperature": temperature}
+    command = {
+        "benchmark": benchmark,
+        "models": model,
+        "samples": samples,
+        "seed": seed,
+        "max_new_tokens": max_new_tokens,
+        "temperature": temperature,
+    }
     start_run(folder, questions, benchmark, command)
     for name in model:
         answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)

@@ -54,7 +54,9 @@ def check(
 
 @app.command("convert")
 def convert(
-    format: Annotated[Format, typer.Argument(help="mediqa2019, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")],
+    format: Annotated[
+        Format, typer.Argument(help="mediqa2019, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
+    ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],
     out: Annotated[Path, typer.Option(help="Folder for the records; it can be used as a run folder.")],
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
@@ -73,15 +75,21 @@ def convert(
         from medjudge.benchmark.expert_sets import read_mediqa2019
 
         experts = read_mediqa2019(files)
-        parts: dict[Path, Any] = {run.physicians_file: experts.scores, run.answers_file: experts.answers,
-                                  run.questions_file: experts.questions}
+        parts: dict[Path, Any] = {
+            run.physicians_file: experts.scores,
+            run.answers_file: experts.answers,
+            run.questions_file: experts.questions,
+        }
     else:
         from medjudge.benchmark.llmeval_med import read_llmeval_scores
 
         scores = read_llmeval_scores(files, model, judge)
         oddities = [oddity for oddity in scores.oddities if "score" in oddity.what]
-        parts = {run.judgments_file(judge): scores.judgments, run.answers_file: scores.answers,
-                 run.questions_file: scores.questions}
+        parts = {
+            run.judgments_file(judge): scores.judgments,
+            run.answers_file: scores.answers,
+            run.questions_file: scores.questions,
+        }
     for path, records in parts.items():
         write_records(path, records)
     counts = {str(path): len(records) for path, records in parts.items()}

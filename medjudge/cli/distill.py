@@ -9,16 +9,21 @@ from medjudge.errors import InputError
 
 
 def distill(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders with questions, answers, and judgments or physicians' scores.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders with questions, answers, and judgments or physicians' scores.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for train.jsonl, validation.jsonl and summary.json.")],
     teacher: Annotated[
-        Optional[list[str]], typer.Option(help="Judge whose judgments teach. Repeatable. All judges of the runs unless given.")
+        Optional[list[str]],
+        typer.Option(help="Judge whose judgments teach. Repeatable. All judges of the runs unless given."),
     ] = None,
     physicians: Annotated[
         Optional[list[Path]],
         typer.Option(help="Physicians' scores (.jsonl). Repeatable. Those in the run folders unless given."),
     ] = None,
-    validation_share: Annotated[float, typer.Option(min=0.01, max=0.9, help="Part of the conversations held out.")] = 0.1,
+    validation_share: Annotated[
+        float, typer.Option(min=0.01, max=0.9, help="Part of the conversations held out.")
+    ] = 0.1,
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -40,7 +45,9 @@ def distill(
         run = Run.existing(path)
         for question in run.questions():
             if questions.setdefault(question.id, question) != question:
-                raise InputError(f"{path}: question {question.id} differs from that of another run; the ids must be unique")
+                raise InputError(
+                    f"{path}: question {question.id} differs from that of another run; the ids must be unique"
+                )
         answers += run.answers()
         names = run.judges() if teacher is None else [name for name in teacher if name in run.judges()]
         for name in names:
@@ -60,8 +67,10 @@ def distill(
     screen = console(as_json)
     for side in ("train", "validation"):
         part = made.summary[side]
-        screen.print(f"{side}: {part['answers']} answers to {part['questions']} questions, levels {part['levels']}, "
-                     f"from {part['sources']}")
+        screen.print(
+            f"{side}: {part['answers']} answers to {part['questions']} questions, levels {part['levels']}, "
+            f"from {part['sources']}"
+        )
     difference = made.summary["teacher_against_physicians"]
     if difference["answers"]:
         screen.print(
@@ -70,6 +79,6 @@ def distill(
             f"physicians only {difference['usable_by_physicians_only']}"
         )
     screen.print(
-        f"{out / 'summary.json'}; next: accelerate launch recipes/train_judge.py --config configs/judges/minilm-ordinal.yaml "
-        f"--train_file {out / 'train.jsonl'} --validation_file {out / 'validation.jsonl'}"
+        f"{out / 'summary.json'}\nNext: accelerate launch recipes/train_judge.py "
+        f"--config configs/judges/minilm-ordinal.yaml --train_file {out / 'train.jsonl'} --validation_file {out / 'validation.jsonl'}"
     )

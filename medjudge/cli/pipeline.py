@@ -77,7 +77,9 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
     write_records(run.answers_file, merged.values())
 
 
-def judge_answers(run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None) -> list[Judgment]:
+def judge_answers(
+    run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None
+) -> list[Judgment]:
     """Judges what is not judged yet; every judgment is on disk before the next one is made.
 
     Args:
@@ -122,7 +124,8 @@ def _require_same_judge(run: Run, chosen: Chosen) -> None:
     there = run.manifest().get("judges", {}).get(chosen.name)
     if there is not None and there["sha256"] != _identity(chosen):
         raise InputError(
-            f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose another --run"
+            f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose "
+            "another --run"
         )
 
 
@@ -156,7 +159,7 @@ def validate_judge(
     chosen: Chosen,
     scores: Sequence[PhysicianScore],
     options: JudgeOptions,
-    against: str = "physicians",
+    against: str | None = None,
 ) -> dict[str, Any]:
     """Judges the answers that physicians scored, and writes `agreement/JUDGE.json`.
 
@@ -239,7 +242,9 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
 def _notes(manifest: dict[str, Any]) -> list[str]:
     notes = []
     if benchmark := manifest.get("benchmark"):
-        notes.append(f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}.")
+        notes.append(
+            f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}."
+        )
     notes += manifest.get("notes", [])
     if manifest.get("updated"):
         notes.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
@@ -247,7 +252,10 @@ def _notes(manifest: dict[str, Any]) -> list[str]:
 
 
 def _differing(
-    questions: Sequence[Question], answers: Sequence[Answer], judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]
+    questions: Sequence[Question],
+    answers: Sequence[Answer],
+    judgments: Sequence[Judgment],
+    scores: Sequence[PhysicianScore],
 ) -> list[dict[str, Any]]:
     by_id = {question.id: question for question in questions}
     text = {answer.key: answer.text for answer in answers}

@@ -12,15 +12,20 @@ _STEPS = 5
 
 
 def quickstart(
-    run: Annotated[Path, typer.Option(help="Run folder to write; an existing one is replaced.")] = Path("runs/quickstart"),
-    judge: Annotated[Path, typer.Option(help="Judge folder to write; an existing one is replaced.")] = Path("judges/quickstart"),
+    run: Annotated[Path, typer.Option(help="Run folder to write; an existing one is replaced.")] = Path(
+        "runs/quickstart"
+    ),
+    judge: Annotated[Path, typer.Option(help="Judge folder to write; an existing one is replaced.")] = Path(
+        "judges/quickstart"
+    ),
     epochs: Annotated[int, typer.Option(min=1, help="Times through the training set.")] = 4,
     seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Go the whole road on the bundled sample.
 
-    Distil, train a judge, measure its agreement, report: on the CPU, with no network and no key, in a few minutes. Replaces its own folders from an earlier run.
+    Distil, train a judge, measure its agreement, report: on the CPU, with no network and no key, in a few minutes.
+    Replaces its own folders from an earlier run.
     """
     import shutil
     import sys
@@ -46,7 +51,9 @@ def quickstart(
     screen.print(f"[1/{_STEPS}] Sample: {NOTICE}")
     lines = _split_sample(place, seed)
     screen.print(f"      {lines}")
-    screen.print(f"[2/{_STEPS}] Similarity baseline: cosine of answer and reference, cut points fitted on the training part")
+    screen.print(
+        f"[2/{_STEPS}] Similarity baseline: cosine of answer and reference, cut points fitted on the training part"
+    )
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
         baseline = _fit_baseline(place)
     screen.print(f"[3/{_STEPS}] Training a local judge: all-MiniLM-L6-v2 with LoRA and an ordinal head")
@@ -55,22 +62,25 @@ def quickstart(
     screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
     options = JudgeOptions(device="cpu")
     studies = [
-        validate_judge(place, choose_judge(str(folder)), place.physician_scores(), options) for folder in (baseline, judge)
+        validate_judge(place, choose_judge(str(folder)), place.physician_scores(), options)
+        for folder in (baseline, judge)
     ]
     scores, _ = write_scores(place, studies[-1]["judge"])
     screen.print(f"[5/{_STEPS}] Report")
     page = run / "report.html"
     write_report([place], page)
 
-    title = f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
+    title = (
+        f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
+    )
     if as_json:
         print_json({"agreement": studies, "scores": scores, "report": str(page), "judge": str(judge)})
     screen.print(leaderboard_table(scores, f"\nUsability rates of the sample's five answer sets by judge {judge.name}"))
     screen.print(agreement_table(studies, title))
     screen.print(NOTICE)
     screen.print(
-        f"\nDone in {time.monotonic() - start:.0f} s. Report: {page}\nNext: medjudge eval --judge local --benchmark FILE "
-        "--answers FILE   (local is now the judge just trained)"
+        f"\nDone in {time.monotonic() - start:.0f} s. Report: {page}\n"
+        "Next: medjudge eval --judge local --benchmark FILE --answers FILE   (local is now the judge just trained)"
     )
 
 
@@ -104,7 +114,12 @@ def _split_sample(run: "Run", seed: int) -> str:
     kept_apart = {question.id for question in questions if question.group in unseen}
 
     _mark(run.path)
-    start_run(run, [one for one in questions if one.id in kept_apart], "sample (unseen part)", {"quickstart": True, "seed": seed})
+    start_run(
+        run,
+        [one for one in questions if one.id in kept_apart],
+        "sample (unseen part)",
+        {"quickstart": True, "seed": seed},
+    )
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, [one for one in answers if one.question_id in kept_apart])
     write_records(run.physicians_file, [one for one in scores if one.question_id in kept_apart])
@@ -118,7 +133,10 @@ def _split_sample(run: "Run", seed: int) -> str:
     )
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(run.path / "training" / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
-    return f"{len(made.train)} answers to train on, {len(made.validation)} to choose the checkpoint, {5 * len(kept_apart)} unseen"
+    return (
+        f"{len(made.train)} answers to train on, {len(made.validation)} to choose the checkpoint, "
+        f"{5 * len(kept_apart)} that neither judge sees"
+    )
 
 
 def _fit_baseline(run: "Run") -> Path:

@@ -11,7 +11,9 @@ from medjudge.errors import InputError
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
-    html: Annotated[Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")] = None,
+    html: Annotated[
+        Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Leaderboard, subcategories, HTML page."""

@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 def validate(
     run: Annotated[Path, typer.Argument(help="Run folder with questions and answers.")],
-    judge: Annotated[str, typer.Option(help="local, a judge folder, openai:MODEL, similarity, or a judge of this run.")] = "local",
+    judge: Annotated[
+        str, typer.Option(help="local, a judge folder, openai:MODEL, similarity, or a judge of this run.")
+    ] = "local",
     physicians: Annotated[
         Optional[Path], typer.Option(help="Their scores (.jsonl); physician_scores.jsonl of the run unless given.")
     ] = None,
-    against: Annotated[Optional[str], typer.Option(help="Compare with this judge of the run instead of physicians.")] = None,
+    against: Annotated[
+        Optional[str], typer.Option(help="Compare with this judge of the run instead of physicians.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
@@ -49,7 +53,9 @@ def validate(
     check_chosen(chosen, base_url, offline)
     if against is not None:
         if against not in folder.judges():
-            raise InputError(f"--against {against}: no such judge in {run}; there are: {', '.join(folder.judges()) or 'none'}")
+            raise InputError(
+                f"--against {against}: no such judge in {run}; there are: {', '.join(folder.judges()) or 'none'}"
+            )
         scores = teacher_scores(folder.judgments(against))
     else:
         file = physicians or folder.physicians_file
@@ -57,14 +63,16 @@ def validate(
             raise InputError(f"{run}: has no {file.name}; give --physicians FILE")
         scores = read_records(file, PhysicianScore)
     options = JudgeOptions(device, rounds, base_url, concurrency)
-    study = validate_judge(folder, chosen, scores, options, against or "physicians")
+    study = validate_judge(folder, chosen, scores, options, against)
     if against is None:
         _write_into_card(chosen, study, physicians or folder.physicians_file)
     screen = console(as_json)
     if as_json:
         print_json(study)
     else:
-        screen.print(agreement_table([study], f"Agreement of {chosen.name} with {study['against']} ({study['interval']})"))
+        screen.print(
+            agreement_table([study], f"Agreement of {chosen.name} with {study['against']} ({study['interval']})")
+        )
     screen.print(
         f"{study['n']} answers to {study['questions']} questions, coverage {100 * study['coverage']:.1f} %\n"
         f"{folder.agreement_file(chosen.name)}; next: medjudge report {run}"
@@ -92,7 +100,11 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     if chosen.card is None or chosen.folder is None or chosen.folder == built_in_folder():
         return
     digest = file_sha256(file)
-    result = {"file": file.name, "sha256": digest, **{key: study[key] for key in ("n", "questions", "coverage", "interval")}}
+    result = {
+        "file": file.name,
+        "sha256": digest,
+        **{key: study[key] for key in ("n", "questions", "coverage", "interval")},
+    }
     result |= {"overall": study["overall"], "by_category": study["by_category"], "gate": study["gate"]}
     others = [one for one in chosen.card.validated_on if one["sha256"] != digest]
     card = chosen.card.model_copy(update={"validated_on": [*others, result]})

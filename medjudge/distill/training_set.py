@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.errors import InputError
 from medjudge.records import (
+    CONSTRUCTED,
     USABLE_FROM,
     Answer,
     AnswerKey,
@@ -30,7 +31,7 @@ class TrainingLine(BaseModel):
     answer: Answer
     level: int = Field(ge=1, le=5)
     probabilities: list[float] = Field(min_length=5, max_length=5, description="soft label, level 1 first")
-    source: Literal["physician", "teacher"]
+    source: Literal["physician", "teacher", "constructed"]
     scored_by: list[str] = Field(description="raters, or the teacher with its rounds")
     weight: float = Field(default=1.0, gt=0)
     rationale: str | None = None
@@ -129,10 +130,16 @@ def _line(
         answer=answer,
         level=level,
         probabilities=[round(float(value), 6) for value in soft],
-        source="physician" if physicians else "teacher",
+        source=_source(physicians),
         scored_by=scored_by,
         rationale=rationale,
     )
+
+
+def _source(physicians: list[PhysicianScore] | None) -> Literal["physician", "teacher", "constructed"]:
+    if not physicians:
+        return "teacher"
+    return "constructed" if all(score.rater == CONSTRUCTED for score in physicians) else "physician"
 
 
 def _one_hot(level: int) -> np.ndarray:

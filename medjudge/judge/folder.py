@@ -77,7 +77,9 @@ def read_card(folder: Path) -> JudgeCard:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again") from None
+        raise InputError(
+            f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again"
+        ) from None
     for name in _NEEDED[card.kind]:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
@@ -108,7 +110,8 @@ def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: 
 
 
 def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
-    assert card.slope is not None and card.cuts is not None
+    assert card.slope is not None
+    assert card.cuts is not None
     model = load_encoder(card.base_model, card.base_revision).to(device).eval()
     tokenizer = load_tokenizer(card.base_model, card.base_revision)
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
@@ -133,5 +136,10 @@ def _generative(
     model = with_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
     return GenerativeJudge(
-        name, model, tokenizer, card.max_length, card.temperature, rationale_tokens=rationale_tokens  # type: ignore[arg-type]
+        name,
+        model,
+        tokenizer,
+        card.max_length,
+        card.temperature,
+        rationale_tokens=rationale_tokens,
     )

@@ -33,7 +33,9 @@ def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """
     ids = [tokenizer(label, add_special_tokens=False)["input_ids"][-1] for label in LABELS]
     if len(set(ids)) != len(LABELS):
-        raise InputError(f"{tokenizer.name_or_path}: the digits 1-5 are not five different tokens; take another base model")
+        raise InputError(
+            f"{tokenizer.name_or_path}: the digits 1-5 are not five different tokens; take another base model"
+        )
     return ids
 
 
@@ -65,7 +67,9 @@ def encode_prompt(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, ma
     while room >= _LEAST_ANSWER:
         kept, left_out = cut_middle(tokens, room)
         head = (room + 1) // 2
-        shortened = f"{tokenizer.decode(kept[:head])}\n[... {left_out} tokens left out ...]\n{tokenizer.decode(kept[head:])}"
+        shortened = (
+            f"{tokenizer.decode(kept[:head])}\n[... {left_out} tokens left out ...]\n{tokenizer.decode(kept[head:])}"
+        )
         ids = _prompt_ids(tokenizer, assignment, shortened)
         if len(ids) <= max_length:
             return Prompt(ids, left_out)
@@ -133,7 +137,9 @@ class GenerativeJudge:
             prompt = encode_prompt(self.tokenizer, one, self.max_length - self.rationale_tokens - 1)
             if prompt is None:
                 yield unscored(
-                    one, self.name, f"rubric, question and reference leave no room in the window of {self.max_length} tokens"
+                    one,
+                    self.name,
+                    f"rubric, question and reference leave no room in the window of {self.max_length} tokens",
                 )
             else:
                 prompts.append((one, prompt))
@@ -152,7 +158,9 @@ class GenerativeJudge:
     def _left_padded(self, sequences: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         longest = max(map(len, sequences))
         ids = torch.tensor([[self.pad_id] * (longest - len(one)) + one for one in sequences], device=self.model.device)
-        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in sequences], device=self.model.device)
+        mask = torch.tensor(
+            [[0] * (longest - len(one)) + [1] * len(one) for one in sequences], device=self.model.device
+        )
         return ids, mask
 
     def _probabilities(self, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
@@ -178,4 +186,3 @@ class GenerativeJudge:
             )
         texts = self.tokenizer.batch_decode(written[:, started.shape[1] :], skip_special_tokens=True)
         return [text.strip() or None for text in texts]
-

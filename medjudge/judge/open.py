@@ -77,7 +77,9 @@ def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
     if chosen.api_model is None:
         return
     if offline and not _on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
-        raise InputError(f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local")
+        raise InputError(
+            f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local"
+        )
     require_key(chosen.api_model)
 
 

@@ -179,7 +179,9 @@ class OrdinalModel(nn.Module):
 
     def save_head(self, folder: Path) -> None:
         """Writes slopes, weights and cut points as `head.safetensors`."""
-        head = {name: value.detach().contiguous().float() for name, value in self.named_parameters() if "body." not in name}
+        head = {
+            name: value.detach().contiguous().float() for name, value in self.named_parameters() if "body." not in name
+        }
         save_file(head, folder / HEAD_FILE)
 
     def load_head(self, folder: Path) -> None:
@@ -237,7 +239,9 @@ class OrdinalJudge:
         with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
             for start in range(0, len(work), self.chunk):
                 part = work[start : start + self.chunk]
-                encoded = [encode(self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length) for one in part]
+                encoded = [
+                    encode(self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length) for one in part
+                ]
                 for one, texts, row in zip(part, encoded, self._probabilities(encoded), strict=True):
                     yield scored(
                         one,
@@ -263,5 +267,5 @@ def with_adapter(body: nn.Module, folder: Path) -> nn.Module:
     """Puts a saved LoRA adapter onto a body and merges it, so that judging costs no more than the plain model."""
     from peft import PeftModel  # here, because it takes seconds that the other kinds of judge need not wait for
 
-    merged: nn.Module = PeftModel.from_pretrained(body, str(folder)).merge_and_unload()  # type: ignore[arg-type]
+    merged: nn.Module = PeftModel.from_pretrained(body, str(folder)).merge_and_unload()
     return merged

@@ -1,4 +1,4 @@
-"""The `similarity` judge: cosine of answer and reference, cut into levels. The baseline that a trained judge must beat."""
+"""The `similarity` judge: cosine of answer and reference, cut into levels; the baseline that others must beat."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

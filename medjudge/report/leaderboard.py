@@ -22,8 +22,8 @@ def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], m
         models: The models to list, so that one with no score at all still shows.
 
     Returns:
-        The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME: R}}}}}`
-        with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
+        The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME:
+        R}}}}}` with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
     """
     scores: dict[tuple[str, str], list[int]] = {}
     for judgment in judgments:
@@ -32,9 +32,7 @@ def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], m
     return {"models": {model: _model_rates(questions, model, scores) for model in models}}
 
 
-def _model_rates(
-    questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]]
-) -> dict[str, Any]:
+def _model_rates(questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]]) -> dict[str, Any]:
     def rate(chosen: Callable[[Question], bool]) -> dict[str, Any]:
         return _rate([(one.group, scores.get((model, one.id))) for one in questions if chosen(one)])
 
@@ -55,7 +53,7 @@ def _model_rates(
 
 def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
     # Sums of whole numbers compared, not means: exact at the threshold.
-    usable = np.array([bool(values) and sum(values) >= USABLE_FROM * len(values) for _, values in rows])
+    usable = np.array([values is not None and sum(values) >= USABLE_FROM * len(values) for _, values in rows])
     low, high = usability_interval(usable, np.array([group for group, _ in rows]))
     return {
         "rate": round(float(usable.sum()) / len(rows) * 100, 2),
@@ -63,7 +61,7 @@ def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
         "high": round(100 * high, 2),
         "usable": int(usable.sum()),
         "questions": len(rows),
-        "unscored": sum(not values for _, values in rows),
+        "unscored": sum(values is None for _, values in rows),
     }
 
 

@@ -76,7 +76,7 @@ def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
 
 
 def prompt_hashes(style: Style) -> dict[str, str]:
-    """The sha256 of each rubric as it is rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
+    """The sha256 of each rubric as rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
     hashes = {}
     for language in ("en", "zh"):
         material = _text(f"material.{language}.md")

@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
 
 
 def read_verdict(reply: str) -> Verdict:
-    """Reads the last stated score of a reply ("Score: 4", "得分：4", "得分":"[4]"), or a last line that is only a level.
+    """Reads the last score that a reply states ("Score: 4", "得分：4"), or a last line that is only a level.
 
     A number that merely stands somewhere in the reply, such as the citation [1], is no verdict. A stated score outside
     1-5 or between two levels makes the reply unreadable; an earlier one is not taken instead.

@@ -9,15 +9,20 @@ from medjudge.store import write_whole
 def write_readme(folder: Path, card: JudgeCard) -> None:
     """Writes the card for people."""
     training = card.training
+    recorded = {
+        name: ", ".join(training.get(name, [])) or "not recorded" for name in ("languages", "categories", "sources")
+    }
+    how = "cut points on the cosine of answer and reference," if card.kind == "similarity" else "LoRA"
     lines = [
-        f"# {folder.name}",
+        f"# {folder.resolve().name}",
         "",
-        f"A medjudge judge of kind `{card.kind}`: LoRA on `{card.base_model}`, window {card.max_length} tokens.",
+        f"A medjudge judge of kind `{card.kind}`: {how} on `{card.base_model}`, window {card.max_length} tokens.",
+        *([f"\n{card.note}"] if card.note else []),
         "",
-        f"- Languages: {', '.join(training.get('languages', [])) or 'not recorded'}",
-        f"- Categories: {', '.join(training.get('categories', [])) or 'not recorded'}",
+        f"- Languages: {recorded['languages']}",
+        f"- Categories: {recorded['categories']}",
         f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions, scored by: "
-        f"{', '.join(training.get('sources', [])) or 'not recorded'}",
+        + recorded["sources"],
         "",
         "## Agreement with physicians",
         "",
@@ -26,10 +31,10 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         "## Known failures",
         "",
         "- Knows no language, category or kind of question beyond those above.",
-        f"- Reads {card.max_length} tokens; of a longer answer it does not see the middle, and the judgment says how much.",
-        "- Tells well-argued wrong numbers from right ones badly; check doses yourself.",
+        f"- Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much.",
+        "- Tells a wrong number in a fluent answer from the right one badly; check doses yourself.",
         "",
-        "Not a medical device. Use: `medjudge eval --judge " + str(folder) + "`",
+        f"Not a medical device. Use: `medjudge eval --judge {folder}`",
         "",
     ]
     write_whole(folder / "README.md", "\n".join(lines))
@@ -38,7 +43,10 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
 def _agreement(card: JudgeCard) -> list[str]:
     if not card.validated_on:
         return ["Never validated. `medjudge validate RUN --judge FOLDER --physicians FILE` writes the result here."]
-    rows = ["| validated on | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| validated on | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
+        "|---|---|---|---|---|---|",
+    ]
     for study in card.validated_on:
         overall = study["overall"]
         cells = [interval(overall[name]) for name in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")]

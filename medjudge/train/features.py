@@ -29,7 +29,9 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise InputError(f"{path}, line {number}: {place}: {first['msg']}; write it with `medjudge distill`") from None
+            raise InputError(
+                f"{path}, line {number}: {place}: {first['msg']}; write it with `medjudge distill`"
+            ) from None
     if not lines:
         raise InputError(f"{path}: no training line in it")
     return lines

@@ -29,7 +29,9 @@ from medjudge.train.ordinal import new_ordinal_model, ordinal_trainer, save_ordi
 class JudgeArguments:
     """What a judge is trained from; model and trainer options are TRL's ModelConfig and SFTConfig."""
 
-    kind: Literal["ordinal", "generative"] = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
+    kind: Literal["ordinal", "generative"] = field(
+        metadata={"help": "cumulative-link head, or score token of a causal LM"}
+    )
     train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
     resume: bool = field(default=False, metadata={"help": "go on from the last checkpoint"})
@@ -55,7 +57,7 @@ def parse_arguments(arguments: list[str] | None = None) -> tuple[JudgeArguments,
     has_gpu = torch.cuda.is_available()
     parser.set_defaults(use_cpu=not has_gpu, bf16=torch.cuda.is_bf16_supported() if has_gpu else cpu_has_bf16())
     try:
-        return parser.parse_args_and_config(arguments)  # type: ignore[return-value]
+        return parser.parse_args_and_config(arguments)
     except (OSError, ValueError) as error:
         raise InputError(f"config: {' '.join(str(error).split())[:300]}") from None
 
@@ -150,7 +152,8 @@ def _card(
     metrics: dict[str, float],
     history: list[dict[str, Any]],
 ) -> JudgeCard:
-    assert model.model_name_or_path and options.max_length
+    assert model.model_name_or_path
+    assert options.max_length
     files = (Path(judge.train_file), Path(judge.validation_file))
     generative = judge.kind == "generative"
     return JudgeCard(

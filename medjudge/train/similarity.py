@@ -38,7 +38,7 @@ def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, 
         base_model=MINILM,
         max_length=MAX_LENGTH,
         slope=round(found.slope, 6),
-        cuts=tuple(round(cut, 6) for cut in found.cuts),  # type: ignore[arg-type]
+        cuts=tuple(round(cut, 6) for cut in found.cuts),
         trained_on=TrainedOn(
             files={source.name: file_sha256(source)}, question_ids=sorted({line.question.id for line in usable})
         ),

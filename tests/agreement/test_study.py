@@ -8,7 +8,9 @@ from medjudge.records import Judgment
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
     error = None if score is not None else "unreadable"
-    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields})
+    return Judgment.model_validate(
+        {"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields}
+    )
 
 
 @pytest.fixture

@@ -7,11 +7,14 @@ from medjudge.errors import InputError
 
 XML = """<?xml version="1.0"?>
 <MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="7"><QuestionText>What is it?</QuestionText><AnswerList>
-<Answer AID="7_Answer1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}"><AnswerText>{text}</AnswerText></Answer>
+<Answer AID="7_Answer1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
+<AnswerText>{text}</AnswerText></Answer>
 </AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
 
 
-def written(tmp_path: Path, name: str = "a.xml", score: str = "4", text: str = "It&apos;s this.", xml: str = XML) -> Path:
+def written(
+    tmp_path: Path, name: str = "a.xml", score: str = "4", text: str = "It&apos;s this.", xml: str = XML
+) -> Path:
     path = tmp_path / name
     path.write_text(xml.format(score=score, text=text), encoding="utf-8")
     return path
@@ -37,7 +40,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
             read_mediqa2019([written(tmp_path, **options)])
     with pytest.raises(InputError, match="no such file"):
         read_mediqa2019([tmp_path / "none.xml"])
-    with pytest.raises(InputError, match="read from .* already"):
+    with pytest.raises(InputError, match=r"read from .* already"):
         read_mediqa2019([written(tmp_path), written(tmp_path, "b.xml")])
 
 

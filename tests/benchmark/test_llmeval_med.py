@@ -10,8 +10,18 @@ from medjudge.errors import InputError
 
 
 def entry(**fields: object) -> dict[str, object]:
-    return {"category1": "医疗知识", "category2": "药物", "scene": "药物_剂量", "round": 1, "problem": "问", "groupCode": 5,
-            "sanswer": "答", "difficulty": "易", "checklist": "核心需求", **fields}
+    return {
+        "category1": "医疗知识",
+        "category2": "药物",
+        "scene": "药物_剂量",
+        "round": 1,
+        "problem": "问",
+        "groupCode": 5,
+        "sanswer": "答",
+        "difficulty": "易",
+        "checklist": "核心需求",
+        **fields,
+    }
 
 
 def written(tmp_path: Path, content: object) -> Path:
@@ -37,9 +47,13 @@ def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> 
     first = benchmark.questions[0]
     assert (first.category, first.reference, first.checklist) == ("MLU", "131", None)
     said = [f"{oddity.place} {oddity.what}" for oddity in benchmark.oddities]
-    for expected in ("医疗语言理解[0] sanswer is the number 131", "医疗语言理解[0] checklist is NaN",
-                     "医疗语言理解[0] category1 is '一般语言理解'", "医疗文本生成[0] difficulty is missing",
-                     "医疗文本生成[0] prompt of 9,000 characters"):
+    for expected in (
+        "医疗语言理解[0] sanswer is the number 131",
+        "医疗语言理解[0] checklist is NaN",
+        "医疗语言理解[0] category1 is '一般语言理解'",
+        "医疗文本生成[0] difficulty is missing",
+        "医疗文本生成[0] prompt of 9,000 characters",
+    ):
         assert any(expected in line for line in said), expected
 
 
@@ -51,7 +65,9 @@ def test_a_group_code_is_unique_only_within_a_category(tmp_path: Path) -> None:
 
 def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
     benchmark = read_llmeval_med(written(tmp_path, {"医疗知识": [entry(round=3)]}))
-    assert [oddity.what for oddity in benchmark.oddities] == [f"round {n} of the conversation is missing" for n in (1, 2)]
+    assert [oddity.what for oddity in benchmark.oddities] == [
+        f"round {n} of the conversation is missing" for n in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +98,10 @@ def test_the_released_file_has_all_its_questions(real_data: Path) -> None:
     assert kinds["difficultymissing"] == 204
     assert kinds["sanswerNaN"] == 24
     assert sum("category1" in oddity.what for oddity in contents.oddities) == 213
-    assert max(len(one.prompt) for one in read_benchmark(str(real_data / "llmeval-med" / "dataset.json")).questions) == 10_428
+    assert (
+        max(len(one.prompt) for one in read_benchmark(str(real_data / "llmeval-med" / "dataset.json")).questions)
+        == 10_428
+    )
 
 
 def scored(score: object, reply: str = "理由", answer: str = "甲", **fields: object) -> dict[str, object]:
@@ -93,7 +112,9 @@ def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
     paths = []
     for number, (score, answer) in enumerate([("5", "甲"), ("3", "甲"), ("4", "乙")]):
         paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(json.dumps({"医疗知识": [scored(score, answer=answer)]}, ensure_ascii=False), encoding="utf-8")
+        paths[-1].write_text(
+            json.dumps({"医疗知识": [scored(score, answer=answer)]}, ensure_ascii=False), encoding="utf-8"
+        )
     read = read_llmeval_scores(paths, "gpt", "gpt-4o")
     assert [(one.sample, one.text) for one in read.answers] == [(0, "甲"), (1, "乙")]
     assert [(one.sample, one.round, one.score) for one in read.judgments] == [(0, 1, 5), (0, 2, 3), (1, 1, 4)]

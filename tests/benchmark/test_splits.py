@@ -9,7 +9,9 @@ from medjudge.records import CATEGORIES, Question
 
 def questions_of(groups: list[tuple[int, int]]) -> list[Question]:
     return [
-        Question(id=f"{n}-{turn}", category=CATEGORIES[category], group=f"g{n}", round=turn + 1, prompt="?", language="en")
+        Question(
+            id=f"{n}-{turn}", category=CATEGORIES[category], group=f"g{n}", round=turn + 1, prompt="?", language="en"
+        )
         for n, (category, turns) in enumerate(groups)
         for turn in range(turns)
     ]

@@ -7,7 +7,9 @@ from medjudge.records import Judgment
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
     error = None if score is not None else "unreadable"
-    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "gpt", "score": score, "error": error, **fields})
+    return Judgment.model_validate(
+        {"question_id": question_id, "model": "m", "judge": "gpt", "score": score, "error": error, **fields}
+    )
 
 
 @pytest.fixture
@@ -29,14 +31,19 @@ def test_a_physician_outranks_the_teacher(pieces, physician_score) -> None:
     assert lines["q3"].rationale is None  # it argues for a 5
     assert (lines["q4"].level, lines["q4"].source, lines["q4"].rationale) == (5, "teacher", "because")
     assert made.summary["teacher_against_physicians"] == {
-        "answers": 1, "other_level": 1, "usable_by_teacher_only": 1, "usable_by_physicians_only": 0,
+        "answers": 1,
+        "other_level": 1,
+        "usable_by_teacher_only": 1,
+        "usable_by_physicians_only": 0,
     }
 
 
 def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged("q0", 4), judged("q0", 5, round=2), judged("q1", 3, probabilities=[0, 0.25, 0.5, 0.25, 0])]
-    scores = [physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))]
+    scores = [
+        physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))
+    ]
     lines = lines_by_id(build_training_set(questions, answers, judgments, scores, 0.3, 0))
     assert lines["q0"].probabilities == [0, 0, 0, 0.5, 0.5]
     assert lines["q0"].level == 4

@@ -37,7 +37,14 @@ def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
 
 
 def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
-    texts = ["Four grams.", "No more than four grams in one day, less when the liver is ill. " * 3, "Ten.", "Ask.", "4 g", "x"]
+    texts = [
+        "Four grams.",
+        "No more than four grams in one day, less when the liver is ill. " * 3,
+        "Ten.",
+        "Ask.",
+        "4 g",
+        "x",
+    ]
     work = [assignment(text, id=f"q{n}", checklist="Core: 4 g" if n % 2 else None) for n, text in enumerate(texts)]
     together = {one.question_id: one.expected for one in judge.judge(work)}
     for one in work:

@@ -12,19 +12,30 @@ from medjudge.report.leaderboard import score_models, usability_interval
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
     error = None if score is not None else "unreadable"
-    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields})
+    return Judgment.model_validate(
+        {"question_id": question_id, "model": "m", "judge": "j", "score": score, "error": error, **fields}
+    )
 
 
 def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
     questions = [question(id="a"), question(id="b", category="MSE"), question(id="c", category="MSE")]
     judgments = [
-        judged("a", 5), judged("a", 3, sample=1), judged("a", 4, sample=2),  # mean 4: usable
-        judged("b", 5), judged("b", 3, round=2), judged("b", 3, sample=1),  # mean 3.67: not
+        judged("a", 5),
+        judged("a", 3, sample=1),
+        judged("a", 4, sample=2),  # mean 4: usable
+        judged("b", 5),
+        judged("b", 3, round=2),
+        judged("b", 3, sample=1),  # mean 3.67: not
         judged("c", None),  # unscored: not usable, and said
     ]
     rates = score_models(questions, judgments, ["m", "silent"])["models"]
     assert rates["m"]["OP"] | {"low": 0, "high": 0} == {
-        "rate": 33.33, "low": 0, "high": 0, "usable": 1, "questions": 3, "unscored": 1,
+        "rate": 33.33,
+        "low": 0,
+        "high": 0,
+        "usable": 1,
+        "questions": 3,
+        "unscored": 1,
     }
     assert rates["m"]["MSE"]["rate"] == 0
     assert rates["silent"]["OP"]["unscored"] == 3
@@ -68,8 +79,15 @@ def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path, seed: int) -> 
     for number in range(3):
         file = {
             name: [
-                {"groupCode": group, "round": 1, "problem": "p", "category1": name, "model_answer": "a",
-                 "model_answer_score": choices[generator.integers(len(choices))], "model_answer_judgement": "…"}
+                {
+                    "groupCode": group,
+                    "round": 1,
+                    "problem": "p",
+                    "category1": name,
+                    "model_answer": "a",
+                    "model_answer_score": choices[generator.integers(len(choices))],
+                    "model_answer_judgement": "…",
+                }
                 for group in range(int(7 + 13 * index))
             ]
             for index, name in enumerate(CATEGORY_OF)

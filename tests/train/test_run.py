@@ -22,7 +22,13 @@ CPU = torch.device("cpu")
 
 def launched(arguments: list[str], *launcher: str) -> None:
     """Starts the recipe as the README does."""
-    command = [sys.executable, "-m", "accelerate.commands.launch", *launcher, str(REPOSITORY / "recipes" / "train_judge.py")]
+    command = [
+        sys.executable,
+        "-m",
+        "accelerate.commands.launch",
+        *launcher,
+        str(REPOSITORY / "recipes" / "train_judge.py"),
+    ]
     done = subprocess.run([*command, *arguments], env=os.environ, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
 

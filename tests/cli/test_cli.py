@@ -1,0 +1,306 @@
+"""The commands as a user or a script calls them: exit codes, one line for errors, one JSON object for scripts."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from medjudge.judge.open import built_in_folder
+from medjudge.records import Judgment
+from medjudge.store import Run, read_records, write_records
+
+SAMPLE_QUESTION = {
+    "id": "q1",
+    "category": "MK",
+    "group": "q1",
+    "prompt": "How much?",
+    "language": "en",
+    "reference": "4 g",
+}
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """Exit status 2, one line on stderr that holds all parts, nothing on stdout."""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr[-2000:])
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("error: ")
+    for part in parts:
+        assert part in lines[0], lines[0]
+    assert done.stdout == ""
+
+
+def test_help_loads_no_model_library() -> None:
+    code = (
+        "import sys; sys.argv = ['medjudge', '--help']\n"
+        "from medjudge.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('torch', 'transformers', 'numpy', 'pydantic', 'openai') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for command in ("quickstart", "eval", "answer", "distill", "validate", "report", "data", "doctor"):
+        assert command in done.stdout
+
+
+def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
+    done = medjudge("eval", "--judge", "local", "--json", "--offline")
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)
+    assert set(scores["models"]) == {f"model-{letter}" for letter in "abcde"}
+    rate = scores["models"]["model-a"]["OP"]
+    assert set(rate) == {"rate", "low", "high", "usable", "questions", "unscored"}
+    assert (rate["questions"], rate["unscored"]) == (56, 0)
+    assert json.loads((tmp_path / "runs" / "sample" / "scores.json").read_text()) == scores
+    manifest = json.loads((tmp_path / "runs" / "sample" / "run.json").read_text())
+    assert manifest["benchmark"]["questions"] == 56
+    assert len(manifest["benchmark"]["sha256"]) == 64
+    assert manifest["judges"]["built-in"]["judgments"] == 280
+    assert "No physician" in done.stderr
+    before = (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes()
+    again = medjudge("eval", "--judge", "local")
+    assert again.returncode == 0
+    assert (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes() == before
+    assert "OP" in again.stdout
+    assert "never validated" in again.stdout
+
+
+def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, tmp_path) -> None:
+    command = ("eval", "--judge", "local", "--limit", "10")
+    assert medjudge(*command).returncode == 0
+    run = Run(tmp_path / "runs" / "sample")
+    whole = (run.path / "scores.json").read_bytes()
+    lines = run.judgments_file("built-in").read_bytes().splitlines(keepends=True)
+    run.judgments_file("built-in").write_bytes(b"".join(lines[:20]) + lines[20][:40])
+    done = medjudge(*command)
+    assert done.returncode == 0
+    assert "20 judgments of built-in are there; 30 to go" in done.stderr
+    assert len(read_records(run.judgments_file("built-in"), Judgment)) == 50
+    assert (run.path / "scores.json").read_bytes() == whole
+
+
+def test_unscored_answers_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None:
+    questions = jsonl(
+        "questions.jsonl", SAMPLE_QUESTION, {**SAMPLE_QUESTION, "id": "q2", "group": "q2", "reference": None}
+    )
+    answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q2")])
+    done = medjudge("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["models"]["m"]["OP"]["unscored"] == 1
+    assert "2 answers judged, 1 unscored" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--benchmark", "none.json"], ["none.json", "no such file"]),
+        (["--benchmark", "none.txt"], ["none.txt", "dataset.json"]),
+        (["--answers", "none.jsonl"], ["none.jsonl", "no such file"]),
+        (["--judge", "no/such/judge"], ["no/such/judge", "no such folder"]),
+        (["--judge", "openai:gpt-4o"], ["OPENAI_API_KEY", "--judge local"]),
+        (["--judge", "openai:"], ["no model named"]),
+        (["--device", "cuda"], ["no GPU", "--device cpu"]),
+        (["--device", "tpu"], ["tpu", "auto, cpu or cuda"]),
+        (["--model", "a", "--answers", "b"], ["--model and --answers"]),
+        (["--model", "nobody/nothing", "--limit", "1"], ["nobody/nothing", "hf download"]),
+    ],
+)
+def test_wrong_options_are_one_line_and_exit_2(medjudge, arguments, parts) -> None:
+    refused(medjudge("eval", *arguments, CUDA_VISIBLE_DEVICES=""), *parts)
+
+
+def test_an_api_judge_is_refused_offline_even_with_a_key(medjudge) -> None:
+    done = medjudge("eval", "--judge", "openai:gpt-4o", "--offline", OPENAI_API_KEY="x")
+    refused(done, "--offline forbids it")
+
+
+def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": ""})
+    refused(medjudge("eval", "--answers", answers), "line 1", "text is empty", "finish_reason")
+    answers = jsonl(
+        "answers.jsonl",
+        {"question_id": "q1", "model": "m", "text": "x"},
+        {"question_id": "q1", "model": "m", "text": "y"},
+    )
+    refused(medjudge("eval", "--answers", answers), "line 2", "stands already in line 1")
+    assert not (tmp_path / "runs" / "sample" / "answers.jsonl").exists()
+
+
+def test_answers_of_another_benchmark_are_refused(medjudge, jsonl) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "elsewhere", "model": "m", "text": "x"})
+    refused(medjudge("eval", "--answers", answers), "none of its answers belongs to a question")
+
+
+def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
+    assert medjudge("eval", "--run", "here", "--limit", "3").returncode == 0
+    refused(medjudge("eval", "--run", "here", "--limit", "4"), "holds other questions", "--run")
+
+
+@pytest.mark.parametrize(
+    ("damage", "parts"),
+    [
+        (lambda folder: (folder / "judge.json").unlink(), ["no judge.json"]),
+        (lambda folder: (folder / "judge.json").write_text("{"), ["judge.json", "train the judge again"]),
+        (
+            lambda folder: (folder / "judge.json").write_text(
+                '{"kind": "ordinal", "base_model": "x", "max_length": 64}'
+            ),
+            ["adapter_config.json is missing"],
+        ),
+        (
+            lambda folder: (folder / "judge.json").write_text(
+                '{"kind": "oracle", "base_model": "x", "max_length": 64}'
+            ),
+            ["kind"],
+        ),
+    ],
+)
+def test_a_broken_judge_folder_is_named(medjudge, tmp_path, damage, parts) -> None:
+    folder = tmp_path / "judges" / "mine"
+    shutil.copytree(built_in_folder(), folder)
+    damage(folder)
+    refused(medjudge("eval", "--judge", folder), str(folder), *parts)
+
+
+def test_local_is_the_variable_then_the_newest_judge_then_the_built_in(medjudge, tmp_path) -> None:
+    import os
+
+    def judge_of(**environment: str) -> str:
+        done = medjudge("doctor", "--json", **environment)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["local_judge"]["name"]
+
+    assert judge_of() == "built-in"
+    for age, name in enumerate(("older", "newer")):
+        shutil.copytree(built_in_folder(), tmp_path / "judges" / name)
+        os.utime(tmp_path / "judges" / name / "judge.json", (1_000_000 + age, 1_000_000 + age))
+    (tmp_path / "judges" / "half-trained").mkdir()
+    assert judge_of() == "newer"
+    assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
+
+
+def test_validate_refuses_what_the_judge_was_trained_on(medjudge, sample_run) -> None:
+    refused(medjudge("validate", sample_run, "--judge", "local"), "trained or tuned on 56 of these 56 questions")
+
+
+def test_validate_writes_agreement_and_the_judges_card(medjudge, sample_run, tmp_path) -> None:
+    folder = tmp_path / "judges" / "mine"
+    shutil.copytree(built_in_folder(), folder)
+    card = json.loads((folder / "judge.json").read_text())
+    card["trained_on"]["question_ids"] = []
+    (folder / "judge.json").write_text(json.dumps(card))
+    done = medjudge("validate", sample_run, "--judge", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    study = json.loads(done.stdout)
+    assert set(study) >= {"judge", "against", "n", "coverage", "overall", "by_category", "gate"}
+    assert (study["n"], study["coverage"]) == (280, 1.0)
+    for measure in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias"):
+        cell = study["overall"][measure]
+        assert cell["low"] <= cell["value"] <= cell["high"]
+    assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
+    assert json.loads((folder / "judge.json").read_text())["validated_on"][0]["n"] == 280
+    assert "| physician_scores.jsonl | 280 |" in (folder / "README.md").read_text()
+    # The card now says so wherever the judge is used.
+    assert "agreed with physician_scores.jsonl on" in medjudge("eval", "--judge", folder).stdout
+    # And another judge of the run can stand in the physicians' place.
+    Run(sample_run).judgments_file("gpt").write_text(
+        Run(sample_run).judgments_file("mine").read_text().replace('"judge":"mine"', '"judge":"gpt"')
+    )
+    against = medjudge("validate", sample_run, "--judge", "mine", "--against", "gpt", "--json")
+    assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
+    refused(medjudge("validate", sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
+
+
+def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    questions = jsonl("questions.jsonl", {**SAMPLE_QUESTION, "prompt": evil, "reference": evil, "subcategory": evil})
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": evil, "text": evil})
+    assert medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "run").returncode == 0
+    score = {"question_id": "q1", "model": evil, "rater": "dr", "score": 1}
+    (tmp_path / "run" / "physician_scores.jsonl").write_text(json.dumps(score) + "\n")
+    done = medjudge("report", "run")
+    assert done.returncode == 0, done.stderr
+    for column in ("OP", "MK", "MLU", "MR", "MSE", "MTG"):
+        assert column in done.stdout
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert page.count("&lt;script&gt;") >= 4
+    assert "http://" not in page
+    assert "https://" not in page
+    scores = json.loads(medjudge("report", "run", "--json").stdout)
+    assert set(scores["models"][evil]) == {"OP", "MK", "subcategories"}
+    refused(medjudge("report", "run", "--judge", "nobody"), "built-in")
+    refused(medjudge("report", tmp_path / "none"), "not a run folder")
+
+
+def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) -> None:
+    done = medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
+    lines = [json.loads(line) for line in (tmp_path / "data" / "train.jsonl").read_text().splitlines()]
+    assert len(lines) == summary["train"]["answers"]
+    refused(medjudge("distill", sample_run, "--out", "data"), "holds train.jsonl already")
+    refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
+
+
+def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) -> None:
+    entry = {
+        "category1": "医疗知识",
+        "category2": "药物",
+        "scene": "s",
+        "round": 1,
+        "problem": "问",
+        "sanswer": "答",
+        "model_answer": "甲",
+    }
+    for run, scores in enumerate([("5", "3"), ("4", "4")]):
+        items = [{**entry, "groupCode": code, "model_answer_score": score} for code, score in enumerate(scores)]
+        (tmp_path / f"{run}.json").write_text(json.dumps({"医疗知识": items}, ensure_ascii=False), encoding="utf-8")
+    done = medjudge("data", "convert", "llmeval-scores", "0.json", "1.json", "--out", "scored", "--model", "gpt")
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(medjudge("report", "scored", "--json").stdout)
+    assert scores["models"]["gpt"]["OP"]["rate"] == 50.0  # means 4.5 and 3.5
+    refused(medjudge("data", "convert", "llmeval-scores", "0.json", "--out", "scored"), "holds questions.jsonl already")
+    assert medjudge("distill", "scored", "--out", "data").returncode == 0
+
+
+def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:
+    done = medjudge("data", "check", sample_run / "questions.jsonl", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["questions"], counts["conversations"], counts["oddities"]) == (56, 48, [])
+    assert "levels: {'1': 56" in medjudge("data", "check", sample_run / "physician_scores.jsonl").stdout
+    refused(
+        medjudge("data", "check", jsonl("q.jsonl", SAMPLE_QUESTION, {**SAMPLE_QUESTION, "category": "X"})), "line 2"
+    )
+    refused(medjudge("data", "check", jsonl("q.jsonl", {"a": 1})), "no field tells what this is")
+
+
+def test_data_check_accepts_the_released_benchmark(medjudge, real_data) -> None:
+    done = medjudge("data", "check", real_data / "llmeval-med" / "dataset.json")
+    assert done.returncode == 0
+    assert "questions: 667" in done.stdout
+    assert "医疗语言理解[" in done.stdout
+
+
+def test_answer_then_eval_with_a_model(medjudge, tiny_lm, tmp_path) -> None:
+    done = medjudge(
+        "answer", "--model", tiny_lm, "--limit", "3", "--samples", "2", "--max-new-tokens", "5", "--json", "--offline"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answers"] == 6
+    run = Run(tmp_path / "runs" / "sample")
+    before = run.answers_file.read_bytes()
+    again = medjudge("answer", "--model", tiny_lm, "--limit", "3", "--samples", "2", "--max-new-tokens", "5")
+    assert again.returncode == 0
+    assert run.answers_file.read_bytes() == before
+    write_records(run.answers_file, run.answers()[:4])
+    assert (
+        medjudge("answer", "--model", tiny_lm, "--limit", "3", "--samples", "2", "--max-new-tokens", "5").returncode
+        == 0
+    )
+    assert sorted(run.answers_file.read_bytes().splitlines()) == sorted(before.splitlines())

@@ -1,0 +1,64 @@
+"""`medjudge quickstart`: the whole road, for real, with all-MiniLM-L6-v2."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OFFLINE = """
+import socket
+def refuse(self, address):
+    raise OSError("the test cut the network")
+socket.socket.connect = refuse
+import sys
+sys.argv = ["medjudge", *sys.argv[1:]]
+from medjudge.cli.main import main
+main()
+"""
+
+
+@pytest.mark.slow
+def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
+    assert socket.socket.connect  # cut in the child, not here
+    command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "2", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout)
+    similarity, trained = result["agreement"]
+    assert (similarity["judge"], trained["judge"]) == ("similarity", "quickstart")
+    assert similarity["n"] == trained["n"] == 100
+    card = json.loads((tmp_path / "judges" / "quickstart" / "judge.json").read_text())
+    seen = {*card["trained_on"]["question_ids"], *card["trained_on"]["tuned_question_ids"]}
+    unseen = {json.loads(line)["id"] for line in (tmp_path / "runs" / "quickstart" / "questions.jsonl").open()}
+    assert len(seen) + len(unseen) == 56
+    assert not seen & unseen
+    assert trained["overall"]["spearman"]["value"] > 0.2
+    page = (tmp_path / "runs" / "quickstart" / "report.html").read_text()
+    assert "No physician wrote or checked them" in page
+    assert "Agreement of quickstart" in page
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 4 * 2**20  # KiB
+    # local is now the judge just trained, and it still works with the network cut off.
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, "eval", "--judge", "local", "--limit", "5"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Usability rates by judge quickstart" in done.stdout
+    # Its own folders are replaced, anybody else's are not.
+    (tmp_path / "judges" / "other").mkdir()
+    (tmp_path / "judges" / "other" / "notes.txt").write_text("mine")
+    done = subprocess.run(
+        [sys.executable, "-m", "medjudge.cli", "quickstart", "--judge", "judges/other"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "not written by quickstart" in done.stderr
+    assert (tmp_path / "judges" / "other" / "notes.txt").read_text() == "mine"
