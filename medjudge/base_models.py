@@ -1,13 +1,13 @@
 """Loads the models that judges and answers stand on, from a folder, the hub or its cache, or an installed package."""
 
 import importlib.util
-import json
 import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -50,7 +50,7 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
         raise InputError(f"model {model_id}: no such folder")
     try:
         return auto.from_pretrained(located(model_id), revision=revision, **options)
-    except (OSError, ValueError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
         where = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from medjudge.errors import InputError
+
 if TYPE_CHECKING:
     from medjudge.records import Question
     from medjudge.store import Run
@@ -82,17 +84,23 @@ def answer_with(
     from medjudge.answer.transformers_engine import TransformersEngine
 
     engine = TransformersEngine(model, device=device, max_new_tokens=max_new_tokens, temperature=temperature)
+    source = str(Path(model).resolve()) if Path(model).is_dir() else model
+    revision = getattr(engine.model.config, "_commit_hash", None)
+    models = run.manifest().get("models", {})
+    entry = models.setdefault(
+        engine.name,
+        {"source": source, "revision": revision, "max_new_tokens": max_new_tokens, "answers": 0, "seconds": 0.0},
+    )
+    if entry["source"] != source:
+        raise InputError(
+            f"--model {model}: {run.path} holds answers of another model named {engine.name} ({entry['source']}); "
+            "rename the folder or choose another --run"
+        )
+    # Before the first answer, so that a run that was killed still knows whose answers it holds.
+    run.update_manifest(models=models)
     start = time.monotonic()
-    made = 0
     for one in answer_questions(engine, run.questions(), samples, seed, run.answers()):
         run.append(run.answers_file, one)
-        made += 1
-    models = run.manifest().get("models", {})
-    before = models.get(engine.name, {"answers": 0, "seconds": 0.0})
-    models[engine.name] = {
-        "source": model,
-        "revision": getattr(engine.model.config, "_commit_hash", None),
-        "answers": before["answers"] + made,
-        "seconds": round(before["seconds"] + time.monotonic() - start, 1),
-    }
+        entry["answers"] += 1
+    entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
     run.update_manifest(models=models)

@@ -80,5 +80,6 @@ def distill(
         )
     screen.print(
         f"{out / 'summary.json'}\nNext: accelerate launch recipes/train_judge.py "
-        f"--config configs/judges/minilm-ordinal.yaml --train_file {out / 'train.jsonl'} --validation_file {out / 'validation.jsonl'}"
+        f"--config configs/judges/minilm-ordinal.yaml --train_file {out / 'train.jsonl'} "
+        f"--validation_file {out / 'validation.jsonl'}"
     )

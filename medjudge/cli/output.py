@@ -84,6 +84,23 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
     return table
 
 
+def confusion_table(study: dict[str, Any]) -> Table:
+    """How often each pair of levels was given."""
+    table = Table(
+        title=f"\n{study['judge']} by row, {study['against']} by column",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    table.add_column("level")
+    for level in range(1, 6):
+        table.add_column(str(level), justify="right", min_width=5)
+    for level, row in enumerate(study["confusion"], start=1):
+        table.add_row(str(level), *map(str, row))
+    return table
+
+
 def _rate(cell: dict[str, Any] | None) -> str:
     return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}–{cell['high']:.0f}"
 

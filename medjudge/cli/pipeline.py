@@ -103,6 +103,8 @@ def judge_answers(
         print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
         judge = load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
+        # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
+        _record_judge(run, chosen, 0, 0.0)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
         made = 0

@@ -40,7 +40,7 @@ def validate(
     if offline:
         go_offline()
     from medjudge.agreement.study import teacher_scores
-    from medjudge.cli.output import agreement_table, console, print_json
+    from medjudge.cli.output import agreement_table, confusion_table, console, print_json
     from medjudge.cli.pipeline import JudgeOptions, validate_judge
     from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen
@@ -73,6 +73,7 @@ def validate(
         screen.print(
             agreement_table([study], f"Agreement of {chosen.name} with {study['against']} ({study['interval']})")
         )
+        screen.print(confusion_table(study))
     screen.print(
         f"{study['n']} answers to {study['questions']} questions, coverage {100 * study['coverage']:.1f} %\n"
         f"{folder.agreement_file(chosen.name)}; next: medjudge report {run}"

@@ -13,7 +13,6 @@ from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 
 JUDGES_FOLDER = Path("judges")
-BUILT_IN = "built-in"
 
 
 class Chosen(NamedTuple):
@@ -52,13 +51,12 @@ def choose_judge(spec: str) -> Chosen:
     else:
         folder = Path(spec)
     card = read_card(folder)
-    name = BUILT_IN if folder == built_in_folder() else folder.resolve().name
-    return Chosen(name, folder, card, seen=frozenset(card.trained_on.seen()))
+    return Chosen(folder.resolve().name, folder, card, seen=frozenset(card.trained_on.seen()))
 
 
 def built_in_folder() -> Path:
     """The judge folder that comes with the package."""
-    return Path(str(files("medjudge") / "data" / "judge"))
+    return Path(str(files("medjudge") / "data" / "built-in"))
 
 
 def _local_folder() -> Path:

@@ -9,20 +9,19 @@ from medjudge.store import write_whole
 def write_readme(folder: Path, card: JudgeCard) -> None:
     """Writes the card for people."""
     training = card.training
-    recorded = {
-        name: ", ".join(training.get(name, [])) or "not recorded" for name in ("languages", "categories", "sources")
-    }
-    how = "cut points on the cosine of answer and reference," if card.kind == "similarity" else "LoRA"
+    named = ("languages", "categories", "sources")
+    recorded = {name: ", ".join(training.get(name, [])) or "not recorded" for name in named}
+    how = "cut points on the cosine of answer and reference" if card.kind == "similarity" else "LoRA"
     lines = [
         f"# {folder.resolve().name}",
         "",
-        f"A medjudge judge of kind `{card.kind}`: {how} on `{card.base_model}`, window {card.max_length} tokens.",
+        f"A medjudge judge of kind `{card.kind}`: {how}, {card.base_model}, {card.max_length} tokens.",
         *([f"\n{card.note}"] if card.note else []),
         "",
         f"- Languages: {recorded['languages']}",
         f"- Categories: {recorded['categories']}",
-        f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions, scored by: "
-        + recorded["sources"],
+        f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions",
+        f"- Scored by: {recorded['sources']}",
         "",
         "## Agreement with physicians",
         "",
@@ -34,7 +33,7 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         f"- Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much.",
         "- Tells a wrong number in a fluent answer from the right one badly; check doses yourself.",
         "",
-        f"Not a medical device. Use: `medjudge eval --judge {folder}`",
+        "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
         "",
     ]
     write_whole(folder / "README.md", "\n".join(lines))

@@ -304,3 +304,21 @@ def test_answer_then_eval_with_a_model(medjudge, tiny_lm, tmp_path) -> None:
         == 0
     )
     assert sorted(run.answers_file.read_bytes().splitlines()) == sorted(before.splitlines())
+
+
+def test_two_models_of_one_name_are_not_mixed_up(medjudge, tiny_lm, tmp_path) -> None:
+    shutil.copytree(tiny_lm, tmp_path / "elsewhere" / tiny_lm.name)
+    command = ("--limit", "1", "--samples", "1", "--max-new-tokens", "3")
+    assert medjudge("answer", "--model", tiny_lm, *command).returncode == 0
+    refused(
+        medjudge("answer", "--model", tmp_path / "elsewhere" / tiny_lm.name, *command), "another model named tiny-lm"
+    )
+
+
+def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
+    for place in ("a", "b"):
+        shutil.copytree(built_in_folder(), tmp_path / place / "mine")
+    card = json.loads((tmp_path / "b" / "mine" / "judge.json").read_text())
+    (tmp_path / "b" / "mine" / "judge.json").write_text(json.dumps(card | {"slope": 3.0}))
+    assert medjudge("eval", "--judge", "a/mine", "--limit", "2").returncode == 0
+    refused(medjudge("eval", "--judge", "b/mine", "--limit", "2"), "another judge named mine")

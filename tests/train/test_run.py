@@ -122,6 +122,20 @@ def test_wrong_input_ends_before_a_judge_is_begun(options, message, recipe, tiny
     assert not (tmp_path / "judges" / "ordinal" / "judge.json").exists()
 
 
+def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    for name in ("head.safetensors", "adapter_model.safetensors"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(InputError, match="files are corrupt") as caught:
+            load_judge(folder, "tiny", CPU)
+        assert str(folder) in str(caught.value)
+        (folder / name).write_bytes(whole)
+    (folder / "head.safetensors").unlink()
+    with pytest.raises(InputError, match=r"head.safetensors is missing"):
+        load_judge(folder, "tiny", CPU)
+
+
 def test_a_judge_is_never_overwritten(recipe, tiny_encoder) -> None:
     arguments = recipe("ordinal", tiny_encoder)
     train_judge(*parse_arguments(arguments))
