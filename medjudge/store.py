@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -46,8 +47,10 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            yield number, json.loads(line, parse_constant=_refuse_constant)
-        except ValueError as error:
+            fields = json.loads(line, parse_constant=_refuse_constant, object_pairs_hook=refuse_duplicates)
+            json.dumps(fields, ensure_ascii=False).encode()  # a lone surrogate could be read, but never written again
+            yield number, fields
+        except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}, line {number}: not valid JSON ({error}); one object a line is expected"
             ) from None
@@ -61,6 +64,15 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+
+
+def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object in which a name stands twice is an error, not silently its last value."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' stands twice in one object")
+    return fields
 
 
 def _refuse_constant(name: str) -> Any:
@@ -167,7 +179,7 @@ class Run:
     def _resumed(self, path: Path, record: type[Record]) -> list[Record]:
         if not path.exists():
             return []
-        cut_half_line(path)
+        mend_last_line(path)
         return read_records(path, record)
 
     def append(self, path: Path, record: Answer | Judgment) -> None:
@@ -193,14 +205,22 @@ class Run:
         write_json(self.manifest_file, self.manifest() | entries)
 
 
-def cut_half_line(path: Path) -> int:
-    """Cuts off a last line that a crash left without its end.
+def mend_last_line(path: Path) -> int:
+    """Cuts off a last line that a crash left without its end; a whole one that only lacks its newline gets it.
 
     Returns:
-        The number of bytes cut; 0 where the file was whole.
+        The number of bytes cut; 0 where nothing was lost.
     """
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
-    if whole < len(data):
+    if whole == len(data):
+        return 0
+    try:
+        json.loads(data[whole:])
+    except ValueError:
         os.truncate(path, whole)
-    return len(data) - whole
+        print(f"{path}: the last line was incomplete ({len(data) - whole} bytes) and is cut off", file=sys.stderr)
+        return len(data) - whole
+    with path.open("ab") as file:
+        file.write(b"\n")
+    return 0

@@ -6,7 +6,7 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.store import Run, cut_half_line, read_records, write_records
+from medjudge.store import Run, mend_last_line, read_records, write_records
 
 Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
 
@@ -25,6 +25,9 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
         (json.dumps({**Q, "id": "q2", "refrence": "x"}), r"line 2: refrence: Extra inputs"),
         (json.dumps(Q), r"line 2: 'q1' stands already in line 1"),
         (json.dumps({**Q, "id": "q2", "prompt": None}), r"line 2: prompt: .*string"),
+        ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' stands twice"),
+        (json.dumps({**Q, "id": "q2", "prompt": "\ud800"}), r"line 2: .*surrogates"),
+        ("[" * 100_000, r"line 2: not valid JSON"),
     ],
 )
 def test_a_bad_line_is_named_with_file_line_and_field(jsonl, line: str, message: str) -> None:
@@ -70,7 +73,17 @@ def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path) -> None
     assert run.judgments("j") == [one]
     run.append(run.judgments_file("j"), one.model_copy(update={"sample": 1}))
     assert len(run.judgments("j")) == 2
-    assert cut_half_line(run.judgments_file("j")) == 0
+    assert mend_last_line(run.judgments_file("j")) == 0
+
+
+def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    one = Judgment(question_id="q", model="m", judge="j", score=4)
+    run.append(run.judgments_file("j"), one)
+    run.judgments_file("j").write_bytes(run.judgments_file("j").read_bytes().rstrip(b"\n"))
+    assert run.judgments("j") == [one]
+    run.append(run.judgments_file("j"), one.model_copy(update={"sample": 1}))
+    assert len(run.judgments("j")) == 2
 
 
 def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:

@@ -14,6 +14,10 @@ from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import read_verdict
 
 
+REQUEST_FAILED = "the request failed:"
+"""Begins the error of a judgment that another try may yet bring; the next run asks again."""
+
+
 def file_name(model: str) -> str:
     """A model's name as it can stand in a file name."""
     return model.strip("/").replace("/", "--")
@@ -50,6 +54,7 @@ class ApiJudge:
         self.model = model
         self.base_url = base_url
         self.concurrency = concurrency
+        self.reached = False
         self.seed = seed
         self.max_tokens = max_tokens
 
@@ -57,6 +62,7 @@ class ApiJudge:
         work, empty = split_empty(assignments, self.name)
         yield from empty
         loop = asyncio.new_event_loop()
+        done: set[asyncio.Task[Judgment]] = set()
         try:
             client = openai.AsyncOpenAI(base_url=self.base_url, max_retries=5, timeout=300)
             gate = asyncio.Semaphore(self.concurrency)
@@ -68,9 +74,10 @@ class ApiJudge:
                         yield task.result()
                         bar.update()
         finally:
-            for task in asyncio.all_tasks(loop):
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
                 task.cancel()
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(asyncio.gather(*tasks, *done, return_exceptions=True))
             loop.close()
 
     async def _judgment(self, client: openai.AsyncOpenAI, gate: asyncio.Semaphore, one: Assignment) -> Judgment:
@@ -90,8 +97,15 @@ class ApiJudge:
             except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
                 # No other answer would fare better: stop before a whole run is recorded as unscored.
                 raise InputError(f"--judge openai:{self.model} at {client.base_url}: {_line(error)}") from None
+            except openai.APIConnectionError as error:
+                if not self.reached:
+                    raise InputError(
+                        f"--judge openai:{self.model}: {client.base_url} cannot be reached ({_line(error)}); check --base-url"
+                    ) from None
+                return unscored(one, self.name, f"{REQUEST_FAILED} {_line(error)}")
             except openai.OpenAIError as error:
-                return unscored(one, self.name, f"the request failed: {_line(error)}")
+                return unscored(one, self.name, f"{REQUEST_FAILED} {_line(error)}")
+            self.reached = True
         return self._read(one, completion)
 
     def _read(self, one: Assignment, completion: openai.types.chat.ChatCompletion) -> Judgment:

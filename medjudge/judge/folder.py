@@ -7,7 +7,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 
-from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer
+from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.errors import InputError
 from medjudge.hardware import fast_dtype
 from medjudge.judge.generative import GenerativeJudge
@@ -46,7 +46,6 @@ class JudgeCard(BaseModel):
     kind: Kind
     base_model: str
     base_revision: str | None = None
-    style: Literal["score-first"] | None = None
     prompt_hashes: dict[str, str] = Field(default_factory=dict)
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
@@ -102,11 +101,19 @@ def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: 
         if card.kind == "ordinal":
             return _ordinal(card, folder, name, device)
         return _generative(card, folder, name, device, rationale_tokens)
-    except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
+    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
+
+
+def _require_window(card: JudgeCard, folder: Path) -> None:
+    most = window(card.base_model, card.base_revision)
+    if card.max_length > most:
+        raise InputError(
+            f"{folder / CARD_FILE}: max_length is {card.max_length}, and {card.base_model} reads {most} tokens"
+        )
 
 
 def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
@@ -118,6 +125,7 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
 
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
+    _require_window(card, folder)
     body = load_encoder(card.base_model, card.base_revision)
     model = OrdinalModel(with_adapter(body, folder), body.config.get_text_config().hidden_size)
     model.load_head(folder)
@@ -132,6 +140,7 @@ def _generative(
             f"judge {folder}: trained with other rubrics than this version of medjudge has; "
             "use the version named in its judge.json, or train it again"
         )
+    _require_window(card, folder)
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
     model = with_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))

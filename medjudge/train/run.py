@@ -160,7 +160,6 @@ def _card(
         kind=judge.kind,
         base_model=model.model_name_or_path,
         base_revision=None if model.model_revision == "main" else model.model_revision,
-        style="score-first" if generative else None,
         prompt_hashes=prompt_hashes("score-first") if generative else {},
         max_length=options.max_length,
         trained_on=TrainedOn(

@@ -97,6 +97,14 @@ def test_a_wrong_key_stops_at_once(server, assignment) -> None:
     assert len(asked) < 5
 
 
+def test_a_server_that_cannot_be_reached_is_an_input_error(assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(InputError, match=rf"127.0.0.1:{port}/v1/ cannot be reached .*--base-url"):
+        list(ApiJudge("gpt", f"http://127.0.0.1:{port}/v1").judge([assignment(id=f"q{n}") for n in range(3)]))
+
+
 def test_rounds_differ_by_their_seed(server, assignment) -> None:
     url, replies, asked = server
     replies.append((200, "Score: 2"))

@@ -16,6 +16,11 @@ from medjudge.rubrics.verdict import read_verdict
         ("The standard says score 5: complete.\nIt is not complete.\nScore: 2", 2),
         ("A score of 5 is not deserved here.\n\n3", 3),
         ("Levels 1-5 exist. Score: 1-5 is the scale.\nScore: 2", 2),
+        ("A score: 5 would need the dose.\nScore: 3 - key fact missing", 3),
+        ("Score: 4 - all core points met", 4),
+        ("Score (1-5): 4", 4),
+        ("综合评分（1-5）：4", 4),
+        ("Score: 4\n\nReferences:\n[1]", 4),
     ],
 )
 def test_the_last_stated_score_counts(reply: str, score: int) -> None:
@@ -37,6 +42,9 @@ def test_the_last_stated_score_counts(reply: str, score: int) -> None:
         "Score: 1, 2, 3, 4 or 5",
         "Score: N",
         "The patient took 4 tablets.",
+        "References:\n[1]",
+        "Score: 5 would be ideal.\nScore: 4/10",
+        "Score: 2 at first.\nScore: 4 or 5",
     ],
 )
 def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:

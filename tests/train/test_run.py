@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
@@ -131,6 +131,16 @@ def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) 
             load_judge(folder, "tiny", CPU)
         assert str(folder) in str(caught.value)
         (folder / name).write_bytes(whole)
+    for broken in ({}, dict(list(load_file(folder / "adapter_model.safetensors").items())[:3])):
+        whole = (folder / "adapter_model.safetensors").read_bytes()
+        save_file(broken, folder / "adapter_model.safetensors")
+        with pytest.raises(InputError, match="does not hold the tensors"):
+            load_judge(folder, "tiny", CPU)
+        (folder / "adapter_model.safetensors").write_bytes(whole)
+    head = load_file(folder / "head.safetensors")
+    save_file({**head, "slope": head["slope"] * float("nan")}, folder / "head.safetensors")
+    with pytest.raises(InputError, match="not finite"):
+        load_judge(folder, "tiny", CPU)
     (folder / "head.safetensors").unlink()
     with pytest.raises(InputError, match=r"head.safetensors is missing"):
         load_judge(folder, "tiny", CPU)
