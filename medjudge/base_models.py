@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
 from medjudge.store import file_sha256
@@ -48,10 +49,15 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
     # Ours first, as the message of a wrong path: transformers would take it for a hub id.
     if model_id.startswith((".", "/", "~")) and not Path(model_id).expanduser().is_dir():
         raise InputError(f"model {model_id}: no such folder")
+    disable_progress_bar()  # one bar a file, of seconds at most; the bars of the stations are the ones to watch
     try:
         return auto.from_pretrained(located(model_id), revision=revision, **options)
-    except (OSError, ValueError, SafetensorError) as error:
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (OSError, ValueError, SafetensorError, RuntimeError, TypeError, AttributeError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
+        if Path(model_id).expanduser().is_dir():
+            raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
         where = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(
             f"model {model_id}: cannot be loaded; {where}. Give a folder with the model, or download it first with "

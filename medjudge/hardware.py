@@ -2,13 +2,11 @@
 
 import os
 import platform
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from medjudge.errors import InputError
-
-Device = Literal["auto", "cpu", "cuda"]
 
 
 def choose_device(device: str) -> torch.device:

@@ -1,8 +1,11 @@
+import os
+
 import pytest
 import torch
 
+from medjudge import hardware
 from medjudge.errors import InputError
-from medjudge.hardware import choose_device, describe, fast_dtype
+from medjudge.hardware import choose_device
 
 
 def test_a_gpu_asked_for_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,11 +17,13 @@ def test_a_gpu_asked_for_where_there_is_none(monkeypatch: pytest.MonkeyPatch) ->
         choose_device("tpu")
 
 
-def test_the_dtype_is_one_the_device_is_fast_in() -> None:
-    assert fast_dtype(torch.device("cpu")) in (torch.bfloat16, torch.float32)
+def test_bfloat16_is_used_exactly_where_the_cpu_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for there, dtype in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(hardware, "cpu_has_bf16", lambda there=there: there)
+        assert hardware.fast_dtype(torch.device("cpu")) == dtype
 
 
 def test_the_machine_is_described() -> None:
-    machine = describe()
-    assert machine["cores"] >= 1
-    assert machine["cpu"]
+    machine = hardware.describe()
+    assert machine["cores"] == os.cpu_count()
+    assert machine["gpus"] == [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]

@@ -86,6 +86,11 @@ def agreement_study(
             if (pairs.category == category).any()
         },
         "confusion": confusion(pairs.judge, pairs.physician).astype(int).tolist(),
+        "confusion_by_category": {
+            category: confusion(pairs.judge[rows], pairs.physician[rows]).astype(int).tolist()
+            for category in CATEGORIES
+            if (rows := pairs.category == category).any()
+        },
         "gate": {"passed": None, "checks": []},
     }
 

@@ -40,6 +40,14 @@ class SeededSampling(LogitsProcessor):
         return scores + gumbel.to(scores.device)  # type: ignore[return-value]
 
 
+def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model; raises InputError where it cannot be had or has no chat template."""
+    tokenizer = load_tokenizer(model_id, revision)
+    if not tokenizer.chat_template:
+        raise InputError(f"--model {model_id}: has no chat template; take the instruction-tuned version of the model")
+    return tokenizer
+
+
 class TransformersEngine:
     """A chat model, loaded once.
 
@@ -67,12 +75,8 @@ class TransformersEngine:
         batch_tokens: int = 32_768,
     ) -> None:
         place = choose_device(device)
-        self.name = Path(model_id).name if Path(model_id).is_dir() else model_id
-        self.tokenizer: PreTrainedTokenizerBase = load_tokenizer(model_id, revision)
-        if not self.tokenizer.chat_template:
-            raise InputError(
-                f"--model {model_id}: has no chat template; take the instruction-tuned version of the model"
-            )
+        self.name = Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
+        self.tokenizer = chat_tokenizer(model_id, revision)
         self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()
         self.window = window(model_id, revision)
         self.max_new_tokens = max_new_tokens
@@ -102,15 +106,17 @@ class TransformersEngine:
                 bar.update(len(batch))
 
     def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
+        """Like lengths together; a prompt that leaves less room than an answer may take has a batch of its own."""
+        tight = [index for index, length in enumerate(lengths) if length + self.max_new_tokens > self.window]
         batches: list[list[int]] = []
-        for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-            if batches:
-                widest = lengths[batches[-1][0]] + self.max_new_tokens
-                if (len(batches[-1]) + 1) * widest <= self.batch_tokens:
-                    batches[-1].append(index)
-                    continue
-            batches.append([index])
-        return batches
+        roomy = set(range(len(lengths))) - set(tight)
+        for index in sorted(roomy, key=lambda index: (-lengths[index], index)):
+            widest = lengths[batches[-1][0]] + self.max_new_tokens if batches else 0
+            if batches and (len(batches[-1]) + 1) * widest <= self.batch_tokens:
+                batches[-1].append(index)
+            else:
+                batches.append([index])
+        return batches + [[index] for index in tight]
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
         longest = max(map(len, prompts))

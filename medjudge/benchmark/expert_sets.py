@@ -51,7 +51,7 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
 def _root(path: Path) -> ElementTree.Element:
     try:
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise InputError(f"{path}: not valid XML ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
@@ -70,7 +70,7 @@ def _question(element: ElementTree.Element, set_name: str, path: Path) -> Questi
 
 
 def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list[tuple[Answer, PhysicianScore]]:
-    pairs = []
+    pairs: list[tuple[Answer, PhysicianScore]] = []
     for answer in element.iter("Answer"):
         place = f"{path}, answer {answer.get('AID')}"
         text = (answer.findtext("AnswerText") or "").strip()
@@ -83,6 +83,8 @@ def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list
         if not re.fullmatch(r"\d+", rank):
             raise InputError(f"{place}: SystemRank is {rank!r}; a number is expected")
         model = f"chiqa-rank-{int(rank):02d}"
+        if any(before.model == model for before, _ in pairs):
+            raise InputError(f"{place}: SystemRank {rank} stands twice in one question")
         pairs.append(
             (
                 Answer(question_id=question_id, model=model, text=text),

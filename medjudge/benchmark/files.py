@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.llmeval_med import Benchmark, Oddity, read_llmeval_med
+from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
@@ -64,7 +64,7 @@ def check_file(path: Path) -> Contents:
     record = _record_of(path)
     records = read_records(path, record)
     if record is Question:
-        return Contents("questions", _question_counts(records), _thin_questions(path, records))
+        return Contents("questions", _question_counts(records), _question_oddities(path, records))
     return Contents(_PLURAL[record], _other_counts(records), [])
 
 
@@ -102,12 +102,20 @@ def _question_counts(questions: list[Question]) -> dict[str, Any]:
     }
 
 
-def _thin_questions(path: Path, questions: list[Question]) -> list[Oddity]:
-    return [
+def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
+    turns = Counter((question.group, question.round) for question in questions)
+    categories = {(question.group, question.category) for question in questions}
+    groups = Counter(group for group, _ in categories)
+    twice = [
+        Oddity(f"{path}, {group}", f"round {turn} stands {n} times") for (group, turn), n in turns.items() if n > 1
+    ]
+    mixed = [Oddity(f"{path}, {group}", f"one conversation in {n} categories") for group, n in groups.items() if n > 1]
+    thin = [
         Oddity(f"{path}, {question.id}", "neither reference nor checklist")
         for question in questions
         if question.reference is None and question.checklist is None
     ]
+    return [*twice, *mixed, *missing_turns(path, questions), *thin]
 
 
 def _other_counts(records: list[Any]) -> dict[str, Any]:

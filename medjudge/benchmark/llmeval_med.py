@@ -5,10 +5,12 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from medjudge.errors import InputError
 from medjudge.records import Answer, Category, Judgment, Question
 from medjudge.rubrics.verdict import read_verdict
-from medjudge.store import read_text
+from medjudge.store import read_text, refuse_duplicates
 
 CATEGORY_OF: dict[str, Category] = {
     "医疗知识": "MK",
@@ -19,6 +21,7 @@ CATEGORY_OF: dict[str, Category] = {
 }
 _TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
 _LONG_PROMPT = 8000
+_MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
@@ -56,7 +59,7 @@ def read_llmeval_med(path: Path) -> Benchmark:
     for _, question, odd in _entries(path):
         questions.append(question)
         oddities += odd
-    return Benchmark(questions, oddities + _missing_turns(path, questions))
+    return Benchmark(questions, oddities + missing_turns(path, questions))
 
 
 def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
@@ -162,8 +165,8 @@ def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
 
 def _categories(path: Path) -> list[tuple[str, Any]]:
     try:
-        data = json.loads(read_text(path))
-    except ValueError as error:
+        data = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(data, dict) or not data:
         raise InputError(
@@ -181,8 +184,8 @@ def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]
     for field in ("problem", "groupCode", "round"):
         if _nothing(entry.get(field)):
             raise InputError(f"{place}: {field} is missing or empty; every question needs one")
-    if not isinstance(entry["round"], int) or entry["round"] < 1:
-        raise InputError(f"{place}: round is {entry['round']!r}; a whole number from 1 is expected")
+    if type(entry["round"]) is not int or not 1 <= entry["round"] <= _MOST_ROUNDS:
+        raise InputError(f"{place}: round is {entry['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
     oddities: list[Oddity] = []
     texts = {field: _text(entry, field, place, oddities) for field in _TEXT_FIELDS}
     prompt = str(entry["problem"])
@@ -195,20 +198,24 @@ def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]
         oddities.append(Oddity(place, f"category1 is '{stated}', and the question stands under '{name}', which counts"))
     category = CATEGORY_OF[name]
     group = f"{category}-{entry['groupCode']}"  # groupCode alone is unique only within a category
-    question = Question(
-        id=f"{group}-{entry['round']}",
-        category=category,
-        subcategory=texts["category2"] or "",
-        scene=texts["scene"] or "",
-        difficulty=texts["difficulty"] or "",
-        group=group,
-        round=entry["round"],
-        prompt=prompt,
-        reference=texts["sanswer"],
-        checklist=texts["checklist"],
-        language="zh",
-    )
-    return question, oddities
+    fields = {
+        "id": f"{group}-{entry['round']}",
+        "category": category,
+        "subcategory": texts["category2"] or "",
+        "scene": texts["scene"] or "",
+        "difficulty": texts["difficulty"] or "",
+        "group": group,
+        "round": entry["round"],
+        "prompt": prompt,
+        "reference": texts["sanswer"],
+        "checklist": texts["checklist"],
+        "language": "zh",
+    }
+    try:
+        return Question.model_validate(fields), oddities
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{place}: {first['loc'][0]}: {first['msg']}") from None
 
 
 def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
@@ -232,7 +239,8 @@ def _nothing(value: Any) -> bool:
     )
 
 
-def _missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
+def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
+    """Conversations whose earlier turns are not all there."""
     rounds: dict[str, set[int]] = {}
     for question in questions:
         rounds.setdefault(question.group, set()).add(question.round)

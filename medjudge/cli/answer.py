@@ -39,7 +39,9 @@ def answer(
     from medjudge.store import Run
 
     choose_device(device)
-    questions = open_benchmark(benchmark, limit)
+    questions = open_benchmark(benchmark)[:limit]
+    for name in model:
+        check_model(name)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     command = {
         "benchmark": benchmark,
@@ -67,11 +69,20 @@ def go_offline() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def open_benchmark(source: str, limit: int | None) -> "list[Question]":
-    """The questions of a benchmark, or its first ones."""
+def open_benchmark(source: str) -> "list[Question]":
+    """The questions of a benchmark."""
     from medjudge.benchmark.files import read_benchmark
 
-    return read_benchmark(source).questions[:limit]
+    return read_benchmark(source).questions
+
+
+def check_model(model: str) -> None:
+    """Finds out before anything is written whether a model can answer; raises InputError where it cannot."""
+    from medjudge.answer.transformers_engine import chat_tokenizer
+    from medjudge.base_models import window
+
+    chat_tokenizer(model)
+    window(model)
 
 
 def answer_with(
@@ -87,15 +98,14 @@ def answer_with(
     source = str(Path(model).resolve()) if Path(model).is_dir() else model
     revision = getattr(engine.model.config, "_commit_hash", None)
     models = run.manifest().get("models", {})
-    entry = models.setdefault(
-        engine.name,
-        {"source": source, "revision": revision, "max_new_tokens": max_new_tokens, "answers": 0, "seconds": 0.0},
-    )
-    if entry["source"] != source:
-        raise InputError(
-            f"--model {model}: {run.path} holds answers of another model named {engine.name} ({entry['source']}); "
-            "rename the folder or choose another --run"
-        )
+    settings = {"source": source, "seed": seed, "temperature": temperature, "max_new_tokens": max_new_tokens}
+    entry = models.setdefault(engine.name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
+    for name, value in settings.items():
+        if entry[name] != value:
+            raise InputError(
+                f"{run.path}: holds answers of {engine.name} with {name} {entry[name]}, and now it is {value}; "
+                "choose another --run"
+            )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
     run.update_manifest(models=models)
     start = time.monotonic()

@@ -65,8 +65,12 @@ def convert(
 ) -> None:
     """Convert files into the project's records."""
     from medjudge.cli.output import console, print_json
+    from medjudge.judge.api import file_name
     from medjudge.store import Run, write_records
 
+    if not model.strip() or not file_name(judge).strip():
+        raise InputError("--model and --judge: a name is needed, not an empty text")
+    judge = file_name(judge)
     run = Run(out)
     if run.questions_file.exists():
         raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")

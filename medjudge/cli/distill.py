@@ -40,7 +40,8 @@ def distill(
         if (out / name).exists():
             raise InputError(f"--out {out}: holds {name} already; remove it, or choose another folder")
     questions: dict[str, Any] = {}
-    answers, judgments, scores = [], [], []
+    answers: dict[Any, Any] = {}
+    judgments, scores = [], []
     for path in runs:
         run = Run.existing(path)
         for question in run.questions():
@@ -48,7 +49,12 @@ def distill(
                 raise InputError(
                     f"{path}: question {question.id} differs from that of another run; the ids must be unique"
                 )
-        answers += run.answers()
+        for answer in run.answers():
+            if answers.setdefault(answer.key, answer) != answer:
+                raise InputError(
+                    f"{path}: the answer of {answer.model} to {answer.question_id} differs from that of another run; "
+                    "give the models names of their own"
+                )
         names = run.judges() if teacher is None else [name for name in teacher if name in run.judges()]
         for name in names:
             judgments += run.judgments(name)
@@ -58,7 +64,9 @@ def distill(
     for name in teacher or []:
         if not any(judgment.judge == name for judgment in judgments):
             raise InputError(f"--teacher {name}: no judgments of it in {', '.join(map(str, runs))}")
-    made = build_training_set(list(questions.values()), answers, judgments, scores, validation_share, seed)
+    made = build_training_set(
+        list(questions.values()), list(answers.values()), judgments, scores, validation_share, seed
+    )
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(out / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(out / "summary.json", made.summary)

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from medjudge.errors import InputError
+
 _PACKAGES = (
     "torch",
     "transformers",
@@ -31,16 +33,16 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     machine = describe()
     packages = {name: _version(name) for name in _PACKAGES}
     base = located(MINILM)
-    judge = choose_judge("local")
+    try:
+        judge = choose_judge("local")
+        local = {"name": judge.name, "folder": str(judge.folder), "kind": judge.card.kind if judge.card else None}
+    except InputError as error:
+        local = {"name": None, "folder": None, "kind": None, "problem": str(error)}
     findings: dict[str, Any] = {
         "hardware": machine | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
         "packages": packages,
         "minilm": base if base != MINILM else None,
-        "local_judge": {
-            "name": judge.name,
-            "folder": str(judge.folder),
-            "kind": judge.card.kind if judge.card else None,
-        },
+        "local_judge": local,
         "advice": _advice(machine, packages, base == MINILM),
     }
     if as_json:

@@ -1,11 +1,14 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from medjudge.errors import InputError
+
+if TYPE_CHECKING:
+    from medjudge.judge.open import Chosen
 
 
 def evaluate(
@@ -37,13 +40,13 @@ def evaluate(
 
     Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
     """
-    from medjudge.cli.answer import answer_with, go_offline, open_benchmark
+    from medjudge.cli.answer import answer_with, check_model, go_offline, open_benchmark
 
     if offline:
         go_offline()
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.cli.pipeline import JudgeOptions, judge_answers, start_run, take_answers, write_scores
+    from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
     from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.records import Answer
@@ -55,12 +58,12 @@ def evaluate(
     choose_device(device)
     chosen = choose_judge(judge)
     check_chosen(chosen, base_url, offline)
-    questions = open_benchmark(benchmark, limit)
-    given = None
-    if answers is not None:
-        given = read_records(answers, Answer)
-    elif not model and benchmark == "sample":
-        given = read_records(sample_folder() / "answers.jsonl", Answer)
+    everything = open_benchmark(benchmark)
+    questions = everything[:limit]
+    file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
+    given = None if file is None else answers_to(everything, limit, read_records(file, Answer), str(file))
+    for name in model or []:
+        check_model(name)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
@@ -77,7 +80,7 @@ def evaluate(
     }
     start_run(folder, questions, benchmark, command)
     if given is not None:
-        take_answers(folder, given, str(answers or "sample"))
+        take_answers(folder, given, str(file))
     for name in model or []:
         answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
     judge_answers(folder, chosen, options)
@@ -92,17 +95,20 @@ def evaluate(
         screen.print(leaderboard_table(scores, f"Usability rates by judge {chosen.name}, percent (95 % interval)"))
     if benchmark == "sample":
         screen.print(NOTICE)
+    without = sum(rates["OP"]["unscored"] for rates in scores["models"].values())
     screen.print(
-        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {_trust(chosen)}\n"
+        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {without} questions without any score; "
+        f"{_trust(chosen)}\n"
         f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}"
     )
-    if covered["unscored"]:
+    if covered["unscored"] or without:
         raise typer.Exit(1)
 
 
-def _trust(chosen) -> str:  # type: ignore[no-untyped-def]
+def _trust(chosen: "Chosen") -> str:
     if chosen.card is None or not chosen.card.validated_on:
         return f"judge {chosen.name} was never validated against physicians"
     last = chosen.card.validated_on[-1]
     value = last["overall"]["usable_agreement"]["value"]
-    return f"judge {chosen.name} agreed with {last['file']} on {100 * value:.1f} % of {last['n']} answers"
+    share = f"{100 * value:.1f} % of {last['n']} answers"
+    return f"judge {chosen.name} agreed with {last['against']} ({last['file']}) on {share}"

@@ -3,8 +3,10 @@
 import os
 import sys
 import warnings
+from typing import NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from medjudge import __version__
 from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, report, validate
@@ -41,13 +43,29 @@ def main() -> None:
     # The libraries' own bars and warnings would bury ours; whoever sets these variables keeps what they set.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    warnings.simplefilter("ignore", FutureWarning)
+    warnings.simplefilter("ignore")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
+    except TyperException as error:
+        if str(error).startswith("Usage:"):  # the help of a command that was called with nothing
+            print(error)
+            sys.exit(2)
+        _refuse(
+            f"{error.format_message().rstrip('.')}; `medjudge --help` and `medjudge COMMAND --help` list what there is"
+        )
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}; check the path")
     except KeyboardInterrupt:
         print("\nstopped; the same command again goes on from here", file=sys.stderr)
         sys.exit(130)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)

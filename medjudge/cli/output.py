@@ -10,6 +10,7 @@ from rich.table import Table
 from medjudge.records import CATEGORIES
 
 COLUMNS = ("OP", *CATEGORIES)
+"""The paper's columns; not taken from the report station, which loads scipy and would slow every command down."""
 
 
 def console(as_json: bool) -> Console:

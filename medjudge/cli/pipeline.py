@@ -1,5 +1,6 @@
 """Puts stations together on a run folder; what several commands share."""
 
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ from typing import Any, NamedTuple
 from medjudge.agreement.study import agreement_study
 from medjudge.errors import InputError
 from medjudge.hardware import describe
+from medjudge.judge.api import REQUEST_FAILED
 from medjudge.judge.open import Chosen, load_chosen
 from medjudge.judge.protocol import assignments
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.page import write_page
-from medjudge.rubrics.render import prompt_hashes
+from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.store import Run, file_sha256, write_json, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -50,30 +52,45 @@ def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: 
         versions={name: version(name) for name in _VERSIONS},
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
-        prompts=prompt_hashes("reason-first"),
+        prompts={style: prompt_hashes(style) for style in STYLES},
         hardware=describe(),
         updated=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def answers_to(
+    questions: Sequence[Question], limit: int | None, answers: Sequence[Answer], source: str
+) -> list[Answer]:
+    """The answers that belong to the first `limit` questions of a benchmark.
+
+    Raises:
+        InputError: An answer belongs to no question of the benchmark.
+    """
+    known = {question.id for question in questions}
+    for answer in answers:
+        if answer.question_id not in known:
+            raise InputError(
+                f"{source}: the answer of {answer.model} to '{answer.question_id}' belongs to no question of the "
+                "benchmark"
+            )
+    kept = {question.id for question in questions[:limit]}
+    return [answer for answer in answers if answer.question_id in kept]
 
 
 def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
     """Brings existing answers into a run.
 
     Raises:
-        InputError: An answer belongs to no question of the run, or differs from the one that is there.
+        InputError: An answer differs from the one that is there.
     """
-    known = {question.id for question in run.questions()}
-    wanted = [answer for answer in answers if answer.question_id in known]
-    if not wanted:
-        raise InputError(f"{source}: none of its answers belongs to a question of this run; is it the right benchmark?")
     there = {answer.key: answer for answer in run.answers()}
-    for answer in wanted:
+    for answer in answers:
         if answer.key in there and there[answer.key].text != answer.text:
             raise InputError(
                 f"{source}: the answer to {answer.question_id} by {answer.model} differs from the one in {run.path}; "
                 "choose another --run"
             )
-    merged = {**{answer.key: answer for answer in wanted}, **there}
+    merged = {**{answer.key: answer for answer in answers}, **there}
     write_records(run.answers_file, merged.values())
 
 
@@ -91,7 +108,9 @@ def judge_answers(
     Raises:
         InputError: The run holds judgments of another judge of this name, or the judge cannot be loaded.
     """
-    _require_same_judge(run, chosen)
+    _require_same_judge(run, chosen, options)
+    if chosen.api_model is not None:
+        _forget_failed_requests(run, chosen.name)
     work = [
         one
         for one in assignments(run.questions(), run.answers(), options.rounds)
@@ -104,41 +123,54 @@ def judge_answers(
     if waiting:
         judge = load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        _record_judge(run, chosen, 0, 0.0)
+        _record_judge(run, chosen, options, 0, 0.0)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
         made = 0
         for judgment in judge.judge(waiting):
             run.append(file, judgment)
             made += 1
-        _record_judge(run, chosen, made, time.monotonic() - start)
+        _record_judge(run, chosen, options, made, time.monotonic() - start)
     else:
-        _record_judge(run, chosen, 0, 0.0)
+        _record_judge(run, chosen, options, 0, 0.0)
     return run.judgments(chosen.name)
 
 
-def _identity(chosen: Chosen) -> str:
-    text = chosen.api_model or (chosen.card.model_dump_json(exclude={"validated_on"}) if chosen.card else "")
+def _forget_failed_requests(run: Run, judge: str) -> None:
+    """Takes out judgments whose request failed, so that they are asked for again."""
+    file = run.judgments_file(judge)
+    judgments = run.judgments(judge)
+    kept = [one for one in judgments if not (one.error or "").startswith(REQUEST_FAILED)]
+    if len(kept) < len(judgments):
+        print(f"{len(judgments) - len(kept)} requests failed last time and are made again", file=sys.stderr)
+        write_records(file, kept)
+
+
+def _identity(chosen: Chosen, options: JudgeOptions) -> str:
+    if chosen.card is not None:
+        text = chosen.card.model_dump_json(exclude={"validated_on"})
+    else:
+        text = json.dumps([chosen.api_model, options.base_url, prompt_hashes("reason-first")])
     return sha256(text.encode()).hexdigest()
 
 
-def _require_same_judge(run: Run, chosen: Chosen) -> None:
+def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
     there = run.manifest().get("judges", {}).get(chosen.name)
-    if there is not None and there["sha256"] != _identity(chosen):
+    if there is not None and there["sha256"] != _identity(chosen, options):
         raise InputError(
             f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose "
             "another --run"
         )
 
 
-def _record_judge(run: Run, chosen: Chosen, judgments: int, seconds: float) -> None:
+def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: int, seconds: float) -> None:
     judges = run.manifest().get("judges", {})
     before = judges.get(chosen.name, {"judgments": 0, "seconds": 0.0})
     judges[chosen.name] = {
         "kind": "api" if chosen.card is None else chosen.card.kind,
         "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
         "base_revision": chosen.card.base_revision if chosen.card else None,
-        "sha256": _identity(chosen),
+        "sha256": _identity(chosen, options),
         "judgments": before["judgments"] + judgments,
         "seconds": round(before["seconds"] + seconds, 1),
         "seen_question_ids": sorted(chosen.seen),
@@ -175,7 +207,8 @@ def validate_judge(
     else:
         judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
     study = agreement_study(chosen.name, run.questions(), judgments, scores, against)
-    write_json(run.agreement_file(chosen.name), study)
+    # Beside the study against physicians, not over it.
+    write_json(run.agreement_file(f"{chosen.name}-against-{against}" if against else chosen.name), study)
     return study
 
 

@@ -148,6 +148,8 @@ def _fit_baseline(run: "Run") -> Path:
 
 
 def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
+    import sys
+
     from medjudge.base_models import MINILM
     from medjudge.train.run import parse_arguments, train_judge
 
@@ -176,6 +178,8 @@ def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
         "greater_is_better": False,
         "logging_strategy": "no",
         "use_cpu": True,
+        # The command line silences transformers' log, which would take the bar along.
+        "disable_tqdm": not sys.stderr.isatty(),
         "seed": seed,
     }
     train_judge(*parse_arguments([text for name, value in options.items() for text in (f"--{name}", str(value))]))

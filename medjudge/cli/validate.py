@@ -104,7 +104,7 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     result = {
         "file": file.name,
         "sha256": digest,
-        **{key: study[key] for key in ("n", "questions", "coverage", "interval")},
+        **{key: study[key] for key in ("against", "n", "questions", "coverage", "interval")},
     }
     result |= {"overall": study["overall"], "by_category": study["by_category"], "gate": study["gate"]}
     others = [one for one in chosen.card.validated_on if one["sha256"] != digest]

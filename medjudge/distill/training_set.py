@@ -86,6 +86,11 @@ def build_training_set(
     held = held_out_groups([line.question for line in lines], validation_share, seed)
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
+    if not train or not validation:
+        raise InputError(
+            f"{len({line.question.group for line in lines})} scored conversations are too few to hold some out for "
+            "validation; score more of them"
+        )
     return TrainingSet(train, validation, _summary(train, validation, by_physicians, by_teachers, judgments))
 
 

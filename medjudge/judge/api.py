@@ -13,14 +13,13 @@ from medjudge.records import Judgment
 from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import read_verdict
 
-
 REQUEST_FAILED = "the request failed:"
 """Begins the error of a judgment that another try may yet bring; the next run asks again."""
 
 
 def file_name(model: str) -> str:
-    """A model's name as it can stand in a file name."""
-    return model.strip("/").replace("/", "--")
+    """A model's name as it can stand in a file name, in this folder and no other."""
+    return model.strip("/.").replace("/", "--").replace("\\", "--")
 
 
 def require_key(model: str) -> None:
@@ -100,7 +99,8 @@ class ApiJudge:
             except openai.APIConnectionError as error:
                 if not self.reached:
                     raise InputError(
-                        f"--judge openai:{self.model}: {client.base_url} cannot be reached ({_line(error)}); check --base-url"
+                        f"--judge openai:{self.model}: {client.base_url} cannot be reached ({_line(error)}); "
+                        "check --base-url"
                     ) from None
                 return unscored(one, self.name, f"{REQUEST_FAILED} {_line(error)}")
             except openai.OpenAIError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError
 
 from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer, window
@@ -30,7 +30,6 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 class TrainedOn(BaseModel):
     """What a judge has seen. `tuned_question_ids` chose its checkpoint or temperature; they count as seen, too."""
 
-    model_config = ConfigDict(extra="forbid")
     files: dict[str, str] = Field(default_factory=dict, description="file name -> sha256")
     question_ids: list[str] = Field(default_factory=list)
     tuned_question_ids: list[str] = Field(default_factory=list)
@@ -42,7 +41,7 @@ class TrainedOn(BaseModel):
 class JudgeCard(BaseModel):
     """`judge.json`: everything that is needed to load a judge, and to know what it may be trusted with."""
 
-    model_config = ConfigDict(extra="forbid")
+    # What a later version adds is passed over, so that its judges can still be used.
     kind: Kind
     base_model: str
     base_revision: str | None = None

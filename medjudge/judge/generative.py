@@ -16,6 +16,7 @@ from medjudge.rubrics.render import render
 
 LABELS = ("1", "2", "3", "4", "5")
 _LEAST_ANSWER = 32
+_LEAST_RATIONALE = 8
 
 
 class Prompt(NamedTuple):
@@ -118,6 +119,11 @@ class GenerativeJudge:
         rationale_tokens: int = 0,
     ) -> None:
         require_chat_template(tokenizer)
+        if rationale_tokens and not _LEAST_RATIONALE <= rationale_tokens <= max_length // 2:
+            raise InputError(
+                f"--rationale {rationale_tokens}: take 0, or from {_LEAST_RATIONALE} tokens to half of the judge's "
+                f"window of {max_length}"
+            )
         self.name = name
         self.model = model
         self.tokenizer = tokenizer

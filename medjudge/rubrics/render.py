@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
 
 from medjudge.records import CATEGORIES, Question
 
 Style = Literal["score-first", "reason-first"]
+STYLES: tuple[Style, ...] = get_args(Style)
 
 _CONTROL = re.compile(
     r"<\|[^<>\n]{0,40}\|>|</?s>|\[/?INST\]|<</?SYS>>|</?(?:start_of_turn|end_of_turn|think|tool_call|bos|eos)>"

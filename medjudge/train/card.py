@@ -23,7 +23,7 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions",
         f"- Scored by: {recorded['sources']}",
         "",
-        "## Agreement with physicians",
+        "## Agreement",
         "",
         *_agreement(card),
         "",
@@ -41,15 +41,16 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
 
 def _agreement(card: JudgeCard) -> list[str]:
     if not card.validated_on:
-        return ["Never validated. `medjudge validate RUN --judge FOLDER --physicians FILE` writes the result here."]
+        command = "`medjudge validate RUN --judge FOLDER --physicians FILE`"
+        return [f"Never validated against physicians. {command} writes the result here."]
     rows = [
-        "| validated on | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
-        "|---|---|---|---|---|---|",
+        "| with | scores | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
+        "|---|---|---|---|---|---|---|",
     ]
     for study in card.validated_on:
         overall = study["overall"]
         cells = [interval(overall[name]) for name in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")]
-        rows.append(f"| {study['file']} | {study['n']} | {' | '.join(cells)} |")
+        rows.append(f"| {study['against']} | {study['file']} | {study['n']} | {' | '.join(cells)} |")
     return rows
 
 

@@ -1,5 +1,6 @@
 """Trains a `generative` judge with TRL's SFT trainer."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ def generative_trainer(
     assert options.model_name_or_path
     quantization = get_quantization_config(options)
     extra = {} if quantization is None else {"quantization_config": quantization}
+    if quantization is not None and find_spec("bitsandbytes") is None:
+        raise InputError("config: load_in_4bit needs bitsandbytes; pip install 'medjudge[gpu]', or train without it")
     model = load_causal_lm(
         options.model_name_or_path,
         options.model_revision,
@@ -47,7 +50,8 @@ def generative_trainer(
 
 def save_generative(trainer: SFTTrainer, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes adapter and tokenizer; the card comes last, by the recipe."""
-    folder.mkdir(parents=True, exist_ok=True)
-    trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
-    (folder / "README.md").unlink(missing_ok=True)
-    tokenizer.save_pretrained(folder)
+    trainer.save_model(str(folder))
+    if trainer.accelerator.is_main_process:
+        for name in ("README.md", "training_args.bin"):
+            (folder / name).unlink(missing_ok=True)
+        tokenizer.save_pretrained(folder)

@@ -57,7 +57,7 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
         vectors = model.embed(batch.buckets)
     there = (batch.parts >= 0).float()
     cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * there
-    levels = np.array([median_level(np.array(row["labels"])) for row in rows])
+    levels = _levels(np.array([row["labels"] for row in rows]))
     baseline = fit_cut_points((cosines.sum(dim=1) / there.sum(dim=1)).numpy(), levels)
     model.start_from(baseline, float(there.sum(dim=1).mean()))
 
@@ -117,14 +117,19 @@ def ordinal_trainer(
 
 
 def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """Quadratic kappa and agreement at usable of the median level with the hardest label."""
+    """Quadratic kappa and agreement at usable, of the model's median level with the label's level."""
     rows = probabilities(torch.tensor(prediction.predictions)).numpy()
     judge = np.array([median_level(row) for row in rows])
-    expert = np.array([median_level(row) for row in np.asarray(prediction.label_ids)])
+    expert = _levels(np.asarray(prediction.label_ids))
     kappa = cohen_kappa_score(judge, expert, weights="quadratic", labels=[1, 2, 3, 4, 5])
     usable = float(np.mean((judge >= USABLE_FROM) == (expert >= USABLE_FROM)))
     # One level throughout has no kappa; 0, as by chance, keeps such a checkpoint from winning.
     return {"quadratic_kappa": 0.0 if np.isnan(kappa) else float(kappa), "usable_agreement": usable}
+
+
+def _levels(soft: np.ndarray) -> np.ndarray:
+    """Soft labels as levels, (n, 5) -> (n,): their mean rounded down, as `records.consensus` does it."""
+    return np.floor(soft @ np.arange(1, 6) + 1e-4).astype(int)
 
 
 def save_ordinal(model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

@@ -3,13 +3,15 @@
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import torch
 import transformers
 from transformers import set_seed
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import get_last_checkpoint
 from trl import ModelConfig, SFTConfig, TrlParser
+from yaml import YAMLError
 
 from medjudge.base_models import load_tokenizer, window
 from medjudge.distill.training_set import TrainingLine
@@ -53,13 +55,18 @@ def parse_arguments(arguments: list[str] | None = None) -> tuple[JudgeArguments,
         InputError: The file is missing, is no YAML mapping, or names an option that does not exist.
     """
     parser = TrlParser([JudgeArguments, ModelConfig, SFTConfig])
+    parser.error = _refuse  # argparse would print 140 lines of usage
     # What fits this machine, unless the config says otherwise.
     has_gpu = torch.cuda.is_available()
     parser.set_defaults(use_cpu=not has_gpu, bf16=torch.cuda.is_bf16_supported() if has_gpu else cpu_has_bf16())
     try:
         return parser.parse_args_and_config(arguments)
-    except (OSError, ValueError) as error:
-        raise InputError(f"config: {' '.join(str(error).split())[:300]}") from None
+    except (OSError, ValueError, YAMLError) as error:
+        _refuse(str(error))
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(f"config: {' '.join(message.split())[:300]}")
 
 
 def train_judge(judge: JudgeArguments, model: ModelConfig, trainer_options: SFTConfig) -> Path:
@@ -75,6 +82,14 @@ def train_judge(judge: JudgeArguments, model: ModelConfig, trainer_options: SFTC
     folder = Path(trainer_options.output_dir or "")
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
+    if judge.kind not in ("ordinal", "generative"):
+        raise InputError(f"config: kind is '{judge.kind}'; take ordinal or generative")
+    if model.lora_r < 1:
+        raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
+    if not trainer_options.use_cpu and not torch.cuda.is_available():
+        raise InputError("config: use_cpu is false and torch sees no GPU here; train with --use_cpu true, or on a GPU")
+    if judge.kind == "ordinal" and is_deepspeed_zero3_enabled():
+        raise InputError("config: ordinal judges are too small to be worth ZeRO-3; launch with zero2.yaml or without")
     if not model.model_name_or_path:
         raise InputError("config: model_name_or_path is missing; name the base model")
     train = read_training_lines(Path(judge.train_file))
@@ -111,14 +126,17 @@ def train_judge(judge: JudgeArguments, model: ModelConfig, trainer_options: SFTC
     metrics = trainer.evaluate()
 
     # ---- Save: weights first, the card last
+    if judge.kind == "generative":
+        save_generative(trainer, tokenizer, folder)  # on every process: under ZeRO-3 each holds a part
     trainer.accelerator.wait_for_everyone()
     if trainer.accelerator.is_main_process:
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if judge.kind == "ordinal":
             save_ordinal(trained, tokenizer, folder)
-        else:
-            save_generative(trainer, tokenizer, folder)
         card = _card(judge, model, options, train, validation, metrics, trainer.state.log_history)
+        if card.base_revision is None:
+            body = trained.body if judge.kind == "ordinal" else trained
+            card.base_revision = getattr(body.config, "_commit_hash", None)  # None for a folder
         write_readme(folder, card)
         card.write(folder)
         print(f"judge written to {folder}", file=sys.stderr)
@@ -156,9 +174,13 @@ def _card(
     assert options.max_length
     files = (Path(judge.train_file), Path(judge.validation_file))
     generative = judge.kind == "generative"
+    base = Path(model.model_name_or_path)
     return JudgeCard(
         kind=judge.kind,
-        base_model=model.model_name_or_path,
+        # A folder by its full path, so that the judge can be used from anywhere on this machine.
+        base_model=str(base.resolve())
+        if (base := Path(model.model_name_or_path)).is_dir()
+        else model.model_name_or_path,
         base_revision=None if model.model_revision == "main" else model.model_revision,
         prompt_hashes=prompt_hashes("score-first") if generative else {},
         max_length=options.max_length,

@@ -106,10 +106,26 @@ def test_unscored_answers_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None
         (["--device", "tpu"], ["tpu", "auto, cpu or cuda"]),
         (["--model", "a", "--answers", "b"], ["--model and --answers"]),
         (["--model", "nobody/nothing", "--limit", "1"], ["nobody/nothing", "hf download"]),
+        (["--run", "occupied"], ["occupied", "check the path"]),
     ],
 )
-def test_wrong_options_are_one_line_and_exit_2(medjudge, arguments, parts) -> None:
+def test_wrong_options_are_one_line_and_exit_2(medjudge, arguments, parts, tmp_path) -> None:
+    (tmp_path / "occupied").write_text("a file where a folder is wanted")
     refused(medjudge("eval", *arguments, CUDA_VISIBLE_DEVICES=""), *parts)
+    assert [path.name for path in tmp_path.iterdir()] == ["occupied"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["eval", "--samples", "0"], "--samples"),
+        (["distill", "x"], "--out"),
+        (["eval", "--nope"], "--nope"),
+        (["nope"], "nope"),
+    ],
+)
+def test_a_misspelt_command_line_is_one_line(medjudge, arguments, part) -> None:
+    refused(medjudge(*arguments), part, "--help")
 
 
 def test_an_api_judge_is_refused_offline_even_with_a_key(medjudge) -> None:
@@ -126,12 +142,12 @@ def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) 
         {"question_id": "q1", "model": "m", "text": "y"},
     )
     refused(medjudge("eval", "--answers", answers), "line 2", "stands already in line 1")
-    assert not (tmp_path / "runs" / "sample" / "answers.jsonl").exists()
+    assert not (tmp_path / "runs").exists()
 
 
 def test_answers_of_another_benchmark_are_refused(medjudge, jsonl) -> None:
     answers = jsonl("answers.jsonl", {"question_id": "elsewhere", "model": "m", "text": "x"})
-    refused(medjudge("eval", "--answers", answers), "none of its answers belongs to a question")
+    refused(medjudge("eval", "--answers", answers), "'elsewhere' belongs to no question of the benchmark")
 
 
 def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
@@ -202,15 +218,16 @@ def test_validate_writes_agreement_and_the_judges_card(medjudge, sample_run, tmp
         assert cell["low"] <= cell["value"] <= cell["high"]
     assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
     assert json.loads((folder / "judge.json").read_text())["validated_on"][0]["n"] == 280
-    assert "| physician_scores.jsonl | 280 |" in (folder / "README.md").read_text()
+    assert "| constructed levels | physician_scores.jsonl | 280 |" in (folder / "README.md").read_text()
     # The card now says so wherever the judge is used.
-    assert "agreed with physician_scores.jsonl on" in medjudge("eval", "--judge", folder).stdout
+    assert "agreed with constructed levels (physician_scores.jsonl) on" in medjudge("eval", "--judge", folder).stdout
     # And another judge of the run can stand in the physicians' place.
     Run(sample_run).judgments_file("gpt").write_text(
         Run(sample_run).judgments_file("mine").read_text().replace('"judge":"mine"', '"judge":"gpt"')
     )
     against = medjudge("validate", sample_run, "--judge", "mine", "--against", "gpt", "--json")
     assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
+    assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
     refused(medjudge("validate", sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
 
 
@@ -311,7 +328,8 @@ def test_two_models_of_one_name_are_not_mixed_up(medjudge, tiny_lm, tmp_path) ->
     command = ("--limit", "1", "--samples", "1", "--max-new-tokens", "3")
     assert medjudge("answer", "--model", tiny_lm, *command).returncode == 0
     refused(
-        medjudge("answer", "--model", tmp_path / "elsewhere" / tiny_lm.name, *command), "another model named tiny-lm"
+        medjudge("answer", "--model", tmp_path / "elsewhere" / tiny_lm.name, *command),
+        "holds answers of tiny-lm with source",
     )
 
 
@@ -322,3 +340,43 @@ def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
     (tmp_path / "b" / "mine" / "judge.json").write_text(json.dumps(card | {"slope": 3.0}))
     assert medjudge("eval", "--judge", "a/mine", "--limit", "2").returncode == 0
     refused(medjudge("eval", "--judge", "b/mine", "--limit", "2"), "another judge named mine")
+
+
+def test_answers_with_other_settings_are_not_mixed_up(medjudge, tiny_lm) -> None:
+    command = ("answer", "--model", tiny_lm, "--limit", "1", "--samples", "1", "--max-new-tokens", "3")
+    assert medjudge(*command).returncode == 0
+    refused(medjudge(*command, "--temperature", "0"), "with temperature 0.7, and now it is 0.0", "--run")
+    refused(medjudge(*command, "--seed", "7"), "with seed 0, and now it is 7")
+
+
+def test_questions_without_an_answer_are_counted_and_a_stranger_is_refused(medjudge, jsonl) -> None:
+    questions = jsonl("questions.jsonl", SAMPLE_QUESTION, {**SAMPLE_QUESTION, "id": "q2", "group": "q2"})
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
+    done = medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "a")
+    assert done.returncode == 1
+    assert "1 questions without any score" in done.stdout
+    answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q7")])
+    refused(
+        medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "b"), "'q7' belongs to no question"
+    )
+
+
+def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medjudge, jsonl, tmp_path) -> None:
+    for name, text in (("a", "four"), ("b", "ten")):
+        score = {"question_id": "q1", "model": "m", "rater": name, "score": 4}
+        for file, record in (
+            ("questions", SAMPLE_QUESTION),
+            ("physician_scores", score),
+            ("answers", {"question_id": "q1", "model": "m", "text": text}),
+        ):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / f"{file}.jsonl").write_text(json.dumps(record) + "\n")
+    refused(medjudge("distill", "a", "b", "--out", "data"), "the answer of m to q1 differs from that of another run")
+    refused(medjudge("distill", "a", "--out", "data"), "1 scored conversations are too few")
+    assert not (tmp_path / "data").exists()
+
+
+def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
+    done = medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone"))
+    assert done.returncode == 0
+    assert "gone" in json.loads(done.stdout)["local_judge"]["problem"]

@@ -65,8 +65,8 @@ def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physicia
 
 def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
     questions, answers = pieces
-    made = build_training_set(questions, answers, [judged("q0", 4), judged("q1", None)], [], 0.3, 0)
-    assert set(lines_by_id(made)) == {"q0"}
+    made = build_training_set(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
+    assert set(lines_by_id(made)) == {"q0", "q2"}
     assert made.summary["unscored_judgments"] == 1
 
 

@@ -105,6 +105,48 @@ def test_a_server_that_cannot_be_reached_is_an_input_error(assignment, monkeypat
         list(ApiJudge("gpt", f"http://127.0.0.1:{port}/v1").judge([assignment(id=f"q{n}") for n in range(3)]))
 
 
+def test_failed_requests_are_made_again_by_the_next_run(server, medjudge, jsonl, tmp_path) -> None:
+    url, replies, asked = server
+    question = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
+    questions = jsonl("questions.jsonl", question, {**question, "id": "q2", "group": "q2"})
+    answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q2")])
+    command = (
+        "eval",
+        "--benchmark",
+        questions,
+        "--answers",
+        answers,
+        "--judge",
+        "openai:gpt",
+        "--base-url",
+        url,
+        "--run",
+        "run",
+        "--concurrency",
+        "1",
+    )
+    replies += [(200, "Score: 5"), (400, "out of quota")]
+    assert medjudge(*command).returncode == 1
+    replies[:] = [(200, "Score: 3")]
+    before = len(asked)
+    again = medjudge(*command)
+    assert again.returncode == 0, again.stderr
+    assert "1 requests failed last time and are made again" in again.stderr
+    assert len(asked) == before + 1
+    lines = (tmp_path / "run" / "judgments" / "gpt.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["score"] for line in lines) == [3, 5]
+
+
+def test_a_wrong_key_is_one_line_in_a_process_of_its_own(server, tmp_path) -> None:
+    url, replies, _ = server
+    replies.append((401, "bad key"))
+    command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "openai:gpt", "--base-url", url, "--limit", "9"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "bad key" in done.stderr
+
+
 def test_rounds_differ_by_their_seed(server, assignment) -> None:
     url, replies, asked = server
     replies.append((200, "Score: 2"))

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
 from medjudge.base_models import load_causal_lm, load_tokenizer
 from medjudge.errors import InputError
@@ -70,13 +72,18 @@ def test_a_rationale_is_written_only_when_asked_for(judge, assignment) -> None:
     assert with_one.probabilities == pytest.approx(without.probabilities, abs=1e-5)
 
 
-def test_a_model_without_chat_template_or_digits_is_refused(judge, tiny_encoder) -> None:
-    tokenizer = load_tokenizer(str(tiny_encoder))
+def test_a_model_without_chat_template_is_refused(judge, tiny_encoder) -> None:
     with pytest.raises(InputError, match="no chat template"):
-        GenerativeJudge("x", judge.model, tokenizer, 100)
-    # A vocabulary without digits: all five labels are the unknown token.
-    tokenizer._tokenizer.model.unk_token = "[UNK]"
-    ids = {tokenizer(str(n), add_special_tokens=False)["input_ids"][-1] for n in range(1, 6)}
-    if len(ids) < 5:
-        with pytest.raises(InputError, match="five different tokens"):
-            score_token_ids(tokenizer)
+        GenerativeJudge("x", judge.model, load_tokenizer(str(tiny_encoder)), 100)
+
+
+def test_a_tokenizer_without_five_digits_is_refused() -> None:
+    words = Tokenizer(models.WordLevel({"[UNK]": 0, "dose": 1}, unk_token="[UNK]"))
+    with pytest.raises(InputError, match="not five different tokens"):
+        score_token_ids(PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 3000])
+def test_a_rationale_needs_room(judge, tokens: int) -> None:
+    with pytest.raises(InputError, match=f"--rationale {tokens}: take 0, or from 8"):
+        GenerativeJudge("x", judge.model, judge.tokenizer, 4096, rationale_tokens=tokens)
