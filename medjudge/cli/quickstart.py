@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from medjudge.report.page import write_page
     from medjudge.store import Run
 
 _STEPS = 5
@@ -37,7 +38,7 @@ def quickstart(
     go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
-    from medjudge.cli.pipeline import JudgeOptions, validate_judge, write_report, write_scores
+    from medjudge.cli.pipeline import JudgeOptions, validate_judge, write_scores
     from medjudge.judge.open import choose_judge
     from medjudge.store import Run
 
@@ -68,7 +69,7 @@ def quickstart(
     scores, _ = write_scores(place, studies[-1]["judge"])
     screen.print(f"[5/{_STEPS}] Report")
     page = run / "report.html"
-    write_report([place], page)
+    write_page(page, [place])
 
     title = (
         f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"

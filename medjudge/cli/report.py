@@ -18,7 +18,8 @@ def report(
 ) -> None:
     """Leaderboard, subcategories, HTML page."""
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
-    from medjudge.cli.pipeline import write_report, write_scores
+    from medjudge.cli.pipeline import write_scores
+    from medjudge.report.page import write_page
     from medjudge.store import Run
 
     folders = [Run.existing(path) for path in runs]
@@ -28,7 +29,7 @@ def report(
         for name, rates in scores["models"].items():
             models[name if name not in models else f"{folder.path.name}/{name}"] = rates
     page = html or folders[0].path / "report.html"
-    write_report(folders, page)
+    write_page(page, folders)
     if as_json:
         print_json({"models": models})
         return
