@@ -15,7 +15,10 @@ COLUMNS = ("OP", *CATEGORIES)
 
 def console(as_json: bool) -> Console:
     """Where tables and lines go."""
-    return Console(file=sys.stderr if as_json else sys.stdout, soft_wrap=True, highlight=False, markup=False)
+    file = sys.stderr if as_json else sys.stdout
+    # A file or a pipe has no width; rich would take 80 columns and cut the names of models.
+    width = None if file.isatty() else 240
+    return Console(file=file, width=width, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:
