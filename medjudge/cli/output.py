@@ -42,31 +42,37 @@ def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
 
 
 def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
-    """A table a category: subcategories by row, models by column."""
-    tables = []
+    """A table a category: subcategories by row, models by column, at most five so that names stay whole."""
     models = list(scores["models"])
+    tables = []
     for category in CATEGORIES:
-        names = {name for rates in scores["models"].values() for name in rates["subcategories"].get(category, {})}
-        if not names:
-            continue
-        table = Table(
-            title=f"\n{category}",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-            header_style="bold",
-            collapse_padding=True,
-        )
-        table.add_column("Subcategory", no_wrap=True)
-        table.add_column("questions", justify="right")
-        for model in models:
-            table.add_column(model, justify="right", no_wrap=True)
-        for name in sorted(names):
-            cells = [scores["models"][model]["subcategories"].get(category, {}).get(name) for model in models]
-            questions = next(cell["questions"] for cell in cells if cell is not None)
-            table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
-        tables.append(table)
+        for start in range(0, len(models), 5):
+            some = {
+                name: scores["models"][name]["subcategories"].get(category, {}) for name in models[start : start + 5]
+            }
+            if any(some.values()):
+                tables.append(_subcategories(category, some))
     return tables
+
+
+def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
+    table = Table(
+        title=f"\n{category}",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+        collapse_padding=True,
+    )
+    table.add_column("Subcategory", overflow="fold", min_width=12)
+    table.add_column("questions", justify="right")
+    for model in rates:
+        table.add_column(model, justify="right", overflow="fold")
+    for name in sorted({name for cells in rates.values() for name in cells}):
+        cells = [of_model.get(name) for of_model in rates.values()]
+        questions = next(cell["questions"] for cell in cells if cell is not None)
+        table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
+    return table
 
 
 def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
