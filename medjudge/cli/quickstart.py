@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from medjudge.report.page import write_page
     from medjudge.store import Run
 
 _STEPS = 5
@@ -40,6 +39,7 @@ def quickstart(
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, validate_judge, write_scores
     from medjudge.judge.open import choose_judge
+    from medjudge.report.page import write_page
     from medjudge.store import Run
 
     start = time.monotonic()
