@@ -35,6 +35,9 @@ def check(
         print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
         return
     screen = console(as_json)
+    # The list first: it may be long, and the counts should be what is left on the screen.
+    for oddity in contents.oddities:
+        screen.print(f"  {oddity.place}: {oddity.what}")
     screen.print(f"{file}: {contents.kind}")
     categories: dict[str, dict[str, int]] = contents.counts.get("categories", {})
     for name, count in contents.counts.items():
@@ -47,8 +50,6 @@ def check(
         for name, counts in categories.items():
             table.add_row(name, *[str(value) for value in counts.values()])
         screen.print(table)
-    for oddity in contents.oddities:
-        screen.print(f"  {oddity.place}: {oddity.what}")
     screen.print(f"{len(contents.oddities)} oddities; the file can be used")
 
 

@@ -15,7 +15,7 @@ def distill(
     out: Annotated[Path, typer.Option(help="Folder for train.jsonl, validation.jsonl and summary.json.")],
     teacher: Annotated[
         Optional[list[str]],
-        typer.Option(help="Judge whose judgments teach. Repeatable. All judges of the runs unless given."),
+        typer.Option(help="Judge whose judgments teach. Repeatable. All but local judges unless given."),
     ] = None,
     physicians: Annotated[
         Optional[list[Path]],
@@ -55,7 +55,7 @@ def distill(
                     f"{path}: the answer of {answer.model} to {answer.question_id} differs from that of another run; "
                     "give the models names of their own"
                 )
-        names = run.judges() if teacher is None else [name for name in teacher if name in run.judges()]
+        names = _teachers(run) if teacher is None else [name for name in teacher if name in run.judges()]
         for name in names:
             judgments += run.judgments(name)
         scores += run.physician_scores() if physicians is None else []
@@ -91,3 +91,9 @@ def distill(
         f"--config configs/judges/minilm-ordinal.yaml --train_file {out / 'train.jsonl'} "
         f"--validation_file {out / 'validation.jsonl'}"
     )
+
+
+def _teachers(run: Any) -> list[str]:
+    """The judges of a run that know more than a local judge: APIs and imported scores."""
+    kinds = {name: entry["kind"] for name, entry in run.manifest().get("judges", {}).items()}
+    return [name for name in run.judges() if kinds.get(name, "api") == "api"]

@@ -109,6 +109,7 @@ def _trust(chosen: "Chosen") -> str:
     if chosen.card is None or not chosen.card.validated_on:
         return f"judge {chosen.name} was never validated against physicians"
     last = chosen.card.validated_on[-1]
-    value = last["overall"]["usable_agreement"]["value"]
-    share = f"{100 * value:.1f} % of {last['n']} answers"
+    value, kappa = (last["overall"][name]["value"] for name in ("usable_agreement", "cohen_kappa"))
+    beyond = "undefined" if kappa is None else f"{kappa:.2f}"
+    share = f"{100 * value:.1f} % of {last['n']} answers (Cohen's kappa {beyond})"
     return f"judge {chosen.name} agreed with {last['against']} ({last['file']}) on {share}"

@@ -24,8 +24,9 @@ def report(
 
     folders = [Run.existing(path) for path in runs]
     models: dict[str, Any] = {}
-    for folder in folders:
-        scores, _ = write_scores(folder, _judge_of(folder, judge))
+    used = [_judge_of(folder, judge) for folder in folders]
+    for folder, name_of_judge in zip(folders, used, strict=True):
+        scores, _ = write_scores(folder, name_of_judge)
         for name, rates in scores["models"].items():
             models[name if name not in models else f"{folder.path.name}/{name}"] = rates
     page = html or folders[0].path / "report.html"
@@ -34,9 +35,16 @@ def report(
         print_json({"models": models})
         return
     screen = console(as_json)
-    screen.print(leaderboard_table({"models": models}, "Usability rates, percent (95 % interval)"))
+    screen.print(
+        leaderboard_table(
+            {"models": models}, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)"
+        )
+    )
     for table in subcategory_tables({"models": models}):
         screen.print(table)
+    for folder in folders:
+        for note in folder.manifest().get("notes", []):
+            screen.print(note)
     screen.print(f"\n{page}")
 
 

@@ -380,3 +380,10 @@ def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
     done = medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone"))
     assert done.returncode == 0
     assert "gone" in json.loads(done.stdout)["local_judge"]["problem"]
+
+
+def test_a_local_judge_teaches_only_where_it_is_named(medjudge, sample_run) -> None:
+    assert medjudge("eval", "--judge", "local", "--limit", "12").returncode == 0
+    refused(medjudge("distill", "runs/sample", "--out", "data"), "nothing to distil")
+    done = medjudge("distill", "runs/sample", "--out", "data", "--teacher", "built-in", "--json")
+    assert json.loads(done.stdout)["train"]["sources"] == {"teacher": json.loads(done.stdout)["train"]["answers"]}
