@@ -60,12 +60,15 @@ class ApiJudge:
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
         yield from empty
+        if not work:
+            return
         loop = asyncio.new_event_loop()
-        done: set[asyncio.Task[Judgment]] = set()
+        tasks: list[asyncio.Task[Judgment]] = []
         try:
             client = openai.AsyncOpenAI(base_url=self.base_url, max_retries=5, timeout=300)
             gate = asyncio.Semaphore(self.concurrency)
-            waiting = {loop.create_task(self._judgment(client, gate, one)) for one in work}
+            tasks = [loop.create_task(self._judgment(client, gate, one)) for one in work]
+            waiting = set(tasks)
             with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
                 while waiting:
                     done, waiting = loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
@@ -73,10 +76,11 @@ class ApiJudge:
                         yield task.result()
                         bar.update()
         finally:
-            tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, *done, return_exceptions=True))
+            # All of them, also those that failed meanwhile: asyncio prints a traceback for a failure nobody looked at.
+            if tasks:
+                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.close()
 
     async def _judgment(self, client: openai.AsyncOpenAI, gate: asyncio.Semaphore, one: Assignment) -> Judgment:

@@ -155,6 +155,12 @@ def test_rounds_differ_by_their_seed(server, assignment) -> None:
     assert {body["seed"] for body in asked} == {0, 1}
 
 
+def test_empty_answers_cost_no_request(server, assignment) -> None:
+    url, _, asked = server
+    (one,) = ApiJudge("gpt", url).judge([assignment(" ")])
+    assert (one.score, one.error, asked) == (None, "the answer is empty", [])
+
+
 def test_no_key_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
