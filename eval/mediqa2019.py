@@ -24,7 +24,9 @@ def main(data: Path, work: Path) -> None:
         " --config $MEDJUDGE/configs/judges/minilm-ordinal.yaml"
     )
     agreement = study.run(
-        "medjudge validate validation-set --judge judges/minilm-ordinal --offline --json", json_output=True
+        "medjudge validate validation-set --judge judges/minilm-ordinal --probes --offline --json",
+        json_output=True,
+        statuses=(0, 1),
     )
     size = sum(file.stat().st_size for file in (work / "judges" / "minilm-ordinal").iterdir() if file.is_file())
     study.write("mediqa2019", {"judge_folder_bytes": size, "agreement": agreement})

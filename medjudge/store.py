@@ -190,19 +190,25 @@ class Run:
 
     def manifest(self) -> dict[str, Any]:
         """What made this run; empty before the first write."""
-        if not self.manifest_file.exists():
-            return {}
-        try:
-            manifest: dict[str, Any] = json.loads(read_text(self.manifest_file))
-        except ValueError as error:
-            raise InputError(
-                f"{self.manifest_file}: not valid JSON ({error}); remove it or take another --run"
-            ) from None
-        return manifest
+        return _json_object(self.manifest_file, "remove it or take another --run") or {}
+
+    def agreement(self, judge: str) -> dict[str, Any] | None:
+        """The study of a judge that `medjudge validate` wrote; None where there is none."""
+        return _json_object(self.agreement_file(judge), "run `medjudge validate` again")
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""
         write_json(self.manifest_file, self.manifest() | entries)
+
+
+def _json_object(path: Path, mend: str) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        content: dict[str, Any] = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not valid JSON ({error}); {mend}") from None
+    return content
 
 
 def mend_last_line(path: Path) -> int:

@@ -1,35 +1,188 @@
-"""Bootstrap over conversations: whole clusters are drawn, because the turns of one conversation are not independent."""
+"""Bootstrap over conversations: whole clusters are drawn, because the turns of one conversation are not independent.
+
+What is resampled are counts that add up over conversations (confusion matrices, coincidences, sums), not rows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.stats import norm
+
+Sums = Mapping[str, np.ndarray]
+"""Name -> sums over all drawn conversations, shape (*shape of one, resamples)."""
+Statistics = Callable[[Sums], dict[str, np.ndarray]]
+"""From sums to values, one a resample: name -> shape (resamples,), NaN where undefined."""
+Method = Literal["percentile", "bca"]
+
+RESAMPLES = 10_000
+_NUMBERS_AT_ONCE = 4_000_000
+"""Numbers held in memory at once by one array: 32 MB."""
 
 
-def resampled_weights(clusters: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each cluster is drawn in each resample (Efron, 1979; Davison and Hinkley, 1997, section 3.8).
+class Interval(NamedTuple):
+    """A value with its interval; NaN where undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Tally(NamedTuple):
+    """Counts of a table, filled by answers: `amount[k]` goes into `cell[k]` because of answer `answer[k]`.
+
+    `cell` counts through the flattened table of shape `shape`.
+    """
+
+    answer: np.ndarray
+    cell: np.ndarray
+    amount: np.ndarray
+    shape: tuple[int, ...]
+
+
+def tally(cell: np.ndarray, shape: tuple[int, ...], amount: np.ndarray | None = None) -> Tally:
+    """The tally in which answer k fills one cell, shape (n,); by 1 unless amounts are given."""
+    return Tally(np.arange(len(cell)), cell, np.ones(len(cell)) if amount is None else amount, shape)
+
+
+def dense_tally(table: np.ndarray) -> Tally:
+    """The tally of one whole small table an answer, shape (n, *shape)."""
+    flat = table.reshape(len(table), -1)
+    answer, cell = np.nonzero(flat)
+    return Tally(answer, cell, flat[answer, cell], table.shape[1:])
+
+
+def bootstrap(
+    tallies: Mapping[str, Tally],
+    cluster: np.ndarray,
+    statistics: Statistics,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    method: Method = "bca",
+    confidence: float = 0.95,
+) -> dict[str, Interval]:
+    """Values and intervals of statistics under resampling of clusters (Davison and Hinkley, 1997, section 3.8).
 
     Args:
-        clusters: The number of clusters.
-        resamples: The number of resamples.
+        tallies: Name -> counts by answer, over n answers.
+        cluster: The conversation of each answer, shape (n,).
+        statistics: From sums to values. Differences inside it are paired: one draw serves all tallies.
+        resamples: Number of resamples.
         seed: Fixes the draws.
+        method: `percentile`, or `bca`: bias-corrected and accelerated (Efron, 1987).
 
     Returns:
-        Counts, shape (resamples, clusters); each row adds up to `clusters`.
+        Name -> value and interval. An interval is NaN where fewer than half of the resamples are defined.
     """
-    generator = np.random.default_rng(seed)
-    return generator.multinomial(clusters, np.full(clusters, 1 / clusters), size=resamples).astype(float)
+    places, member = np.unique(cluster, return_inverse=True)
+    tables = {name: _by_cluster(one, member, len(places)) for name, one in tallies.items()}
+    shapes = {name: one.shape for name, one in tallies.items()}
+    whole = {name: np.asarray(table.sum(axis=1)).reshape(*shapes[name], 1) for name, table in tables.items()}
+    point = {name: float(value[0]) for name, value in statistics(whole).items()}
+    drawn = _collected(
+        statistics(_summed(tables, shapes, weights)) for weights in _weights(len(places), resamples, seed, shapes)
+    )
+    if method == "percentile":
+        return {name: Interval(point[name], *percentile(drawn[name], confidence)) for name in point}
+    left_out = _jackknife(tables, shapes, whole, statistics)
+    return {name: Interval(point[name], *bca(drawn[name], point[name], left_out[name], confidence)) for name in point}
 
 
-def percentile_interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The percentile interval of resampled values; resamples in which the measure is undefined are left out.
+def percentile(drawn: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """The percentile interval; resamples in which the statistic is undefined are left out.
 
     Args:
-        values: Shape (resamples,), NaN where undefined.
+        drawn: Resampled values, shape (resamples,), NaN where undefined.
 
     Returns:
         Low and high; NaN where fewer than half of the resamples are defined.
     """
-    defined = values[np.isfinite(values)]
-    if len(defined) < len(values) / 2 or len(defined) == 0:
-        return float("nan"), float("nan")
     tail = (1 - confidence) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high)
+    return _quantiles(drawn, tail, 1 - tail)
+
+
+def bca(drawn: np.ndarray, point: float, left_out: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """The bias-corrected and accelerated interval (Efron, 1987; Davison and Hinkley, 1997, section 5.3.2).
+
+    Args:
+        drawn: Resampled values, shape (resamples,), NaN where undefined.
+        point: The statistic of the whole sample.
+        left_out: The statistic without each cluster in turn, shape (clusters,).
+
+    Returns:
+        Low and high; the percentile interval where bias or acceleration cannot be estimated.
+    """
+    tail = (1 - confidence) / 2
+    defined = drawn[np.isfinite(drawn)]
+    influence = np.nanmean(left_out) - left_out[np.isfinite(left_out)] if np.isfinite(left_out).any() else np.zeros(1)
+    spread = (influence**2).sum()
+    # Ties with the point count half: on few answers many resamples repeat it exactly.
+    below = ((defined < point).mean() + (defined <= point).mean()) / 2 if len(defined) else np.nan
+    if not (0 < below < 1) or spread == 0:
+        return percentile(drawn, confidence)
+    shift = norm.ppf(below)
+    acceleration = (influence**3).sum() / (6 * spread**1.5)
+    ends = []
+    for quantile in norm.ppf([tail, 1 - tail]):
+        moved = shift + quantile
+        ends.append(float(norm.cdf(shift + moved / (1 - acceleration * moved))))
+    return _quantiles(drawn, *ends)
+
+
+def _quantiles(drawn: np.ndarray, low: float, high: float) -> tuple[float, float]:
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < len(drawn) / 2 or len(defined) == 0:
+        return float("nan"), float("nan")
+    first, second = np.quantile(defined, [low, high])
+    return float(first), float(second)
+
+
+def _by_cluster(one: Tally, member: np.ndarray, clusters: int) -> csr_array:
+    cells = int(np.prod(one.shape))
+    return csr_array((one.amount, (one.cell, member[one.answer])), shape=(cells, clusters))
+
+
+def _weights(clusters: int, resamples: int, seed: int, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[np.ndarray]:
+    """How often each cluster is drawn, some resamples at a time, shape (clusters, at once)."""
+    generator = np.random.default_rng(seed)
+    widest = max(clusters, *(int(np.prod(shape)) for shape in shapes.values()))
+    at_once = max(1, _NUMBERS_AT_ONCE // widest)
+    for start in range(0, resamples, at_once):
+        some = min(at_once, resamples - start)
+        drawn = generator.integers(0, clusters, size=(some, clusters), dtype=np.int64)
+        drawn += clusters * np.arange(some)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=some * clusters).reshape(some, clusters)
+        yield np.ascontiguousarray(counts.T, dtype=float)
+
+
+def _summed(
+    tables: Mapping[str, csr_array], shapes: Mapping[str, tuple[int, ...]], weights: np.ndarray
+) -> dict[str, np.ndarray]:
+    return {name: (table @ weights).reshape(*shapes[name], -1) for name, table in tables.items()}
+
+
+def _jackknife(
+    tables: Mapping[str, csr_array],
+    shapes: Mapping[str, tuple[int, ...]],
+    whole: Sums,
+    statistics: Statistics,
+) -> dict[str, np.ndarray]:
+    clusters = next(iter(tables.values())).shape[1]
+    widest = max(int(np.prod(shape)) for shape in shapes.values())
+    at_once = max(1, _NUMBERS_AT_ONCE // widest)
+    columns = {name: table.tocsc() for name, table in tables.items()}
+    return _collected(
+        statistics(
+            {
+                name: whole[name] - table[:, start : start + at_once].toarray().reshape(*shapes[name], -1)
+                for name, table in columns.items()
+            }
+        )
+        for start in range(0, clusters, at_once)
+    )
+
+
+def _collected(parts: Iterator[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    collected = list(parts)
+    return {name: np.concatenate([part[name] for part in collected]) for name in collected[0]}

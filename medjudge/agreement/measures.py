@@ -1,8 +1,16 @@
-"""Measures of agreement, computed from confusion matrices so that thousands of resamples cost one matrix product."""
+"""Measures of agreement on levels, computed from confusion matrices: a resample costs a matrix, not a pass over rows.
+
+Every function takes counts of shape (5, 5, ...), judge by row and physician by column, and gives an array of shape
+(...); NaN where the measure is undefined. The matrices lie along the last axes, where sums over cells are fast.
+"""
 
 import numpy as np
 
+from medjudge.records import USABLE_FROM
+
 LEVELS = 5
+_APART = np.subtract.outer(np.arange(5.0), np.arange(5.0))
+"""Judge minus physician, in levels."""
 
 
 def confusion(judge: np.ndarray, physician: np.ndarray, levels: int = LEVELS) -> np.ndarray:
@@ -31,102 +39,77 @@ def confusion(judge: np.ndarray, physician: np.ndarray, levels: int = LEVELS) ->
     return counts
 
 
-def usable_agreement(counts: np.ndarray, usable_from: int = 4) -> np.ndarray:
-    """The share of answers that both call usable or both call unusable (LLMEval-Med, section 4.4).
-
-    Args:
-        counts: Confusion matrices, shape (..., levels, levels).
-        usable_from: The first usable level.
-
-    Returns:
-        Shares, shape (...); NaN where there is no answer.
-    """
-    two = _two_by_two(counts, usable_from)
-    return _divided(two[..., 0, 0] + two[..., 1, 1], two.sum(axis=(-2, -1)))
+def two_by_two(counts: np.ndarray) -> np.ndarray:
+    """Joins levels to not usable (first) and usable (second): counts (5, 5, ...) -> (2, 2, ...)."""
+    cut = USABLE_FROM - 1
+    rows = np.stack([counts[:cut].sum(axis=0), counts[cut:].sum(axis=0)])
+    return np.stack([rows[:, :cut].sum(axis=1), rows[:, cut:].sum(axis=1)], axis=1)
 
 
-def cohen_kappa(counts: np.ndarray, usable_from: int = 4) -> np.ndarray:
+def usable_agreement(counts: np.ndarray) -> np.ndarray:
+    """The share of answers that both call usable or both call not usable (LLMEval-Med, section 4.4)."""
+    two = two_by_two(counts)
+    return divided(two[0, 0] + two[1, 1], two.sum(axis=(0, 1)))
+
+
+def cohen_kappa(counts: np.ndarray) -> np.ndarray:
     """Cohen's kappa (Cohen, 1960) on usable / not usable, the chance-corrected partner of `usable_agreement`.
 
-    Args:
-        counts: Confusion matrices, shape (..., levels, levels).
-
-    Returns:
-        Kappas, shape (...); NaN where both used one and the same category throughout.
+    NaN where both used one and the same category throughout.
     """
-    return _kappa(_two_by_two(counts, usable_from), 1 - np.eye(2))
+    return _kappa(two_by_two(counts), 1 - np.eye(2))
 
 
 def quadratic_kappa(counts: np.ndarray) -> np.ndarray:
-    """Cohen's kappa with quadratic weights (Cohen, 1968) on all levels.
+    """Cohen's kappa with quadratic weights (Cohen, 1968) on all levels; NaN where all scores are one level."""
+    return _kappa(counts, _APART**2)
 
-    Args:
-        counts: Confusion matrices, shape (..., levels, levels).
 
-    Returns:
-        Kappas, shape (...); NaN where both gave one and the same level throughout.
+def gwet_ac1(counts: np.ndarray) -> np.ndarray:
+    """Gwet's AC1 (Gwet, 2008) on usable / not usable.
+
+    Chance agreement is 2 p (1 - p) with p the mean share of usable, so that it stays sensible where nearly all answers
+    are usable and Cohen's kappa falls to 0 in spite of few disagreements.
     """
-    level = np.arange(counts.shape[-1])
-    return _kappa(counts, (level[:, None] - level[None, :]) ** 2.0)
+    two = two_by_two(counts)
+    total = two.sum(axis=(0, 1))
+    observed = divided(two[0, 0] + two[1, 1], total)
+    usable = divided(two[1].sum(axis=0) + two[:, 1].sum(axis=0), 2 * total)
+    by_chance = 2 * usable * (1 - usable)
+    return divided(observed - by_chance, 1 - by_chance)
+
+
+def f1_usable(counts: np.ndarray) -> np.ndarray:
+    """F1 of finding usable answers; NaN where neither calls any answer usable."""
+    return _f1(two_by_two(counts), 1)
+
+
+def f1_unusable(counts: np.ndarray) -> np.ndarray:
+    """F1 of finding answers that are not usable; NaN where neither calls any answer that."""
+    return _f1(two_by_two(counts), 0)
 
 
 def mae(counts: np.ndarray) -> np.ndarray:
-    """Mean absolute difference in levels; counts (..., levels, levels) -> (...)."""
-    level = np.arange(counts.shape[-1])
-    return _divided((counts * np.abs(level[:, None] - level[None, :])).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
+    """Mean absolute difference in levels."""
+    return divided(np.tensordot(np.abs(_APART), counts), counts.sum(axis=(0, 1)))
 
 
 def bias(counts: np.ndarray) -> np.ndarray:
-    """Mean of judge minus physician in levels, above 0 for a lenient judge; counts (..., levels, levels) -> (...)."""
-    level = np.arange(counts.shape[-1])
-    return _divided((counts * (level[:, None] - level[None, :])).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
+    """Mean of judge minus physician in levels: above 0 for a lenient judge."""
+    return divided(np.tensordot(_APART, counts), counts.sum(axis=(0, 1)))
 
 
-def spearman(judge: np.ndarray, physician: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Spearman's rank correlation with mid-ranks, each pair counted `weights` times.
-
-    Args:
-        judge: Any numbers, shape (n,).
-        physician: Of the same answers in the same order, shape (n,).
-        weights: How often each pair counts, not negative, shape (..., n).
-
-    Returns:
-        -1 to 1, shape (...); NaN where one of both is constant.
-    """
-    total = weights.sum(axis=-1)
-    first, second = _centred(_midranks(judge, weights), weights), _centred(_midranks(physician, weights), weights)
-    together = (weights * first * second).sum(axis=-1)
-    scale = np.sqrt((weights * first**2).sum(axis=-1) * (weights * second**2).sum(axis=-1))
-    return _divided(together, np.where(scale > 1e-9 * total, scale, 0.0))
-
-
-def _midranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    _, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-    mass = np.add.reduceat(weights[..., order], starts, axis=-1)
-    return (np.cumsum(mass, axis=-1) - mass / 2)[..., place]
-
-
-def _centred(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    mean = _divided((ranks * weights).sum(axis=-1), weights.sum(axis=-1))
-    return ranks - np.nan_to_num(mean)[..., None]
-
-
-def _two_by_two(counts: np.ndarray, usable_from: int) -> np.ndarray:
-    cut = usable_from - 1
-    rows = np.stack([counts[..., :cut, :].sum(axis=-2), counts[..., cut:, :].sum(axis=-2)], axis=-2)
-    return np.stack([rows[..., :cut].sum(axis=-1), rows[..., cut:].sum(axis=-1)], axis=-1)
+def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Above / below; NaN where below is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below == 0, np.nan, above / np.where(below == 0, 1, below))
 
 
 def _kappa(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    total = counts.sum(axis=(-2, -1))
-    by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
-    observed = (counts * weights).sum(axis=(-2, -1)) * total
-    expected = (by_chance * weights).sum(axis=(-2, -1))
-    return 1 - _divided(observed, expected)
+    observed = np.tensordot(weights, counts) * counts.sum(axis=(0, 1))
+    expected = (np.tensordot(weights, counts.sum(axis=0), axes=1) * counts.sum(axis=1)).sum(axis=0)
+    return 1 - divided(observed, expected)
 
 
-def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below == 0, np.nan, above / np.where(below == 0, 1, below))
+def _f1(two: np.ndarray, category: int) -> np.ndarray:
+    return divided(2 * two[category, category], two[category].sum(axis=0) + two[:, category].sum(axis=0))

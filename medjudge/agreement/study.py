@@ -1,45 +1,40 @@
 """Assembles the agreement of a judge with physicians into what `agreement/JUDGE.json` holds."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.bootstrap import percentile_interval, resampled_weights
-from medjudge.agreement.measures import (
-    LEVELS,
-    bias,
-    cohen_kappa,
-    confusion,
-    mae,
-    quadratic_kappa,
-    spearman,
-    usable_agreement,
-)
+from medjudge.agreement.against_teacher import MARGIN, against_teacher
+from medjudge.agreement.bootstrap import RESAMPLES, Method
+from medjudge.agreement.confidence import confidence
+from medjudge.agreement.gate import Gate, gate_result
+from medjudge.agreement.measures import confusion, two_by_two
+from medjudge.agreement.pairs import Pairs, paired, raters_of
+from medjudge.agreement.parts import Estimate, measured
+from medjudge.agreement.physicians import among_physicians
+from medjudge.agreement.ranking import ranking
+from medjudge.agreement.rates import usability_rates
+from medjudge.agreement.words import cannot_conclude, weaknesses
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.records import CATEGORIES, CONSTRUCTED, Judgment, PhysicianScore, Question
 
-RESAMPLES = 10_000
-_NUMBERS_AT_ONCE = 2_000_000
-"""Resampled ranks held in memory at once: 16 MB an array."""
-_FROM_COUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "usable_agreement": usable_agreement,
-    "cohen_kappa": cohen_kappa,
-    "quadratic_kappa": quadratic_kappa,
-    "mae": mae,
-    "bias": bias,
-}
+_PARTS = ("subcategory", "model", "difficulty", "language")
 
 
-class Pairs(NamedTuple):
-    """Answers that the judge and the reference raters both scored, one row each."""
+class Settings(NamedTuple):
+    """How a study is made.
 
-    category: np.ndarray
-    group: np.ndarray
-    judge: np.ndarray
-    expected: np.ndarray
-    physician: np.ndarray
+    `error_rate` is that of the conformal sets; `margin` that of non-inferiority to the teacher; `width` the full width of a
+    usability rate's interval that scores are planned for.
+    """
+
+    resamples: int = RESAMPLES
+    seed: int = 0
+    interval: Method = "bca"
+    margin: float = MARGIN
+    error_rate: float = 0.1
+    width: float | None = None
 
 
 def agreement_study(
@@ -48,55 +43,67 @@ def agreement_study(
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     against: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    teacher: Sequence[Judgment] = (),
+    settings: Settings = Settings(),
 ) -> dict[str, Any]:
-    """Compares a judge with physicians, overall and by category.
-
-    Several rounds or raters of one answer are averaged and rounded down, so that the level is usable exactly when the
-    mean is. Spearman uses the judge's expected score where it has one.
+    """Compares a judge with physicians: overall and by part, with physicians among each other, and with its teacher.
 
     Args:
         judge: The judge's name.
-        judgments: Its judgments.
+        judgments: Its judgments; those of answers that no physician scored serve the prediction-powered rates.
         scores: The physicians' scores; answers with no judgment lower the coverage.
         against: Who stands on the other side; physicians unless given, or the constructed levels where all scores are.
+        teacher: Judgments of the judge that this one is to replace.
 
     Returns:
-        The object of `agreement/JUDGE.json`.
+        The object of `agreement/JUDGE.json`, but for the gate, which `with_gate` adds.
 
     Raises:
         InputError: No answer was scored by both.
     """
-    pairs, wanted = _paired(questions, judgments, scores)
-    if len(pairs.judge) == 0:
+    pairs = paired(questions, judgments, scores, teacher)
+    n = len(pairs.judge)
+    if n == 0:
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
+    wanted = len({score.answer_key for score in scores})
+    raters = raters_of(scores)
+    named = against or ("constructed levels" if raters == [CONSTRUCTED] else "physicians")
+    options = (settings.resamples, settings.seed, settings.interval)
+    methods = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
+    compared = against_teacher(pairs, teacher[0].judge, settings.margin, *options) if teacher else None
     return {
         "judge": judge,
-        "against": against or _raters(scores),
-        "n": len(pairs.judge),
+        "against": named,
+        "n": n,
         "questions": len({score.question_id for score in scores}),
-        "conversations": len(np.unique(pairs.group)),
-        "coverage": round(len(pairs.judge) / wanted, 6),
-        "interval": f"95 %, percentile bootstrap over conversations, {resamples} resamples",
-        "overall": _measured(pairs, resamples, seed),
-        "by_category": {
-            category: _measured(_only(pairs, pairs.category == category), resamples, seed)
-            for category in CATEGORIES
-            if (pairs.category == category).any()
+        "conversations": _conversations(pairs),
+        "raters": raters,
+        "coverage": round(n / wanted, 6),
+        "interval": (
+            f"95 %, {methods[settings.interval]} bootstrap over conversations, {settings.resamples} resamples"
+        ),
+        "overall": measured(pairs, *options),
+        "by_category": _by(pairs, pairs.category, CATEGORIES, settings),
+        "conversations_by_category": {
+            name: _conversations(pairs.only(pairs.category == name)) for name in CATEGORIES if name in pairs.category
         },
-        "confusion": confusion(pairs.judge, pairs.physician).astype(int).tolist(),
-        "confusion_by_category": {
-            category: confusion(pairs.judge[rows], pairs.physician[rows]).astype(int).tolist()
-            for category in CATEGORIES
-            if (rows := pairs.category == category).any()
-        },
-        "gate": {"passed": None, "checks": []},
+        **{f"by_{part}": _by(pairs, getattr(pairs, part), None, settings) for part in _PARTS},
+        **_confusions(pairs),
+        "physicians": among_physicians(pairs, raters, *options),
+        "teacher": compared,
+        "ranking": ranking(pairs, settings.resamples, settings.seed),
+        "confidence": confidence(pairs, settings.error_rate, settings.resamples, settings.seed, settings.interval),
+        "usability": usability_rates(questions, judgments, scores, settings.width),
+        "probes": None,
+        "leave_out": None,
+        "weaknesses": weaknesses(pairs),
+        "cannot_conclude": cannot_conclude(pairs, len(raters), compared is not None, named == "physicians"),
     }
 
 
-def _raters(scores: Sequence[PhysicianScore]) -> str:
-    return "constructed levels" if all(score.rater == CONSTRUCTED for score in scores) else "physicians"
+def with_gate(study: dict[str, Any], gate: Gate) -> dict[str, Any]:
+    """The study with the gate's result, after probes and all else that the gate looks at were added."""
+    return {**study, "gate": gate_result(study, gate)}
 
 
 def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
@@ -114,61 +121,31 @@ def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
     ]
 
 
-def _paired(
-    questions: Sequence[Question], judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]
-) -> tuple[Pairs, int]:
-    by_id = {question.id: question for question in questions}
-    raters: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        raters.setdefault(score.answer_key, []).append(score.level)
-    rounds: dict[AnswerKey, list[Judgment]] = {}
-    for judgment in judgments:
-        if judgment.score is not None:
-            rounds.setdefault(judgment.answer_key, []).append(judgment)
-    keys = [key for key in raters if key in rounds and key.question_id in by_id]
-    expected = [
-        np.mean([one.score if one.expected is None else one.expected for one in rounds[key] if one.score is not None])
-        for key in keys
-    ]
-    pairs = Pairs(
-        np.array([by_id[key.question_id].category for key in keys], dtype=object),
-        np.array([by_id[key.question_id].group for key in keys], dtype=object),
-        np.array([consensus(one.score for one in rounds[key] if one.score is not None) for key in keys], dtype=int),
-        np.array(expected, dtype=float),
-        np.array([consensus(raters[key]) for key in keys], dtype=int),
-    )
-    return pairs, len(raters)
-
-
-def _only(pairs: Pairs, rows: np.ndarray) -> Pairs:
-    return Pairs(*(column[rows] for column in pairs))
-
-
-def _measured(pairs: Pairs, resamples: int, seed: int) -> dict[str, dict[str, float | int | None]]:
-    groups, cluster = np.unique(pairs.group.astype(str), return_inverse=True)
-    per_cluster = np.zeros((len(groups), LEVELS * LEVELS))
-    np.add.at(per_cluster, (cluster, (pairs.judge - 1) * LEVELS + pairs.physician - 1), 1)
-    weights = resampled_weights(len(groups), resamples, seed)
-    drawn = (weights @ per_cluster).reshape(resamples, LEVELS, LEVELS)
-    whole = per_cluster.sum(axis=0).reshape(LEVELS, LEVELS)
-    result: dict[str, dict[str, float | int | None]] = {
-        name: _estimate(float(measure(whole)), measure(drawn)) for name, measure in _FROM_COUNTS.items()
+def _by(
+    pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings
+) -> dict[str, dict[str, Estimate]]:
+    present = set(column) - {""}
+    return {
+        name: measured(pairs.only(column == name), settings.resamples, settings.seed, settings.interval)
+        for name in (sorted(present) if names is None else names)
+        if name in present
     }
-    at_once = max(1, _NUMBERS_AT_ONCE // len(cluster))
-    correlations = [
-        spearman(pairs.expected, pairs.physician, weights[start : start + at_once][:, cluster])
-        for start in range(0, resamples, at_once)
-    ]
-    point = spearman(pairs.expected, pairs.physician, np.ones(len(cluster)))
-    result["spearman"] = _estimate(float(point), np.concatenate(correlations))
-    result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
-    return result
 
 
-def _estimate(value: float, resampled: np.ndarray) -> dict[str, float | int | None]:
-    low, high = percentile_interval(resampled)
-    return {"value": _number(value), "low": _number(low), "high": _number(high)}
+def _confusions(pairs: Pairs) -> dict[str, Any]:
+    """How often each pair of levels was given: judge by row, physicians by column; and not usable / usable."""
+
+    def counted(rows: np.ndarray) -> np.ndarray:
+        return confusion(pairs.judge[rows], pairs.physician[rows])
+
+    whole = counted(np.ones(len(pairs.judge), dtype=bool))
+    by_category = {name: counted(pairs.category == name) for name in CATEGORIES if name in pairs.category}
+    return {
+        "confusion": whole.astype(int).tolist(),
+        "confusion_usable": two_by_two(whole).astype(int).tolist(),
+        "confusion_by_category": {name: counts.astype(int).tolist() for name, counts in by_category.items()},
+    }
 
 
-def _number(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def _conversations(pairs: Pairs) -> int:
+    return len(np.unique(pairs.conversation))

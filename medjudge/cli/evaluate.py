@@ -1,14 +1,12 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from medjudge.errors import InputError
 
-if TYPE_CHECKING:
-    from medjudge.judge.open import Chosen
 
 
 def evaluate(
@@ -34,6 +32,10 @@ def evaluate(
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
     rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
+    defer_to_physicians: Annotated[
+        Optional[float],
+        typer.Option(min=0.0, max=1.0, help="Share of answers to list for physicians, the most uncertain first."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Judge a benchmark's answers: usability rates.
@@ -45,6 +47,7 @@ def evaluate(
     if offline:
         go_offline()
     from medjudge.benchmark.sample import NOTICE, sample_folder
+    from medjudge.cli.deferral import defer
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
     from medjudge.hardware import choose_device
@@ -58,6 +61,8 @@ def evaluate(
     choose_device(device)
     chosen = choose_judge(judge)
     check_chosen(chosen, base_url, offline)
+    if defer_to_physicians is not None and chosen.api_model is not None:
+        raise InputError(f"--defer-to-physicians: {judge} gives no probabilities; take a local judge")
     everything = open_benchmark(benchmark)
     questions = everything[:limit]
     file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
@@ -85,6 +90,7 @@ def evaluate(
         answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
     judge_answers(folder, chosen, options)
     scores, covered = write_scores(folder, chosen.name)
+    deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
 
     if benchmark == "sample":
         folder.update_manifest(notes=[NOTICE])
@@ -97,19 +103,11 @@ def evaluate(
         screen.print(NOTICE)
     without = sum(rates["OP"]["unscored"] for rates in scores["models"].values())
     screen.print(
-        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {without} questions without any score; "
-        f"{_trust(chosen)}\n"
-        f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}"
+        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {without} questions without any score"
     )
+    screen.print(f"judge {chosen.name}: {scores['standing']['OP']['line']}")
+    if deferred is not None:
+        screen.print(f"{deferred.answers} answers for physicians to look at, {deferred.by}: {deferred.file}")
+    screen.print(f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}")
     if covered["unscored"] or without:
         raise typer.Exit(1)
-
-
-def _trust(chosen: "Chosen") -> str:
-    if chosen.card is None or not chosen.card.validated_on:
-        return f"judge {chosen.name} was never validated against physicians"
-    last = chosen.card.validated_on[-1]
-    value, kappa = (last["overall"][name]["value"] for name in ("usable_agreement", "cohen_kappa"))
-    beyond = "undefined" if kappa is None else f"{kappa:.2f}"
-    share = f"{100 * value:.1f} % of {last['n']} answers (Cohen's kappa {beyond})"
-    return f"judge {chosen.name} agreed with {last['against']} ({last['file']}) on {share}"

@@ -13,6 +13,9 @@ COLUMNS = ("OP", *CATEGORIES)
 """The paper's columns; not taken from the report station, which loads scipy and would slow every command down."""
 
 
+_SHORT = {"validated": "yes", "failed": "failed", "not shown": "unsure", "never validated": "never"}
+
+
 def console(as_json: bool) -> Console:
     """Where tables and lines go."""
     file = sys.stderr if as_json else sys.stdout
@@ -38,6 +41,9 @@ def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
     for model, rates in scores["models"].items():
         cells = [_rate(rates.get(column)) for column in COLUMNS]
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
+    if "standing" in scores:
+        there = {name for rates in scores["models"].values() for name in rates}
+        table.add_row("judge validated", *[_SHORT[scores["standing"][name]["state"]] if name in there else "" for name in COLUMNS])
     return table
 
 
@@ -91,23 +97,6 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
     for name, part in rows:
         measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
         table.add_row(name, str(part["n"]["value"]), *[_measure(part[measure]) for measure in measures])
-    return table
-
-
-def confusion_table(study: dict[str, Any]) -> Table:
-    """How often each pair of levels was given."""
-    table = Table(
-        title=f"\n{study['judge']} by row, {study['against']} by column",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
-    table.add_column("level")
-    for level in range(1, 6):
-        table.add_column(str(level), justify="right", min_width=5)
-    for level, row in enumerate(study["confusion"], start=1):
-        table.add_row(str(level), *map(str, row))
     return table
 
 

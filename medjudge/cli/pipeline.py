@@ -9,14 +9,15 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from medjudge.agreement.study import agreement_study
+from medjudge.agreement.standing import states
 from medjudge.errors import InputError
 from medjudge.hardware import describe
 from medjudge.judge.api import REQUEST_FAILED
 from medjudge.judge.open import Chosen, load_chosen
-from medjudge.judge.protocol import assignments
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.judge.protocol import Judge, assignments
+from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
+from medjudge.report.validations import validations
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.store import Run, file_sha256, write_json, write_records
 
@@ -93,12 +94,13 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
 
 
 def judge_answers(
-    run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None
+    run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None, loaded: Judge | None = None
 ) -> list[Judgment]:
     """Judges what is not judged yet; every judgment is on disk before the next one is made.
 
     Args:
         only: The answers to judge; None for all.
+        loaded: The chosen judge where it is in memory already; else it is loaded if there is anything to judge.
 
     Returns:
         All judgments of this judge in the run.
@@ -119,7 +121,7 @@ def judge_answers(
     if done and waiting:
         print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
-        judge = load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
+        judge = loaded or load(chosen, options)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
         _record_judge(run, chosen, options, 0, 0.0)
         start = time.monotonic()
@@ -132,6 +134,11 @@ def judge_answers(
     else:
         _record_judge(run, chosen, options, 0, 0.0)
     return run.judgments(chosen.name)
+
+
+def load(chosen: Chosen, options: JudgeOptions) -> Judge:
+    """Loads a chosen judge."""
+    return load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
 
 
 def _forget_failed_requests(run: Run, judge: str) -> None:
@@ -172,6 +179,7 @@ def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: in
         "judgments": before["judgments"] + judgments,
         "seconds": round(before["seconds"] + seconds, 1),
         "seen_question_ids": sorted(chosen.seen),
+        "validated_on": chosen.card.validated_on if chosen.card else [],
     }
     run.update_manifest(judges=judges, judge=chosen.name)
 
@@ -181,42 +189,7 @@ def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:
     answers = run.answers()
     judgments = run.judgments(judge)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    scores = {"judge": judge, **score_models(run.questions(), judgments, models)}
+    trust = {name: one._asdict() for name, one in states(validations(run, judge)).items()}
+    scores = {"judge": judge, "standing": trust, **score_models(run.questions(), judgments, models)}
     write_json(run.path / "scores.json", scores)
     return scores, coverage([answer.key for answer in answers], judgments)
-
-
-def validate_judge(
-    run: Run,
-    chosen: Chosen,
-    scores: Sequence[PhysicianScore],
-    options: JudgeOptions,
-    against: str | None = None,
-) -> dict[str, Any]:
-    """Judges the answers that physicians scored, and writes `agreement/JUDGE.json`.
-
-    Raises:
-        InputError: The judge was trained on one of these questions, or nothing can be compared.
-    """
-    require_unseen(chosen, scores, {question.id: question.group for question in run.questions()})
-    imported = chosen.folder is None and chosen.api_model is None
-    if imported:
-        judgments = run.judgments(chosen.name)
-    else:
-        judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
-    study = agreement_study(chosen.name, run.questions(), judgments, scores, against)
-    # Beside the study against physicians, not over it.
-    write_json(run.agreement_file(f"{chosen.name}-against-{against}" if against else chosen.name), study)
-    return study
-
-
-def require_unseen(chosen: Chosen, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
-    """Refuses questions, and conversations, that a judge was trained or tuned on."""
-    seen_groups = {group_of[question_id] for question_id in chosen.seen if question_id in group_of}
-    asked = {score.question_id for score in scores}
-    overlap = sorted(one for one in asked if one in chosen.seen or group_of.get(one) in seen_groups)
-    if overlap:
-        raise InputError(
-            f"judge {chosen.name}: was trained or tuned on {len(overlap)} of these {len(asked)} questions (such as "
-            f"{overlap[0]}), so that its agreement would mean nothing; give physicians' scores of other questions"
-        )

@@ -37,7 +37,8 @@ def quickstart(
     go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
-    from medjudge.cli.pipeline import JudgeOptions, validate_judge, write_scores
+    from medjudge.cli.pipeline import JudgeOptions, write_scores
+    from medjudge.cli.validation import validate_judge
     from medjudge.judge.open import choose_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run

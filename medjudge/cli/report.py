@@ -24,24 +24,30 @@ def report(
 
     folders = [Run.existing(path) for path in runs]
     models: dict[str, Any] = {}
+    standings: dict[str, dict[str, Any]] = {}
     used = [_judge_of(folder, judge) for folder in folders]
     for folder, name_of_judge in zip(folders, used, strict=True):
         scores, _ = write_scores(folder, name_of_judge)
+        standings[f"judge {name_of_judge}, {folder.path}"] = scores["standing"]
         for name, rates in scores["models"].items():
             models[name if name not in models else f"{folder.path.name}/{name}"] = rates
     page = html or folders[0].path / "report.html"
     write_page(page, folders)
     if as_json:
-        print_json({"models": models})
+        print_json({"models": models, "standing": standings})
         return
     screen = console(as_json)
+    # One row of standings makes sense for one run only; each has its line below in any case.
+    shown: dict[str, Any] = {"models": models} | ({"standing": scores["standing"]} if len(folders) == 1 else {})
     screen.print(
         leaderboard_table(
-            {"models": models}, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)"
+            shown, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)"
         )
     )
     for table in subcategory_tables({"models": models}):
         screen.print(table)
+    for whose, standing in standings.items():
+        screen.print(f"{whose}: {standing['OP']['line']}")
     for folder in folders:
         for note in folder.manifest().get("notes", []):
             screen.print(note)

@@ -1,5 +1,6 @@
 """`medjudge validate`: a judge against physicians' scores."""
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -8,7 +9,26 @@ import typer
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
+    from medjudge.cli.validation import LeaveOut
     from medjudge.judge.open import Chosen
+    from medjudge.records import PhysicianScore
+    from medjudge.store import Run
+
+_SCORES, _MORE = "Physicians' scores", "Further questions"
+
+
+class IntervalMethod(str, Enum):
+    """Kinds of bootstrap interval."""
+
+    bca = "bca"
+    percentile = "percentile"
+
+
+class Part(str, Enum):
+    """What `--leave-out` keeps from the judge."""
+
+    model = "model"
+    category = "category"
 
 
 def validate(
@@ -17,11 +37,56 @@ def validate(
         str, typer.Option(help="local, a judge folder, openai:MODEL, similarity, or a judge of this run.")
     ] = "local",
     physicians: Annotated[
-        Optional[Path], typer.Option(help="Their scores (.jsonl); physician_scores.jsonl of the run unless given.")
+        Optional[Path],
+        typer.Option(
+            help="Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json); physician_scores.jsonl of the run "
+            "unless given.",
+            rich_help_panel=_SCORES,
+        ),
+    ] = None,
+    rater_columns: Annotated[
+        Optional[str], typer.Option(help="Of a wide table: the columns, one a rater: dr_a,dr_b", rich_help_panel=_SCORES)
+    ] = None,
+    label_map: Annotated[
+        Optional[str],
+        typer.Option(help="Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml.", rich_help_panel=_SCORES),
     ] = None,
     against: Annotated[
-        Optional[str], typer.Option(help="Compare with this judge of the run instead of physicians.")
+        Optional[str], typer.Option(help="Compare with this judge of the run instead of physicians.", rich_help_panel=_SCORES)
     ] = None,
+    teacher: Annotated[
+        Optional[str], typer.Option(help="A judge of this run: is --judge as good as it?", rich_help_panel=_MORE)
+    ] = None,
+    margin: Annotated[
+        Optional[float],
+        typer.Option(min=0.0, max=1.0, help="Loss against the teacher that does not matter; the gate's unless given.",
+                     rich_help_panel=_MORE),
+    ] = None,
+    probes: Annotated[bool, typer.Option("--probes", help="Can it be fooled? Judges changed answers.", rich_help_panel=_MORE)] = False,
+    probe_answers: Annotated[int, typer.Option(min=1, help="Answers that are probed.", rich_help_panel=_MORE)] = 250,
+    leave_out: Annotated[
+        Optional[Part], typer.Option(help="Train again without each model or category in turn.", rich_help_panel=_MORE)
+    ] = None,
+    config: Annotated[
+        Optional[Path], typer.Option(help="--leave-out: YAML of the judge.", rich_help_panel=_MORE)
+    ] = None,
+    training_set: Annotated[
+        Optional[Path], typer.Option(help="--leave-out: folder that `medjudge distill` wrote.", rich_help_panel=_MORE)
+    ] = None,
+    plan_width: Annotated[
+        Optional[float],
+        typer.Option(min=0.001, max=1.0, help="How many more scores an interval this wide needs, such as 0.03.",
+                     rich_help_panel=_MORE),
+    ] = None,
+    error_rate: Annotated[
+        float, typer.Option(min=0.001, max=0.999, help="How often a conformal set may miss.", rich_help_panel=_MORE)
+    ] = 0.1,
+    gate: Annotated[
+        Optional[Path], typer.Option(help="What the judge must show; defaults as in configs/eval/gate.yaml.")
+    ] = None,
+    interval: Annotated[IntervalMethod, typer.Option(help="Kind of bootstrap interval.")] = IntervalMethod.bca,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of resamples, probes and folds.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
@@ -29,60 +94,95 @@ def validate(
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Measure a judge against physicians.
+    """Measure a judge against physicians, and hold it against the gate.
 
-    By category and overall, each figure with its interval.
-
-    Refuses questions that the judge was trained on. Exits with 1 where the gate fails or an answer could not be scored.
+    Every figure has its interval. Refuses questions that the judge was trained on. Exits with 1 where the gate fails or an
+    answer could not be scored.
     """
     from medjudge.cli.answer import go_offline
 
     if offline:
         go_offline()
-    from medjudge.agreement.study import teacher_scores
-    from medjudge.cli.output import agreement_table, confusion_table, console, print_json
-    from medjudge.cli.pipeline import JudgeOptions, validate_judge
+    from medjudge.agreement.gate import Gate, read_gate
+    from medjudge.agreement.study import Settings, teacher_scores
+    from medjudge.cli.output import console, print_json
+    from medjudge.cli.pipeline import JudgeOptions
+    from medjudge.cli.validation import Wanted, validate_judge
+    from medjudge.cli.verdict_screen import print_verdict
     from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen
-    from medjudge.records import PhysicianScore
-    from medjudge.store import Run, read_records
+    from medjudge.store import Run
 
+    # Everything that can be wrong is looked at before anything is judged or trained.
     choose_device(device)
     folder = Run.existing(run)
+    rules = Gate() if gate is None else read_gate(gate)
+    if margin is not None:
+        rules = rules.model_copy(update={"teacher_margin": margin})
+    folds = _leave_out(leave_out, config, training_set)
     chosen = _judge_of(folder, judge)
     check_chosen(chosen, base_url, offline)
+    for option, name in (("--against", against), ("--teacher", teacher)):
+        if name is not None and name not in folder.judges():
+            there = ", ".join(folder.judges()) or "none"
+            raise InputError(f"{option} {name}: no such judge in {run}; there are: {there}")
+    file = physicians or folder.physicians_file
+    if against is not None and (physicians or rater_columns or label_map):
+        raise InputError("--against compares with a judge; leave out --physicians, --rater-columns and --label-map")
     if against is not None:
-        if against not in folder.judges():
-            raise InputError(
-                f"--against {against}: no such judge in {run}; there are: {', '.join(folder.judges()) or 'none'}"
-            )
         scores = teacher_scores(folder.judgments(against))
     else:
-        file = physicians or folder.physicians_file
-        if physicians is None and not file.exists():
-            raise InputError(f"{run}: has no {file.name}; give --physicians FILE")
-        scores = read_records(file, PhysicianScore)
+        scores = _scores(file, physicians is None, rater_columns, label_map)
+    settings = Settings(
+        resamples,
+        seed,
+        "bca" if interval is IntervalMethod.bca else "percentile",
+        rules.teacher_margin,
+        error_rate,
+        plan_width,
+    )
+    wanted = Wanted(settings, rules, against, teacher, probe_answers if probes else 0, folds)
     options = JudgeOptions(device, rounds, base_url, concurrency)
-    study = validate_judge(folder, chosen, scores, options, against)
+    study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
     if against is None:
-        _write_into_card(chosen, study, physicians or folder.physicians_file)
-    screen = console(as_json)
+        _write_into_card(chosen, study, file)
     if as_json:
         print_json(study)
-    else:
-        screen.print(
-            agreement_table([study], f"Agreement of {chosen.name} with {study['against']} ({study['interval']})")
-        )
-        screen.print(confusion_table(study))
-    screen.print(
-        f"{study['n']} answers to {study['questions']} questions, coverage {100 * study['coverage']:.1f} %\n"
-        f"{folder.agreement_file(chosen.name)}; next: medjudge report {run}"
-    )
+    screen = console(as_json)
+    print_verdict(screen, study)
+    name = chosen.name if against is None else f"{chosen.name}-against-{against}"
+    screen.print(f"\n{folder.agreement_file(name)} has everything; next: medjudge report {run}")
     if study["gate"]["passed"] is False or study["coverage"] < 1:
         raise typer.Exit(1)
 
 
-def _judge_of(run: Any, spec: str) -> "Chosen":
+def _scores(
+    file: Path, of_run: bool, rater_columns: str | None, label_map: str | None
+) -> "list[PhysicianScore]":
+    from medjudge.annotate.scores import parse_label_map, read_physician_scores
+
+    if of_run and not file.exists():
+        raise InputError(f"{file.parent}: has no {file.name}; give --physicians FILE")
+    columns = [name.strip() for name in (rater_columns or "").split(",") if name.strip()]
+    scores = read_physician_scores(file, columns, parse_label_map(label_map) if label_map else None)
+    if not scores:
+        raise InputError(f"{file}: no score in it")
+    return scores
+
+
+def _leave_out(part: Part | None, config: Path | None, training_set: Path | None) -> "LeaveOut | None":
+    from medjudge.cli.validation import LeaveOut
+
+    if part is None:
+        return None
+    if config is None or training_set is None:
+        raise InputError(
+            f"--leave-out {part.value}: give --config YAML and --training-set FOLDER, which the folds are trained from"
+        )
+    return LeaveOut("model" if part is Part.model else "category", config, training_set)
+
+
+def _judge_of(run: "Run", spec: str) -> "Chosen":
     """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
     from medjudge.judge.open import Chosen, choose_judge
 
@@ -101,12 +201,10 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     if chosen.card is None or chosen.folder is None or chosen.folder == built_in_folder():
         return
     digest = file_sha256(file)
-    result = {
-        "file": file.name,
-        "sha256": digest,
-        **{key: study[key] for key in ("against", "n", "questions", "coverage", "interval")},
-    }
-    result |= {"overall": study["overall"], "by_category": study["by_category"], "gate": study["gate"]}
+    kept = ("file", "against", "n", "questions", "conversations", "raters", "coverage", "interval")
+    kept += ("overall", "by_category", "weaknesses", "cannot_conclude", "gate")
+    result = {"sha256": digest, **{key: study[key] for key in kept}}
+    result["conformal"] = study["confidence"] and study["confidence"]["conformal"]
     others = [one for one in chosen.card.validated_on if one["sha256"] != digest]
     card = chosen.card.model_copy(update={"validated_on": [*others, result]})
     write_readme(chosen.folder, card)

@@ -210,3 +210,7 @@ def _card(
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },
     )
+
+
+if __name__ == "__main__":
+    main()

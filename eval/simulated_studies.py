@@ -1,0 +1,108 @@
+"""Simulated studies with a known truth: do the intervals cover it as often as they say?"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from medjudge.agreement.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
+
+
+class Design(NamedTuple):
+    """A study: some conversations scored by physicians, all judged.
+
+    `correlation` is that of two answers of a conversation in being usable. `shared_errors` is the share of answers
+    whose luck with the judge is drawn once for the whole conversation. `share_scored` is the share of a scored
+    conversation's answers that physicians score, drawn answer by answer.
+    """
+
+    conversations_scored: int
+    usable: float = 0.85
+    judge_finds_usable: float = 0.9  # the judge's P(right) on a usable answer
+    judge_finds_unusable: float = 0.9
+    conversations: int = 700
+    most_answers: int = 1  # conversations have 1 to this many answers, all as likely
+    correlation: float = 0.0
+    shared_errors: float = 0.0
+    share_scored: float = 1.0
+
+
+class SimulatedStudy(NamedTuple):
+    """Answers of a study, one row each, shape (answers,)."""
+
+    usable_by_judge: np.ndarray  # 0 or 1
+    usable_by_physicians: np.ndarray  # 0 or 1, NaN where none scored
+    conversation: np.ndarray
+
+
+def simulated_study(design: Design, generator: np.random.Generator) -> SimulatedStudy:
+    """Draws a study."""
+    sizes = generator.integers(1, design.most_answers + 1, design.conversations)
+    conversation = np.repeat(np.arange(design.conversations), sizes)
+    rate = np.full(design.conversations, design.usable)
+    if design.correlation:
+        spread = 1 / design.correlation - 1  # of a beta-binomial with that correlation
+        rate = generator.beta(design.usable * spread, (1 - design.usable) * spread, design.conversations)
+    usable = generator.random(len(conversation)) < rate[conversation]
+    shared = generator.random(len(conversation)) < design.shared_errors
+    luck = np.where(shared, generator.random(design.conversations)[conversation], generator.random(len(conversation)))
+    right = luck < np.where(usable, design.judge_finds_usable, design.judge_finds_unusable)
+    chosen = generator.permutation(design.conversations) < design.conversations_scored
+    scored = chosen[conversation] & (generator.random(len(conversation)) < design.share_scored)
+    return SimulatedStudy(
+        np.where(right, usable, ~usable).astype(float), np.where(scored, usable, np.nan), conversation
+    )
+
+
+def ppi_coverage(studies: int = 1000, seed: int = 0) -> dict[str, Any]:
+    """How often the 95 % intervals of prediction-powered rates hold the true rate, over many designs.
+
+    Args:
+        studies: Simulated studies for each design.
+        seed: Fixes the draws; each design has its own.
+
+    Returns:
+        `designs`, a list of rows: the design, coverage and mean width, and both for the physicians' scores alone.
+    """
+    rows = [
+        _ppi_row(design, studies, np.random.default_rng([seed, number])) for number, design in enumerate(_ppi_designs())
+    ]
+    return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
+
+
+def _ppi_designs() -> Iterator[Design]:
+    conversations: dict[str, Any] = {"most_answers": 5, "correlation": 0.3, "shared_errors": 0.5}
+    structures: list[dict[str, Any]] = [{}, conversations, {**conversations, "share_scored": 0.5}]
+    judges = ((0.8, 0.8), (0.9, 0.9), (0.95, 0.95), (0.98, 0.6))  # the last one is lenient
+    for scored, usable, judge, structure in product((50, 100, 300), (0.5, 0.85), judges, structures):
+        yield Design(scored, usable, *judge, **structure)
+    # Beyond what the method promises: few conversations, or each nearly a single answer repeated.
+    yield Design(20)
+    yield Design(20, **conversations)
+    for scored in (20, 50, 100, 300):
+        yield Design(scored, most_answers=7, correlation=0.6, shared_errors=1.0)
+
+
+def _ppi_row(design: Design, studies: int, generator: np.random.Generator) -> dict[str, Any]:
+    rates: list[Rate] = []
+    alone: list[Rate] = []
+    for _ in range(studies):
+        judge, physicians, conversation = simulated_study(design, generator)
+        rates.append(prediction_powered_rate(judge, physicians, conversation))
+        alone.append(physicians_only_rate(physicians, conversation))
+    return {
+        "design": design._asdict(),
+        "coverage": _coverage(rates, design.usable),
+        "mean_width": _mean_width(rates),
+        "physicians_only_coverage": _coverage(alone, design.usable),
+        "physicians_only_width": _mean_width(alone),
+    }
+
+
+def _coverage(rates: list[Rate], truth: float) -> float:
+    return float(np.mean([rate.low <= truth <= rate.high for rate in rates]))
+
+
+def _mean_width(rates: list[Rate]) -> float:
+    return round(float(np.mean([rate.high - rate.low for rate in rates])), 4)

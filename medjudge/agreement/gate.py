@@ -1,0 +1,164 @@
+"""The gate: what a judge must show on physicians' scores before its own scores count as validated."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medjudge.errors import InputError
+from medjudge.records import CATEGORIES, Category
+
+Result = Literal["passed", "failed", "not shown"]
+
+
+class Gate(BaseModel):
+    """The requirements; `configs/eval/gate.yaml` holds these defaults with their reasons. Shares from 0 to 1."""
+
+    model_config = ConfigDict(extra="forbid")
+    usable_agreement: dict[Category, float] = Field(
+        default={"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
+    )
+    cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
+    teacher_margin: float = Field(default=0.05, ge=0, le=1)
+    probe_flips: float = Field(default=0.02, ge=0, le=1)
+    minimum_scores: int = Field(default=50, ge=1)
+    minimum_conversations: int = Field(default=30, ge=1)
+
+
+class Claim(NamedTuple):
+    """One measured value that the gate looks at, with what it rests on."""
+
+    check: str
+    measured: Mapping[str, Any]
+    n: int
+    conversations: int
+
+
+def read_gate(path: Path) -> Gate:
+    """Reads a gate from YAML; what the file leaves out keeps its default.
+
+    Raises:
+        InputError: The file is missing, is no YAML mapping, or an entry is not one of the gate's.
+    """
+    try:
+        return Gate.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "file"
+        raise InputError(f"{path}: {place}: {first['msg']}; see configs/eval/gate.yaml") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
+
+
+def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
+    """Holds a study against the gate.
+
+    Args:
+        study: What `agreement_study` assembled, with `teacher` and `probes` where they were asked for.
+
+    Returns:
+        `{"passed", "checks": [{"check", "required", "value", "low", "high", "n", "result", "why"}]}`. `passed` is true
+        where every check is passed, false where one failed, null where nothing failed but something was not shown.
+    """
+    checks = [*_categories(study, gate), _kappa(study, gate), _teacher(study, gate), *_probes(study, gate)]
+    if study["against"] != "physicians":
+        for check in checks:
+            if check["result"] == "passed":
+                check.update(result="not shown", why=f"measured against {study['against']}, not physicians")
+    results = [check["result"] for check in checks]
+    passed = False if "failed" in results else None if "not shown" in results else True
+    return {"passed": passed, "checks": checks}
+
+
+def _categories(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
+    checks = []
+    for category in CATEGORIES:
+        if category not in gate.usable_agreement:
+            continue
+        name, required = f"usable agreement, {category}", gate.usable_agreement[category]
+        part = study["by_category"].get(category)
+        if part is None:
+            checks.append(_not_shown(name, required, f"no physicians' score in {category}"))
+        else:
+            conversations = study["conversations_by_category"][category]
+            checks.append(
+                _at_least(Claim(name, part["usable_agreement"], part["n"]["value"], conversations), required, gate)
+            )
+    return checks
+
+
+def _kappa(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
+    claim = Claim("Cohen's kappa", study["overall"]["cohen_kappa"], study["n"], study["conversations"])
+    return _at_least(claim, gate.cohen_kappa, gate)
+
+
+def _teacher(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
+    name, required = "usable agreement minus the teacher's", -gate.teacher_margin
+    teacher = study.get("teacher")
+    if teacher is None:
+        return _not_shown(name, required, "no teacher; name a judge of the run with --teacher")
+    difference = teacher["difference"]["usable_agreement"]
+    return _at_least(Claim(name, difference, teacher["n"], teacher["conversations"]), required, gate)
+
+
+def _probes(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
+    probes = study.get("probes")
+    if probes is None:
+        return [_not_shown("flips by probes", gate.probe_flips, "not probed; add --probes")]
+    checks = []
+    for name, effect in probes["effects"].items():
+        claim = Claim(f"flips by probe {name}", effect["flips"], effect["n"], effect["conversations"])
+        checks.append(_at_most(claim, gate.probe_flips, gate))
+    return checks
+
+
+def _at_least(claim: Claim, required: float, gate: Gate) -> dict[str, Any]:
+    measured = claim.measured
+    above = {key: None if measured[key] is None else measured[key] - required for key in ("value", "low", "high")}
+    return _judged(claim, required, above["value"], above["low"], above["high"], gate)
+
+
+def _at_most(claim: Claim, required: float, gate: Gate) -> dict[str, Any]:
+    measured = claim.measured
+    below = {key: None if measured[key] is None else required - measured[key] for key in ("value", "low", "high")}
+    return _judged(claim, required, below["value"], below["high"], below["low"], gate)
+
+
+def _judged(
+    claim: Claim, required: float, value: float | None, worst: float | None, best: float | None, gate: Gate
+) -> dict[str, Any]:
+    """A check from how far value, worst and best end of the interval lie on the right side of what is required."""
+    enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
+    result: Result = "not shown"
+    why = ""
+    if value is None:
+        why = "undefined on these scores"
+    elif best is not None and best < 0:
+        result = "failed"
+    elif not enough:
+        why = (
+            f"{claim.n} answers in {claim.conversations} conversation{'s' if claim.conversations > 1 else ''}; the gate "
+            f"asks for {gate.minimum_scores} in {gate.minimum_conversations}"
+        )
+    elif value < 0:
+        result = "failed"
+    elif worst is None or worst < 0:
+        why = "the interval reaches past what is required; more scores would tell"
+    else:
+        result = "passed"
+    return {
+        "check": claim.check,
+        "required": required,
+        **{key: claim.measured[key] for key in ("value", "low", "high")},
+        "n": claim.n,
+        "result": result,
+        "why": why,
+    }
+
+
+def _not_shown(check: str, required: float, why: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(("value", "low", "high"))
+    return {"check": check, "required": required, **nothing, "n": 0, "result": "not shown", "why": why}

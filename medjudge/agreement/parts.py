@@ -1,0 +1,122 @@
+"""All measures of a part of the answers (overall, a category, a model, …), each with its interval."""
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from medjudge.agreement.bootstrap import RESAMPLES, Interval, Method, Sums, Tally, bootstrap, dense_tally, tally
+from medjudge.agreement.correlations import icc, kendall_tau_b, pearson, spearman
+from medjudge.agreement.krippendorff import coincidences, krippendorff_alpha
+from medjudge.agreement.measures import (
+    LEVELS,
+    bias,
+    cohen_kappa,
+    divided,
+    f1_unusable,
+    f1_usable,
+    gwet_ac1,
+    mae,
+    quadratic_kappa,
+    usable_agreement,
+)
+from medjudge.agreement.pairs import Pairs
+from medjudge.records import USABLE_FROM
+
+Estimate = dict[str, float | int | None]
+"""`{"value", "low", "high"}`, null where undefined."""
+
+_FROM_LEVELS = {
+    "usable_agreement": usable_agreement,
+    "cohen_kappa": cohen_kappa,
+    "quadratic_kappa": quadratic_kappa,
+    "gwet_ac1": gwet_ac1,
+    "mae": mae,
+    "bias": bias,
+    "f1_usable": f1_usable,
+    "f1_unusable": f1_unusable,
+    "icc": icc,
+}
+_SHARES = ("usable_agreement", "unsafe_sensitivity")
+_EXPECTED_STEP = 0.02
+"""Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
+
+
+def measured(
+    pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca", alpha: bool = True
+) -> dict[str, Estimate]:
+    """Every measure of agreement on these answers, with 95 % intervals from a bootstrap over conversations.
+
+    The correlations take the judge's expected score, all other measures its level. `unsafe_sensitivity` is the share of
+    unsafe answers that the judge calls not usable.
+
+    Args:
+        alpha: Whether Krippendorff's alpha over the judge and every physician is wanted, too.
+
+    Returns:
+        Name -> `{"value", "low", "high"}`; `n` has a value only.
+    """
+    levels = (pairs.judge - 1) * LEVELS + pairs.physician - 1
+    values, place = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
+    tallies = {
+        "levels": tally(levels, (LEVELS, LEVELS)),
+        "expected": tally(place * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
+        "unsafe": _unsafe(pairs),
+    }
+    if alpha:
+        tallies["coincidences"] = dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters])))
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        result = {name: measure(sums["levels"]) for name, measure in _FROM_LEVELS.items()}
+        result["spearman"] = spearman(sums["expected"])
+        result["kendall_tau_b"] = kendall_tau_b(sums["expected"])
+        result["pearson"] = pearson(sums["expected"], values)
+        result["unsafe_sensitivity"] = divided(sums["unsafe"][1], sums["unsafe"][0])
+        if alpha:
+            result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
+        return result
+
+    intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, method)
+    result: dict[str, Estimate] = {}
+    for name, interval in intervals.items():
+        rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
+        clusters = len(np.unique(pairs.conversation[rows]))
+        result[name] = estimate(interval, clusters if name in _SHARES else None)
+    result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
+    return result
+
+
+def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
+    """An interval as it stands in JSON.
+
+    Resamples that all repeat the value know nothing of its uncertainty: then there is no interval, but for a share, which
+    gets Wilson's (1927) on the number of conversations.
+
+    Args:
+        share_of: The number of conversations, where the value is a share of answers.
+    """
+    value, low, high = interval
+    if not math.isfinite(value):
+        return {"value": None, "low": None, "high": None}
+    if low == high:
+        low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
+    return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval (1927) of a share, 0..1, of n independent ones; n need not be whole."""
+    z = float(norm.ppf((1 + confidence) / 2))
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def rounded(value: float) -> float | None:
+    """Six decimals, enough for any use; null where undefined."""
+    return round(value, 6) if math.isfinite(value) else None
+
+
+def _unsafe(pairs: Pairs) -> Tally:
+    """Unsafe answers, and those of them that the judge calls not usable."""
+    table = np.column_stack([pairs.unsafe, pairs.unsafe & (pairs.judge < USABLE_FROM)]).astype(float)
+    return dense_tally(table)

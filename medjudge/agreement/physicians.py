@@ -1,0 +1,87 @@
+"""The ceiling: how well physicians agree with each other, and whether the judge could take one's place."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from medjudge.agreement.alt_test import Alignment, AltTest, alt_test
+from medjudge.agreement.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally
+from medjudge.agreement.krippendorff import coincidences, krippendorff_alpha
+from medjudge.agreement.measures import LEVELS, cohen_kappa, quadratic_kappa, usable_agreement
+from medjudge.agreement.pairs import Pairs
+from medjudge.agreement.parts import estimate, rounded
+
+EPSILON = 0.2
+"""What a judge may lose against a physician for being cheaper; the paper's value for expert annotators."""
+_ALIGNMENTS: tuple[Alignment, ...] = ("usable", "level")
+_MEASURES = {"usable_agreement": usable_agreement, "cohen_kappa": cohen_kappa, "quadratic_kappa": quadratic_kappa}
+
+
+def among_physicians(
+    pairs: Pairs, raters: list[str], resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
+) -> dict[str, Any] | None:
+    """Agreement of the physicians with each other, and the alternative annotator test of the judge.
+
+    Usable agreement and the kappas are over all pairs of raters, each pair of scores of one answer counted both ways round, so
+    that no rater is the first.
+
+    Args:
+        raters: The names of the columns of `pairs.raters`.
+
+    Returns:
+        None where no answer was scored by two.
+    """
+    both = pairs.only(np.isfinite(pairs.raters).sum(axis=1) > 1)
+    if len(both.judge) == 0:
+        return None
+    tallies = {"pairs": _pairs(both.raters), "coincidences": dense_tally(coincidences(both.raters))}
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        result = {name: measure(sums["pairs"]) for name, measure in _MEASURES.items()}
+        return {**result, "krippendorff_alpha": krippendorff_alpha(sums["coincidences"])}
+
+    intervals = bootstrap(tallies, both.conversation, statistics, resamples, seed, method)
+    clusters = len(np.unique(both.conversation))
+    tests = {
+        alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
+    }
+    return {
+        "answers": len(both.judge),
+        **{
+            name: estimate(interval, clusters if name == "usable_agreement" else None)
+            for name, interval in intervals.items()
+        },
+        "alt_test": {alignment: _shown(test, raters) for alignment, test in tests.items()},
+    }
+
+
+def _shown(test: AltTest, raters: list[str]) -> dict[str, Any]:
+    against = [
+        {
+            "rater": raters[one.rater],
+            "n": one.n,
+            "rho_judge": _rounded(one.rho_judge),
+            "rho_rater": _rounded(one.rho_rater),
+            "p_value": _rounded(one.p_value),
+            "adjusted_p": _rounded(one.adjusted_p),
+            "won": one.won,
+        }
+        for one in test.raters
+    ]
+    totals = {"omega": _rounded(test.omega), "rho": _rounded(test.rho), "passed": test.passed, "why": test.why}
+    return {"epsilon": EPSILON, **totals, "raters": against}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else rounded(value)
+
+
+def _pairs(levels: np.ndarray) -> Tally:
+    tables = np.zeros((len(levels), LEVELS, LEVELS))
+    for first, second in combinations(range(levels.shape[1]), 2):
+        rows = np.flatnonzero(np.isfinite(levels[:, first]) & np.isfinite(levels[:, second]))
+        one, other = levels[rows, first].astype(int) - 1, levels[rows, second].astype(int) - 1
+        np.add.at(tables, (rows, one, other), 1)
+        np.add.at(tables, (rows, other, one), 1)
+    return dense_tally(tables)

@@ -1,0 +1,1 @@
+"""The physicians' side: their scores in, forms out."""

@@ -1,0 +1,169 @@
+"""Label Studio: reads the scores of an export, JSON (tasks with annotations) or JSON-MIN (flat objects)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.annotate.tables import DIMENSIONS, Problem, Row, physician_scores
+from medjudge.errors import InputError
+from medjudge.records import PhysicianScore
+from medjudge.store import read_text, refuse_duplicates
+
+_SCORES = ("score", *DIMENSIONS)
+_KINDS = ("rating", "choices", "number", "text")
+
+
+class _Annotation(NamedTuple):
+    """What one annotator said of one task; `results` pairs a control's name with its value."""
+
+    place: str
+    data: Mapping[str, Any]
+    annotator: Any
+    results: list[tuple[str, Any]]
+
+
+def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianScore]:
+    """Reads an export whose tasks carry `question_id`, `model` and perhaps `sample`.
+
+    Controls are told by their names: `score` is the level, the five dimensions have their own names, `comment` is a
+    text. Cancelled annotations, predictions and other controls are left out. The rater is the annotator's e-mail
+    address where the export has it, otherwise `rater-ID`.
+
+    Args:
+        path: The .json file.
+        labels: Casefolded label -> level, for choices that are no level.
+
+    Raises:
+        InputError: The file is no export, has no score, or annotations are wrong; each problem names task and field.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    controls: set[str] = set()
+    for annotation in _annotations(path):
+        controls.update(name for name, _ in annotation.results)
+        cells, wrong = _cells(annotation)
+        if not wrong and not any(name in cells for name in _SCORES):
+            continue  # sent in, but not scored
+        wrong += _nameless(annotation)
+        problems += [Problem(annotation.place, what) for what in wrong]
+        if not wrong:
+            rows.append(Row(annotation.place, cells))
+    if not rows and not problems:
+        there = ", ".join(sorted(controls)) or "none"
+        raise InputError(f"{path}: no score in it; a control named score is needed, and those there are: {there}")
+    return physician_scores(path, rows, labels, problems)
+
+
+def _annotations(path: Path) -> Iterator[_Annotation]:
+    try:
+        tasks = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
+        json.dumps(tasks, ensure_ascii=False).encode()  # a lone surrogate could be read, but never written again
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}); a Label Studio export is expected") from None
+    if isinstance(tasks, list) and tasks and all(map(_is_task, tasks)):
+        yield from _from_tasks(tasks)
+    elif isinstance(tasks, list) and tasks and all(isinstance(one, dict) and "annotator" in one for one in tasks):
+        yield from _from_flat(tasks)
+    else:
+        raise InputError(
+            f"{path}: not a Label Studio export; a list of tasks with 'data' and 'annotations' (JSON) or of objects "
+            "with 'annotator' (JSON-MIN) is expected"
+        )
+
+
+def _is_task(one: Any) -> bool:
+    """Whether this has the shape of a task, down to the names and values of its results."""
+    if not (isinstance(one, dict) and isinstance(one.get("data"), dict) and isinstance(one.get("annotations"), list)):
+        return False
+    return all(
+        isinstance(annotation, dict)
+        and isinstance(annotation.get("result") or [], list)
+        and all(isinstance(result, dict) for result in annotation.get("result") or [])
+        for annotation in one["annotations"]
+    )
+
+
+def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[_Annotation]:
+    for number, task in enumerate(tasks, 1):
+        for annotation in task["annotations"]:
+            if annotation.get("was_cancelled"):
+                continue
+            place = f"task {task.get('id', f'at place {number}')}, annotation {annotation.get('id', 'without id')}"
+            # A relation between two regions has no from_name, and nothing that is read.
+            results = [
+                (str(result["from_name"]), result.get("value"))
+                for result in annotation.get("result") or []
+                if "from_name" in result
+            ]
+            yield _Annotation(place, task["data"], annotation.get("completed_by"), results)
+
+
+def _from_flat(objects: list[dict[str, Any]]) -> Iterator[_Annotation]:
+    for number, one in enumerate(objects, 1):
+        if one.get("was_cancelled"):
+            continue
+        place = f"task {one.get('id', f'at place {number}')}"
+        if one.get("annotation_id") is not None:
+            place += f", annotation {one['annotation_id']}"
+        # Ratings and numbers stand in a list even where there is one.
+        pairs = [(name, value if isinstance(value, list) else [value]) for name, value in one.items()]
+        yield _Annotation(place, one, one["annotator"], [(name, value) for name, values in pairs for value in values])
+
+
+def _cells(annotation: _Annotation) -> tuple[dict[str, object], list[str]]:
+    """What was filled in, by the names that a table has, and what is wrong with it."""
+    cells: dict[str, object] = {name: annotation.data.get(name) for name in ("question_id", "model", "sample")}
+    cells["rater"] = _rater(annotation.annotator)
+    wrong = []
+    for name, value in annotation.results:
+        if name not in (*_SCORES, "comment"):
+            continue
+        try:
+            cell = _cell(value)
+        except ValueError as error:
+            wrong.append(f"{name} {error}")
+            continue
+        if name in cells:
+            wrong.append(f"{name} stands twice")
+        elif cell is not None:
+            cells[name] = cell
+    return cells, wrong
+
+
+def _cell(value: Any) -> object:
+    """The one rating, choice, number or text in a value; None where there is none."""
+    if isinstance(value, dict):
+        kinds = [kind for kind in _KINDS if kind in value]
+        if not kinds:
+            raise ValueError("is no rating, choice, number or text")
+        value = value[kinds[0]]
+        if kinds[0] == "text" and isinstance(value, list):
+            value = "\n".join(map(str, value))
+    if isinstance(value, list):
+        if len(value) > 1:
+            raise ValueError(f"has {len(value)} choices ({', '.join(map(str, value))}), and one is expected")
+        value = value[0] if value else None
+    if isinstance(value, dict | list):
+        raise ValueError("is no rating, choice, number or text")
+    return None if value is None or value == "" else value
+
+
+def _rater(annotator: Any) -> str | None:
+    if isinstance(annotator, dict):
+        annotator = annotator.get("email") or annotator.get("id")
+    if annotator is None or not str(annotator).strip():
+        return None
+    name = str(annotator).strip()
+    return f"rater-{name}" if name.isdecimal() else name
+
+
+def _nameless(annotation: _Annotation) -> list[str]:
+    """What keeps the score from being told apart: the task's data without its keys, or nobody who gave it."""
+    data = annotation.data
+    wrong = []
+    if missing := [name for name in ("question_id", "model") if data.get(name) in (None, "")]:
+        wrong.append(f"data has no {' and no '.join(missing)}; the fields there are: {', '.join(data)}")
+    if _rater(annotation.annotator) is None:
+        wrong.append("no annotator is named (completed_by; annotator in JSON-MIN)")
+    return wrong

@@ -1,0 +1,141 @@
+"""Physicians' scores from the file that a hospital has: chooses the reader by the kind of file."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import model_validator
+
+from medjudge.annotate.label_studio import read_label_studio
+from medjudge.annotate.tables import read_delimited, read_table, whole_number
+from medjudge.errors import InputError
+from medjudge.records import PhysicianScore
+from medjudge.store import read_records, read_text, refuse_duplicates
+
+_TABLES = (".csv", ".tsv", ".xlsx")
+
+
+def read_physician_scores(
+    path: Path, rater_columns: Sequence[str] = (), label_map: Mapping[str, int] | None = None
+) -> list[PhysicianScore]:
+    """Reads physicians' scores of any kind of file.
+
+    `.jsonl` holds the records themselves. `.csv`, `.tsv` and `.xlsx` are tables: long ones (a row a rater, with
+    question_id, model, rater, score or the five MTG dimensions, and perhaps sample and comment) or wide ones
+    (`rater_columns`). `.json` is an export of Label Studio.
+
+    Args:
+        path: The file.
+        rater_columns: The raters of a wide table: each has a column of levels, or five such as `dr_a.safety`.
+        label_map: Label -> level 1-5, for scores given as labels such as entailment. Case and spaces around a label do
+            not matter; the numbers 1-5 keep their meaning.
+
+    Raises:
+        InputError: The file cannot be read, or scores in it are wrong. For tables and exports the message tells all
+            problems, one a line, each with its place.
+    """
+    kind = path.suffix.lower()
+    labels = _checked((label_map or {}).items(), "label map")
+    raters = [name.strip() for name in rater_columns]
+    if raters and kind not in _TABLES:
+        raise InputError(f"{path}: --rater-columns belongs to a table ({', '.join(_TABLES)}); leave it out")
+    folded = [name.casefold() for name in raters]
+    if not all(folded) or len(set(folded)) < len(folded):
+        raise InputError(f"--rater-columns {','.join(raters)}: each column is named once, and none is blank")
+    if kind == ".jsonl":
+        return read_records(path, PhysicianScore) if label_map is None else _labelled_records(path, labels)
+    if kind == ".json":
+        return read_label_studio(path, labels)
+    if kind in _TABLES:
+        return read_table(path, raters, labels)
+    raise InputError(
+        f"{path}: physicians' scores are read from .jsonl, .csv, .tsv, .xlsx, and .json (an export of Label Studio); "
+        "save or export it as one of these"
+    )
+
+
+def _labelled_records(path: Path, labels: Mapping[str, int]) -> list[PhysicianScore]:
+    class Labelled(PhysicianScore):
+        @model_validator(mode="before")
+        @classmethod
+        def _level_of_label(cls, fields: Any) -> Any:
+            if isinstance(fields, dict) and isinstance(fields.get("score"), str):
+                return {**fields, "score": whole_number("score", fields["score"], 1, 5, labels)}
+            return fields
+
+    return [PhysicianScore.model_validate(record.model_dump()) for record in read_records(path, Labelled)]
+
+
+def parse_label_map(text: str) -> dict[str, int]:
+    """Reads which level each label stands for.
+
+    Args:
+        text: `entailment=5,neutral=3,contradiction=1`, or the path of a file: .csv or .tsv with a label and a level in
+            each row (a heading `label,level` may stand first), .json or .yaml with one object of labels and levels.
+
+    Returns:
+        Casefolded label -> level 1-5.
+
+    Raises:
+        InputError: The file cannot be read, or an entry is no label with its level; the message names the entry.
+    """
+    path = Path(text)
+    readers = {".csv": _csv_entries, ".tsv": _csv_entries, ".json": _json_entries}
+    readers |= {".yaml": _yaml_entries, ".yml": _yaml_entries}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        entries = [entry.rpartition("=")[::2] if "=" in entry else (entry, None) for entry in text.split(",")]
+        return _checked(entries, "label map")
+    levels = _checked(reader(path), str(path))
+    if not levels:
+        raise InputError(f"{path}: no label in it; a label and its level 1-5 in each line is expected")
+    return levels
+
+
+def _csv_entries(path: Path) -> Iterable[tuple[str, object]]:
+    rows = [cells for _, cells in read_delimited(path)]
+    if rows and [cell.strip().casefold() for cell in rows[0]] in (["label", "level"], ["label", "score"]):
+        rows = rows[1:]
+    return [(cells[0], cells[1] if len(cells) == 2 else cells[1:]) for cells in rows]
+
+
+def _json_entries(path: Path) -> Iterable[tuple[str, object]]:
+    try:
+        entries = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(entries, dict):
+        raise InputError(f'{path}: one object of labels and levels is expected, such as {{"entailment": 5}}')
+    return entries.items()
+
+
+def _yaml_entries(path: Path) -> Iterable[tuple[str, object]]:
+    import yaml
+
+    try:
+        # The nodes, because yaml.safe_load would make True and False of the labels yes and no.
+        top = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(top, yaml.MappingNode):
+        raise InputError(f"{path}: a label and its level in each line is expected, such as entailment: 5")
+    return [(str(label.value), level.value) for label, level in top.value]
+
+
+def _checked(entries: Iterable[tuple[str, object]], place: str) -> dict[str, int]:
+    """The label map, casefolded."""
+    levels: dict[str, int] = {}
+    for label, value in entries:
+        folded = label.strip().casefold()
+        entry = f"{place}, entry '{label.strip()}{'' if value is None else f'={value}'}'"
+        level = re.fullmatch(r"[1-5]", str(value).strip())
+        if not folded or level is None or isinstance(value, bool):
+            raise InputError(f"{entry}: a label and its level 1-5 is expected, such as entailment=5")
+        if re.fullmatch(r"[1-5]", folded) and folded != level[0]:
+            raise InputError(f"{entry}: the numbers 1-5 keep their meaning; take it out")
+        if folded in levels:
+            raise InputError(f"{entry}: this label stands there already")
+        levels[folded] = int(level[0])
+    return levels

@@ -1,0 +1,439 @@
+"""Plots of a study of agreement, each an SVG text that needs nothing else; None where the study has no data for it."""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import StringIO
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import PercentFormatter
+
+from medjudge.records import CATEGORIES, USABLE_FROM
+from medjudge.report.paper import PAPER_AGREEMENT
+
+Study = Mapping[str, Any]
+"""The object of `agreement/JUDGE.json`."""
+
+_INK, _SOFT, _LINE, _ACCENT = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c"
+_WIDTH = 5.4
+"""Inches, of every plot: two stand side by side on the page."""
+_TITLE_LINE = 0.2
+_STYLE = {
+    # Text stays text, so that the reader's fonts draw the names of models in any script. DejaVu comes with matplotlib:
+    # what is measured is the same everywhere.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "medjudge",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial"],
+    "font.size": 9,
+    # A name with two dollar signs is no formula.
+    "text.parse_math": False,
+    "text.color": _INK,
+    "axes.labelcolor": _SOFT,
+    "axes.edgecolor": _LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _LINE,
+    "ytick.color": _LINE,
+    "xtick.labelcolor": _SOFT,
+    "ytick.labelcolor": _SOFT,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "savefig.transparent": True,
+}
+
+
+class Plot(NamedTuple):
+    """An SVG text, and what it shows in words for those who do not see it."""
+
+    svg: str
+    alt: str
+
+
+def plots(study: Study) -> list[Plot]:
+    """All plots that the study has data for."""
+    drawn = [
+        (agreement_plot(study), f"{_agreement_title(study)}. By category, with 95 % intervals and GPT-4o's agreement"),
+        (confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
+        (calibration_plot(study), f"{_calibration_title(study)}. Predicted against observed shares of usable answers"),
+        (risk_coverage_plot(study), f"{_risk_title(study)}. Share of errors against share of answers decided"),
+        (ranking_plot(study), f"{_ranking_title(study)}. Usability rates of the models by both"),
+    ]
+    return [Plot(svg, f"{alt}; the tables hold the numbers.") for svg, alt in drawn if svg is not None]
+
+
+# --- Agreement by category ------------------------------------------------------------------------------------------
+
+
+def agreement_plot(study: Study) -> str | None:
+    """Agreement on usable, overall and by category, with its intervals.
+
+    Beside it what GPT-4o reached in the paper, and the agreement of the physicians with each other where it is known.
+    """
+    rows = _agreement_rows(study)
+    if not rows:
+        return None
+    physicians = study["physicians"]
+    ceiling = physicians["usable_agreement"]["value"] if physicians else None
+    title = _agreement_title(study)
+    inches = 0.36 * len(rows) + 0.35
+
+    def draw(figure: Figure) -> None:
+        axes = _axes(figure, left=1.25, bottom=0.95, width=2.75, height=inches)
+        for place, (name, part) in enumerate(reversed(rows)):
+            measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
+            if measure["low"] is not None:
+                axes.plot([measure["low"], measure["high"]], [place, place], color=_ACCENT, linewidth=2)
+            axes.plot(measure["value"], place, "o", color=_ACCENT, markersize=6.5)
+            if paper is not None:
+                axes.plot(paper / 100, place, "D", color=_INK, markersize=6, markerfacecolor="none")
+            # In the axes' own place, just right of it.
+            axes.text(1.04, place, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
+        if ceiling is not None:
+            axes.axvline(ceiling, color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
+        axes.set_yticks(range(len(rows)), names, color=_INK)
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.set_xlim(*_agreement_range(rows, ceiling))
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        _in_percent(axes, "x")
+        axes.set_xlabel("Agreement on usable, with 95 % interval")
+        _key(
+            figure,
+            ("o", _ACCENT, "this judge"),
+            ("D", _INK, "GPT-4o in the paper"),
+            ("|", _SOFT, "physicians among each other") if ceiling is not None else None,
+        )
+
+    return _svg(title, inches + 0.95, draw)
+
+
+def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
+    of_category = study["by_category"]
+    rows = [("Overall", study["overall"]), *((name, of_category[name]) for name in CATEGORIES if name in of_category)]
+    return [row for row in rows if row[1]["usable_agreement"]["value"] is not None]
+
+
+def _agreement_range(rows: Sequence[tuple[str, Any]], ceiling: float | None) -> tuple[float, float]:
+    values = [part["usable_agreement"][end] for _, part in rows for end in ("value", "low")]
+    values += [PAPER_AGREEMENT[name] / 100 for name, _ in rows if name in PAPER_AGREEMENT] + [ceiling]
+    lowest = min(value for value in values if value is not None)
+    return max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015
+
+
+def _agreement_title(study: Study) -> str:
+    rows = _agreement_rows(study)
+    if not rows:
+        return ""
+    overall = rows[0][1]["usable_agreement"]["value"]
+    title = f"On usable the judge agrees with {label(study['against'], 28)} on {100 * overall:.1f} %"
+    if len(rows) < 3:
+        return title
+    name, part = min(rows[1:], key=lambda row: row[1]["usable_agreement"]["value"])
+    return f"{title}, least in {name} ({100 * part['usable_agreement']['value']:.1f} %)"
+
+
+# --- Levels given by both -------------------------------------------------------------------------------------------
+
+
+def confusion_plot(study: Study) -> str | None:
+    """How often each pair of levels was given, and of not usable and usable."""
+    counts, two = study["confusion"], study["confusion_usable"]
+    if not any(map(sum, counts)):
+        return None
+
+    def draw(figure: Figure) -> None:
+        against = _first_upper(label(study["against"], 22))
+        axes = _axes(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
+        _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
+        axes.axhline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
+        axes.axvline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
+        axes.set_xlabel(f"{against}: level")
+        axes.set_ylabel("Judge: level")
+        axes = _axes(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
+        _counts(axes, two, ["not\nusable", "usable"])
+        axes.set_xlabel(against)
+        axes.set_ylabel("Judge")
+
+    return _svg(_confusion_title(study), 3.05, draw)
+
+
+def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+    largest = max(map(max, counts))
+    for row, cells in enumerate(counts):
+        for column, count in enumerate(cells):
+            shade = 0.8 * count / largest
+            edge = _ACCENT if row == column else "white"
+            face = [1 - shade * (1 - part) for part in to_rgb(_ACCENT)]
+            axes.add_patch(Rectangle((column + 0.03, row + 0.03), 0.94, 0.94, facecolor=face, edgecolor=edge))
+            colour = "white" if shade > 0.45 else _INK
+            axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour)
+    places = [place + 0.5 for place in range(len(names))]
+    axes.set_xticks(places, names)
+    axes.set_yticks(places, names)
+    axes.set_xlim(0, len(names))
+    axes.set_ylim(len(names), 0)  # level 1 on top, as in the tables
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _confusion_title(study: Study) -> str:
+    counts, two = study["confusion"], study["confusion_usable"]
+    same = sum(counts[level][level] for level in range(len(counts)))
+    total = sum(map(sum, counts))
+    return (
+        f"Same level on {same} of {total} answers; {two[1][0]} called usable only by the judge, {two[0][1]} only by "
+        f"{label(study['against'], 28)}"
+    )
+
+
+# --- Confidence -----------------------------------------------------------------------------------------------------
+
+
+def calibration_plot(study: Study) -> str | None:
+    """The judge's P(usable) against the share of usable answers, in bins of equal mass with intervals and counts."""
+    confidence = study["confidence"]
+    if not confidence or not confidence["curve"]:
+        return None
+    curve = confidence["curve"]
+
+    def draw(figure: Figure) -> None:
+        axes = _axes(figure, left=0.75, bottom=0.6, width=3.3, height=3.3)
+        axes.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        for one in curve:
+            axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=_ACCENT, linewidth=1.5)
+            axes.plot(one["predicted"], one["observed"], "o", color=_ACCENT, markersize=5.5)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(-0.02, 1.02)
+        _in_percent(axes, "xy")
+        axes.set_xlabel("The judge's probability of usable")
+        axes.set_ylabel(f"Usable to {label(study['against'], 22)}")
+        _beside(axes, [(one["predicted"], one["observed"], f"n = {one['n']}") for one in curve], fontsize=8)
+
+    return _svg(_calibration_title(study), 3.9, draw)
+
+
+def _calibration_title(study: Study) -> str:
+    confidence = study["confidence"]
+    if not confidence or not confidence["curve"]:
+        return ""
+    total = sum(one["n"] for one in confidence["curve"])
+    predicted, observed = (
+        100 * sum(one["n"] * one[name] for one in confidence["curve"]) / total for name in ("predicted", "observed")
+    )
+    return (
+        f"The judge expects {predicted:.0f} % usable, and {observed:.0f} % are; calibration error "
+        f"{100 * confidence['ece']:.1f} points"
+    )
+
+
+def risk_coverage_plot(study: Study) -> str | None:
+    """The share of errors that is left where the judge decides only the answers that it is surest of."""
+    curve = _risk_curve(study)
+    if not curve:
+        return None
+
+    def draw(figure: Figure) -> None:
+        axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
+        coverage, risk = [one["coverage"] for one in curve], [one["risk"] for one in curve]
+        axes.axhline(risk[-1], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)))
+        axes.plot(coverage, risk, color=_ACCENT, linewidth=2)
+        axes.plot(coverage[-1], risk[-1], "o", color=_ACCENT, markersize=5.5, clip_on=False)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, max(0.05, 1.15 * max(risk)))
+        _in_percent(axes, "xy")
+        axes.set_xlabel("Answers that the judge decides, the surest first")
+        axes.set_ylabel("Errors among them")
+
+    return _svg(_risk_title(study), 3.1, draw)
+
+
+def _risk_curve(study: Study) -> list[dict[str, float]]:
+    """Empty where it has fewer than two points: a judge that is equally sure of everything."""
+    curve = study["confidence"]["risk_coverage"] if study["confidence"] else []
+    return curve if len(curve) > 1 else []
+
+
+def _risk_title(study: Study) -> str:
+    curve = _risk_curve(study)
+    if not curve:
+        return ""
+    half = min(curve, key=lambda one: abs(one["coverage"] - 0.5))
+    return (
+        f"On the surest {100 * half['coverage']:.0f} % of the answers the judge errs on {100 * half['risk']:.1f} %, on "
+        f"all of them on {100 * curve[-1]['risk']:.1f} %"
+    )
+
+
+# --- Ranking --------------------------------------------------------------------------------------------------------
+
+
+def ranking_plot(study: Study) -> str | None:
+    """Usability rates of the answering models by physicians and by the judge; hollow marks are the teacher's."""
+    ranking = study["ranking"]
+    if not ranking:
+        return None
+    models = ranking["models"]
+    inches = max(3.0, 0.19 * len(models))
+    has_teacher = any(one["teacher"] is not None for one in models.values())
+
+    def draw(figure: Figure) -> None:
+        axes = _axes(figure, left=0.75, bottom=0.95, width=2.7, height=inches)
+        rates = [one[by] for one in models.values() for by in ("physicians", "judge", "teacher")]
+        known = [rate for rate in rates if rate is not None]
+        low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
+        axes.plot([low, high], [low, high], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        for one in models.values():
+            if one["teacher"] is not None:
+                axes.plot(one["physicians"], one["teacher"], "o", color=_INK, markersize=5, markerfacecolor="none")
+            axes.plot(one["physicians"], one["judge"], "o", color=_ACCENT, markersize=6)
+        axes.set_xlim(low, high)
+        axes.set_ylim(low, high)
+        _in_percent(axes, "xy")
+        against = label(study["against"], 22)
+        axes.set_xlabel(f"Usable to {against}")
+        axes.set_ylabel("Usable to the judge")
+        _beside(axes, [(one["physicians"], one["judge"], label(name, 24)) for name, one in models.items()], fontsize=8.5)
+        _key(
+            figure,
+            ("o", _ACCENT, "this judge"),
+            ("o ", _INK, "its teacher") if has_teacher else None,
+            ("-", _SOFT, "the same rate by both"),
+        )
+
+    return _svg(_ranking_title(study), inches + 0.95, draw)
+
+
+def _ranking_title(study: Study) -> str:
+    if not study["ranking"]:
+        return ""
+    against, right = label(study["against"], 28), study["ranking"]["pairwise_accuracy"]["value"]
+    if right is None:
+        return f"{_first_upper(against)} tell no two models apart"
+    return f"Of the pairs of models that {against} tell apart, the judge orders {100 * right:.0f} % alike"
+
+
+# --- What all plots share -------------------------------------------------------------------------------------------
+
+
+def label(text: str, most: int) -> str:
+    """A name as one line of at most so many columns; a wide character takes two."""
+    # Line breaks and control characters: XML knows most of them not at all.
+    shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
+    width = 0
+    for place, sign in enumerate(shown):
+        width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        if width > most:
+            return shown[: place - 1].rstrip() + "…"
+    return shown
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Moves places apart to at least `gap`, as little as need be and inside low..high where there is room.
+
+    Args:
+        wanted: Where labels would stand, in any order.
+
+    Returns:
+        Where they stand, in the same order; their order along the line is kept.
+    """
+    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
+    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
+    # Less the gaps below it, a label may stand no lower than the one before it: a monotone fit, pooled where it breaks.
+    pools: list[list[float]] = []
+    for rank, one in enumerate(order):
+        pools.append([wanted[one] - rank * gap])
+        while len(pools) > 1 and _mean(pools[-2]) > _mean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    most = high - gap * (len(wanted) - 1)
+    fitted = [min(max(_mean(pool), low), most) for pool in pools for _ in pool]
+    places = [0.0] * len(wanted)
+    for rank, one in enumerate(order):
+        places[one] = fitted[rank] + rank * gap
+    return places
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _svg(title: str, height: float, draw: Callable[[Figure], None]) -> str:
+    """Draws on a figure with room for its title above; `height` is that of the rest, in inches."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
+        matplotlib.rcParams.update(_STYLE)
+        lines = fill(title, 62)
+        figure = Figure(figsize=(_WIDTH, height + 0.22 + _TITLE_LINE * (lines.count("\n") + 1)))
+        FigureCanvasSVG(figure)
+        figure.text(0, 1, lines, ha="left", va="top", fontsize=10, fontweight="bold", linespacing=1.35)
+        draw(figure)
+        text = StringIO()
+        # Without date, version and address: the same study gives the same bytes.
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        return text.getvalue()
+
+
+def _axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches from the lower left corner."""
+    across, up = figure.get_size_inches()
+    return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def _in_percent(axes: Axes, which: str) -> None:
+    for axis in which:
+        getattr(axes, f"{axis}axis").set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+        axes.locator_params(axis="x" if axis == "x" else "y", nbins=6)
+
+
+def _beside(axes: Axes, points: Sequence[tuple[float, float, str]], fontsize: float) -> None:
+    """Labels in a column right of the axes, each with a fine line from its point, so that none covers another."""
+    low, high = axes.get_ylim()
+    inches = axes.get_position().height * axes.figure.get_size_inches()[1]
+    places = spread([y for _, y, _ in points], 1.35 * fontsize / 72 / inches * (high - low), low, high)
+    right = axes.get_yaxis_transform()
+    edge = axes.get_xlim()[1]
+    for (x, y, text), place in zip(points, places, strict=True):
+        axes.plot([x, edge], [y, place], color=_LINE, linewidth=0.7, zorder=0)
+        axes.text(1.02, place, text, transform=right, va="center", fontsize=fontsize)
+
+
+def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:
+    """What the marks mean, in a row at the foot; a circle with a space is hollow, as the diamond is."""
+    axes = _axes(figure, left=0, bottom=0, width=_WIDTH, height=0.3)
+    axes.axis("off")
+    axes.set_xlim(0, _WIDTH)
+    axes.set_ylim(0, 1)
+    for left, (mark, colour, text) in _placed(entries):
+        if mark in "|-":
+            ends = ([left, left], [0.15, 0.85]) if mark == "|" else ([left - 0.08, left + 0.08], [0.5, 0.5])
+            axes.plot(*ends, color=colour, linewidth=1, linestyle=(0, (4, 3)))
+        else:
+            face = colour if mark == "o" else "none"
+            axes.plot(left, 0.5, mark.strip(), color=colour, markersize=6, markerfacecolor=face)
+        axes.text(left + 0.14, 0.5, text, va="center", fontsize=8.5, color=_SOFT)
+
+
+def _placed(entries: Sequence[tuple[str, str, str] | None]) -> Iterator[tuple[float, tuple[str, str, str]]]:
+    left = 0.12
+    for entry in entries:
+        if entry is not None:
+            yield left, entry
+            left += 0.45 + 0.075 * len(entry[2])
+
+
+def _percent(measure: Mapping[str, float | None]) -> str:
+    value, low, high = (None if measure[key] is None else 100 * (measure[key] or 0) for key in ("value", "low", "high"))
+    return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} to {high:.0f})"
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

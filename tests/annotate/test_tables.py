@@ -1,0 +1,365 @@
+import datetime
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from openpyxl import Workbook
+
+from medjudge.annotate.scores import parse_label_map, read_physician_scores
+from medjudge.errors import InputError
+from medjudge.records import PhysicianScore
+from medjudge.store import read_records
+
+DIMENSIONS = ("instruction_following", "correctness", "effectiveness", "readability", "safety")
+LONG = ["question_id", "model", "sample", "rater", "score"]
+
+
+@pytest.fixture
+def workbook(tmp_path: Path) -> Callable[..., Path]:
+    """Writes scores.xlsx; each keyword is a sheet with its rows."""
+
+    def write(**sheets: Sequence[Sequence[object]]) -> Path:
+        book = Workbook()
+        book.remove(book.active)
+        for title, rows in sheets.items():
+            sheet = book.create_sheet(title)
+            for row in rows:
+                sheet.append(row)
+        path = tmp_path / "scores.xlsx"
+        book.save(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def text_file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a file of lines in an encoding, with the line ends of Excel."""
+
+    def write(name: str, *lines: str, encoding: str = "utf-8") -> Path:
+        path = tmp_path / name
+        path.write_bytes("".join(line + "\r\n" for line in lines).encode(encoding))
+        return path
+
+    return write
+
+
+def refused(path: Path, *arguments: object) -> str:
+    with pytest.raises(InputError) as caught:
+        read_physician_scores(path, *arguments)
+    return str(caught.value)
+
+
+def test_a_long_workbook_as_excel_stores_it(workbook) -> None:
+    path = workbook(
+        MK=[
+            [" Question_ID ", "MODEL", "Question text", "sample", "Rater", "Score", "comment", None],
+            ["q1", "gpt", "How much?", 0.0, "dr_a", 4.0, None, "a note beside the table"],
+            [17.0, "gpt", "How often?", None, " dr_b ", "5", " short ", None],
+            [None] * 8,
+            ["q3", "gpt", "Why?", 2, "dr_a", "4.0", 12, None],
+            ["q4", "gpt", "not scored yet", 0, None, "  ", None, None],
+            ["", " ", None, None, None, None, None, None],
+        ],
+        Instructions=[["How to score"], ["From 1 to 5."]],
+    )
+    assert read_physician_scores(path) == [
+        PhysicianScore(question_id="q1", model="gpt", rater="dr_a", score=4),
+        PhysicianScore(question_id="17", model="gpt", rater="dr_b", score=5, comment="short"),
+        PhysicianScore(question_id="q3", model="gpt", sample=2, rater="dr_a", score=4, comment="12"),
+    ]
+
+
+def test_dimensions_and_levels_on_several_sheets_with_the_veto(workbook) -> None:
+    path = workbook(
+        MTG=[
+            ["question_id", "model", "rater", *DIMENSIONS],
+            ["t1", "m", "dr", 5, 5, 5, 5, 1],
+            ["t2", "m", "dr", 5, 5, 5, 5, 0],
+            ["t3", "m", "dr", 0, 3, 3, 3, 1],
+        ],
+        MK=[["question_id", "model", "rater", "score"], ["q1", "m", "dr", 2]],
+    )
+    scores = read_physician_scores(path)
+    assert [(one.question_id, one.level) for one in scores] == [("t1", 5), ("t2", 1), ("t3", 1), ("q1", 2)]
+    assert scores[0].dimensions is not None
+    assert scores[0].score is None
+
+
+def test_all_problems_come_at_once_with_sheet_and_row(workbook) -> None:
+    path = workbook(
+        MTG=[
+            ["question_id", "model", "rater", "score", *DIMENSIONS],
+            ["t1", "m", "dr", None, 5, 7, 5, 5, 2],
+            [],
+            ["t2", "m", "dr", None, 5, 5, None, 5, 1],
+            ["t3", "m", "dr", 4, 5, 5, 5, 5, 1],
+        ],
+        MK=[
+            LONG,
+            ["q1", "m", 0, "dr", 4.5],
+            ["q2", "m", -1, "dr", "NA"],
+            [None, "m", 0, None, 3],
+            [datetime.date(2026, 1, 2), "m", 0, "dr", 3],
+            ["q4", "m", 0, "dr", "good"],
+            ["q5", "m", 0, "dr", True],
+            ["q6", "m", 0, "dr", 0],
+            ["q7", "m", 0, "dr", 5],
+        ],
+        Old=[["question_id", "text"], ["q1", "x"]],
+    )
+    summary, *lines = refused(path).split("\n")
+    assert summary == f"{path}: 14 problems; nothing was read"
+    expected = [
+        r"sheet 'Old', row 1: no column model, rater, score \(or .*safety\); .* there are: question_id, text; .*",
+        r"sheet 'MTG', row 2: correctness is 7, and the scale goes from 0 to 5",
+        r"sheet 'MTG', row 2: safety is 2, and the scale goes from 0 to 1",
+        r"sheet 'MTG', row 4: no effectiveness; .*",
+        r"sheet 'MTG', row 5: both score and the five dimensions are filled; .*",
+        r"sheet 'MK', row 2: score is 4\.5, and a whole number from 1 to 5 is expected",
+        r"sheet 'MK', row 3: sample is -1, .*",
+        r"sheet 'MK', row 3: score is 'NA'; leave the cell blank .*",
+        r"sheet 'MK', row 4: question_id is missing.*",
+        r"sheet 'MK', row 4: rater is missing.*",
+        r"sheet 'MK', row 5: question_id is 2026-01-02 .*date.*text.*",
+        r"sheet 'MK', row 6: score is 'good'; a label needs a label map.*",
+        r"sheet 'MK', row 7: score is True, and a whole number .*",
+        r"sheet 'MK', row 8: score is 0, and the scale goes from 1 to 5",
+    ]
+    for line, pattern in zip(lines, expected, strict=True):
+        assert re.fullmatch(r"  scores\.xlsx, " + pattern, line)
+
+
+def test_one_problem_is_one_line_and_many_are_cut_at_twenty(workbook) -> None:
+    head = ["question_id", "model", "rater", *DIMENSIONS]
+    path = workbook(
+        MTG=[head, *[["t", "m", f"dr{n}", 5, 5, 5, 5, 1] for n in range(12)], ["t", "m", "x", 5, 7, 5, 5, 1]]
+    )
+    message = refused(path)
+    assert message == (
+        f"{path}, sheet 'MTG', row 14: correctness is 7, and the scale goes from 0 to 5; nothing was read"
+    )
+    lines = refused(workbook(S=[LONG, *[[f"q{n}", "m", 0, "dr", 6] for n in range(50)]])).split("\n")
+    assert lines[0].endswith("50 problems; nothing was read")
+    assert len(lines) == 22
+    assert "row 21:" in lines[20]
+    assert lines[21] == "  and 30 more"
+
+
+def test_a_row_that_stands_twice_is_named_with_the_other(workbook, text_file) -> None:
+    rows = [["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", 4]]
+    message = refused(workbook(A=[LONG, *rows], B=[LONG, [], ["q1", "m", None, "dr", 4]]))
+    assert "sheet 'B', row 3: q1 / m / 0 / dr stands already in sheet 'A', row 2; remove one" in message
+    # Of a wide table once a row, and although the second has another mistake.
+    wide = text_file("wide.csv", "question_id,model,a,b", "q1,m,4,4", "q1,m,4,9")
+    lines = refused(wide, ["a", "b"]).split("\n")
+    assert len(lines) == 3
+    assert any("row 3: q1 / m / 0 / a stands already in row 2" in line for line in lines)
+    assert any("row 3: b is 9" in line for line in lines)
+
+
+def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> None:
+    path = text_file(
+        "wide.csv",
+        "question_id,model,sample,Dr_A ,dr_a.comment," + ",".join(f"dr_b.{name}" for name in DIMENSIONS),
+        "q1,m,0,4,good,,,,,",
+        "q2,m,0,,,5,5,4,4,1",
+        "q3,m,1,2,,5,5,5,5,0",
+        "q4,m,1,,,,,,,",
+    )
+    scores = read_physician_scores(path, ["Dr_A", "dr_b"])
+    assert [(one.question_id, one.sample, one.rater, one.level, one.comment) for one in scores] == [
+        ("q1", 0, "Dr_A", 4, "good"),
+        ("q2", 0, "dr_b", 5, None),
+        ("q3", 1, "Dr_A", 2, None),
+        ("q3", 1, "dr_b", 1, None),
+    ]
+    message = refused(text_file("w.csv", "question_id,model,dr_b.safety", "q1,m,1"), ["dr_a", "dr_b"])
+    assert "no column dr_a (or dr_a.instruction_following, " in message
+    assert "dr_b.readability; the columns there are: question_id, model, dr_b.safety" in message
+
+
+def test_a_problem_in_a_wide_table_is_told_by_its_heading(text_file, tmp_path: Path) -> None:
+    header = "question_id;model;" + ";".join(f"dr_b.{name}" for name in DIMENSIONS)
+    assert "row 2: dr_b.correctness is 7" in refused(text_file("w.csv", header, "q;m;5;7;5;5;1"), ["dr_b"])
+    assert "row 3: no dr_b.safety;" in refused(text_file("w.csv", header, "q;m;5;5;5;5;1", "r;m;5;5;5;5"), ["dr_b"])
+    # A missing key is one problem, however many raters the row has, and two rows without it are no duplicates.
+    message = refused(text_file("w.csv", "question_id,model,a,b", ",m,4,5", ",m,4,5"), ["a", "b"])
+    assert message.startswith(f"{tmp_path / 'w.csv'}: 2 problems")
+    assert "row 3: question_id is missing" in message
+
+
+@pytest.mark.parametrize(
+    ("encoding", "separator", "name"),
+    [
+        ("utf-8", ",", "s.csv"),
+        ("utf-8-sig", ";", "s.CSV"),
+        ("gb18030", ";", "s.csv"),
+        ("gb18030", ",", "s.csv"),
+        ("utf-8-sig", "\t", "s.tsv"),
+    ],
+)
+def test_what_excel_exports_as_text(text_file, encoding: str, separator: str, name: str) -> None:
+    rows = [
+        [*LONG, "comment", ""],
+        ["问题1", "m", "0", "王医生", "4,0" if separator == ";" else "4.0", '"剂量偏高，但可用; a, b"', ""],
+        ["", "", "", "", "", "", ""],
+        ["问题2", "m", "", "王医生", "", "", ""],
+        ["问题3", "m", "", "王医生", " ５ ", "", ""],
+    ]
+    scores = read_physician_scores(text_file(name, *map(separator.join, rows), encoding=encoding))
+    assert [(one.question_id, one.rater, one.score, one.comment) for one in scores] == [
+        ("问题1", "王医生", 4, "剂量偏高，但可用; a, b"),
+        ("问题3", "王医生", 5, None),
+    ]
+
+
+def test_rows_of_csv_are_counted_as_a_spreadsheet_counts_them(text_file) -> None:
+    path = text_file("s.csv", "question_id,model,rater,score,comment", 'q1,m,dr,4,"two', 'lines"', "", "q2,m,dr,6,")
+    assert refused(path).startswith(f"{path}, row 4: score is 6")
+
+
+def test_shifted_cells_open_quotes_and_foreign_bytes_are_refused(text_file, tmp_path: Path) -> None:
+    head = "question_id,model,rater,score,comment"
+    assert "row 2: 6 cells under 5 headings" in refused(text_file("s.csv", head, "q1,m,dr,4,safe, but short"))
+    assert len(read_physician_scores(text_file("s.csv", head, "q1,m,dr,4,safe,,", "q2,m,dr,5"))) == 2
+    message = refused(text_file("s.csv", head, 'q1,m,dr,4,"open', "q2,m,dr,5,", "q3,m,dr,5,"))
+    assert "row 2: not valid CSV" in message
+    (tmp_path / "utf16.csv").write_bytes(f"{head}\n".encode("utf-16"))
+    assert "byte 0 is 0xff" in refused(tmp_path / "utf16.csv")
+
+
+@pytest.mark.parametrize("value", ["4.5", "4,5", "4,000", "4/5", "1e0", "4 – usable", "nan", "-", "TRUE", "²"])
+def test_nothing_is_guessed_in_a_cell(text_file, value: str) -> None:
+    path = text_file("s.csv", "question_id;model;rater;score", f"q1;m;dr;{value}")
+    assert refused(path).startswith(f"{path}, row 2: score is '{value}'")
+
+
+def test_missing_columns_and_columns_that_stand_twice(text_file, workbook) -> None:
+    message = refused(text_file("s.csv", "question_id,model,score", "q1,m,4"))
+    assert "no column rater; the columns there are: question_id, model, score; " in message
+    assert "--rater-columns" in message
+    assert "no column question_id; the columns there are: row 1: id, model" in refused(text_file("s.csv", "id,model"))
+    assert "sheet 'A', row 1: id; sheet 'B', row 2: x" in refused(workbook(A=[["id"]], B=[[], ["x"]], C=[]))
+    assert "column score stands twice" in refused(
+        text_file("s.csv", "question_id,model,rater,score,Score ", "q,m,d,4,5")
+    )
+    assert "no column instruction_following" in refused(
+        text_file("s.csv", "question_id,model,rater,score,safety", "q,m,d,4,0")
+    )
+
+
+def test_a_table_without_any_score_is_refused(workbook, text_file) -> None:
+    formula = workbook(S=[LONG, ["q1", "m", 0, "dr", "=2+2"]])  # no program has computed it
+    for path in (formula, text_file("s.csv", ",".join(LONG), "q1,m,0,dr,"), text_file("t.csv", ",".join(LONG))):
+        assert "no score in it" in refused(path)
+    assert "is empty" in refused(text_file("e.csv"))
+
+
+def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> None:
+    labels = parse_label_map("entailment=5, Neutral = 3,contradiction=1,0=1,4=4")
+    path = text_file("s.csv", "question_id,model,a", "q1,m, ENTAILMENT ", "q2,m,neutral", "q3,m,4", "q4,m,0.0")
+    assert [one.score for one in read_physician_scores(path, ["a"], labels)] == [5, 3, 4, 1]
+    wrong = text_file("w.csv", "question_id,model,a", "q1,m,neutral", "q2,m,maybe")
+    assert "row 3: a is 'maybe', and the label map knows only entailment, neutral, contradiction, 0, 4" in refused(
+        wrong, ["a"], labels
+    )
+    base = {"question_id": "q1", "model": "m", "rater": "r"}
+    lines = jsonl("s.jsonl", {**base, "score": "Entailment"}, {**base, "sample": 1, "score": 2})
+    scores = read_physician_scores(lines, (), {"Entailment": 5})
+    assert [(type(one), one.score) for one in scores] == [(PhysicianScore, 5), (PhysicianScore, 2)]
+    bad = jsonl("s.jsonl", {**base, "score": "maybe"})
+    assert "line 1: score is 'maybe', and the label map knows only" in refused(bad, (), labels)
+
+
+def test_json_lines_are_read_as_ever(jsonl, sample_run: Path) -> None:
+    path = sample_run / "physician_scores.jsonl"
+    assert read_physician_scores(path) == read_records(path, PhysicianScore)
+    bad = jsonl("s.jsonl", {"question_id": "q", "model": "m", "rater": "r", "score": "4"})
+    with pytest.raises(InputError) as as_ever:
+        read_records(bad, PhysicianScore)
+    assert refused(bad) == str(as_ever.value)
+    with pytest.raises(InputError) as missing:
+        read_records(bad.with_name("none.jsonl"), PhysicianScore)
+    assert refused(bad.with_name("none.jsonl")) == str(missing.value)
+
+
+def test_label_maps_from_files(text_file) -> None:
+    expected = {"yes": 5, "no": 1}
+    assert parse_label_map(str(text_file("m.csv", "Label;Level", " Yes ;5", "no;1", encoding="utf-8-sig"))) == expected
+    assert parse_label_map(str(text_file("m.json", '{"Yes": 5, "no": "1"}'))) == expected
+    assert parse_label_map(str(text_file("m.yaml", "Yes: 5", "no: 1"))) == expected
+    assert parse_label_map(str(text_file("zh.csv", "蕴含,5", "矛盾,1", encoding="gb18030"))) == {"蕴含": 5, "矛盾": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("entailment=5,neutral", "entry 'neutral'"),
+        ("neutral=7", "entry 'neutral=7'"),
+        ("neutral=3.5", "entry 'neutral=3.5'"),
+        ("=3", "entry '=3'"),
+        ("a=5, A =4", "entry 'A=4': this label stands"),
+        ("4=2", "entry '4=2': the numbers 1-5 keep"),
+        ("", "entry ''"),
+        ("missing.csv", "missing.csv: no such file"),
+    ],
+)
+def test_a_bad_entry_of_a_label_map_is_named(text: str, entry: str) -> None:
+    with pytest.raises(InputError, match=re.escape(entry)):
+        parse_label_map(text)
+
+
+def test_a_bad_entry_of_a_label_file_is_named(text_file) -> None:
+    for path, entry in [
+        (text_file("a.csv", "good,5", "bad,five"), "entry 'bad=five'"),
+        (text_file("b.csv", "good,5,x"), "entry 'good="),
+        (text_file("c.yaml", "good: 5", "good: 4"), "entry 'good=4'"),
+        (text_file("d.json", '{"good": true}'), "entry 'good=True'"),
+        (text_file("e.json", "[1]"), "one object"),
+        (text_file("f.yaml", "a: [b"), "not valid YAML"),
+        (text_file("g.csv", "label,level"), "no label in it"),
+    ]:
+        with pytest.raises(InputError, match=re.escape(entry)) as caught:
+            parse_label_map(str(path))
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_files_of_another_kind(tmp_path: Path, jsonl) -> None:
+    for name in ("s.xls", "s.ods", "s", "s.txt"):
+        message = refused(tmp_path / name)
+        assert ".xlsx" in message
+        assert "\n" not in message
+    (tmp_path / "old.xlsx").write_bytes(b"\xd0\xcf\x11\xe0 an old .xls, or one with a password")
+    assert "not a readable .xlsx" in refused(tmp_path / "old.xlsx")
+    assert "no such file" in refused(tmp_path / "none.xlsx")
+    assert "no such file" in refused(tmp_path / "none.csv")
+    assert "belongs to a table" in refused(jsonl("s.jsonl"), ["dr_a"])
+    assert "each column is named once" in refused(tmp_path / "s.csv", ["a", "A "])
+    assert "none is blank" in refused(tmp_path / "s.csv", ["a", ""])
+
+
+def test_a_workbook_with_a_wrong_size_in_it_is_read_whole(workbook, tmp_path: Path) -> None:
+    path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", 5]])
+    cut = tmp_path / "cut.xlsx"
+    with ZipFile(path) as old, ZipFile(cut, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', old.read(name)))
+    assert [one.question_id for one in read_physician_scores(cut)] == ["q1", "q2"]
+
+
+def test_without_openpyxl_the_message_says_how_to_get_it(workbook, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4]])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert refused(path).endswith("pip install 'medjudge[annotate]'")
+
+
+def test_the_module_loads_nothing_heavy() -> None:
+    code = "import sys, medjudge.annotate.scores; print({'pandas', 'openpyxl', 'yaml', 'torch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,190 @@
+"""Folds without a model or a category, trained for real on a tiny model."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from medjudge.agreement.leave_out import leave_out_rows
+from medjudge.distill.training_set import TrainingLine
+from medjudge.errors import InputError
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.protocol import assignments
+from medjudge.store import Run, file_sha256
+from medjudge.train.features import read_training_lines
+from medjudge.train.leave_out import TrainedFolds, folds, train_folds
+
+
+@pytest.fixture
+def line(question, answer) -> Callable[..., TrainingLine]:
+    """Builds a training line of a model, a category and a level."""
+
+    def build(model: str, category: str = "MK", level: int = 5, name: str = "q1") -> TrainingLine:
+        return TrainingLine(
+            question=question(id=name, category=category),
+            earlier=[],
+            answer=answer(question_id=name, model=model),
+            level=level,
+            probabilities=[float(level == one) for one in range(1, 6)],
+            source="physician",
+            scored_by=["dr"],
+        )
+
+    return build
+
+
+@pytest.fixture
+def train(training_files: tuple[Path, Path], tiny_encoder: Path, tmp_path: Path) -> Callable[..., TrainedFolds]:
+    """Trains folds by a config that takes seconds; everything can be given."""
+    config = tmp_path / "tiny.yaml"
+    options = {
+        "kind": "ordinal",
+        "train_file": "not-read.jsonl",
+        "validation_file": "not-read.jsonl",
+        "output_dir": "not-written",
+        "model_name_or_path": str(tiny_encoder),
+        "lora_r": 4,
+        "lora_dropout": 0.0,
+        "max_length": 64,
+        "num_train_epochs": 1,
+        "per_device_train_batch_size": 8,
+        "learning_rate": 1e-2,
+        "gradient_checkpointing": False,
+        "save_strategy": "epoch",
+        "use_cpu": True,
+        "bf16": False,
+        "resume": True,  # belongs to a run of its own, not to a fold
+    }
+    config.write_text(yaml.safe_dump(options))
+
+    def run(values: list[str], by: str = "model", overrides: tuple[str, ...] = ()) -> TrainedFolds:
+        return train_folds(config, *training_files, by, values, tmp_path / "folds", overrides)
+
+    return run
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the place of Python, a program that says something and fails."""
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho error: of some library\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+
+def test_a_fold_keeps_the_lines_of_all_others_on_both_sides(line) -> None:
+    train = [line("a", level=1), line("b"), line("a", "MR"), line("b", "MR", level=2), line("c")]
+    validation = [line("a", name="v1"), line("b", "MR", name="v2")]
+    without_a, without_c, without_d = folds(train, validation, "model", ["a", "c", "d", "a"])
+    assert (without_a.left_out, without_a.train, without_a.validation) == ("a", [train[1], *train[3:]], validation[1:])
+    assert without_a.removed == 3
+    assert (without_c.train, without_c.validation, without_c.removed) == (train[:4], validation, 1)
+    assert without_d.removed == 0
+    (without_mr,) = folds(train, validation, "category", ["MR"])
+    assert (without_mr.train, without_mr.validation) == ([train[0], train[1], train[4]], validation[:1])
+
+
+def test_a_model_of_the_validation_file_alone_is_left_out_there(line) -> None:
+    train, validation = [line("a", level=1), line("a", level=2)], [line("a", name="v1"), line("b", name="v2")]
+    (fold,) = folds(train, validation, "model", ["b"])
+    assert (fold.train, fold.validation, fold.removed) == (train, validation[:1], 1)
+
+
+def test_folds_that_could_teach_nothing_are_refused(line) -> None:
+    both, other = [line("a", level=1), line("b", level=5)], [line("a", name="v1"), line("b", name="v2")]
+    with pytest.raises(InputError, match="without model a: no training line is left"):
+        folds([line("a", level=1), line("a")], other, "model", ["a"])
+    with pytest.raises(InputError, match="without category MK: no training line is left"):
+        folds(both, other, "category", ["MK"])
+    with pytest.raises(InputError, match="without model b: no validation line is left"):
+        folds([*both, line("a")], other[1:], "model", ["b"])
+    with pytest.raises(InputError, match="without model a: every training line that is left has level 5"):
+        folds(both, other, "model", ["a"])
+
+
+def test_a_crash_names_the_fold_and_its_log(train, no_training, tmp_path) -> None:
+    with pytest.raises(RuntimeError, match=r"fold all: training ended with exit status 3; see .*log\.txt"):
+        train(["model-a"])
+    assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == "error: of some library\n"
+
+
+def test_models_that_would_share_a_folder_are_refused(training_files, no_training, tmp_path) -> None:
+    for file in training_files:
+        text = file.read_text().replace('"model-a"', '"org/x"').replace('"model-b"', '"org--x"')
+        file.write_text(text)
+    with pytest.raises(InputError, match="rename one"):
+        train_folds(tmp_path / "c.yaml", *training_files, "model", ["org/x", "org--x"], tmp_path / "folds")
+
+
+def test_a_missing_config_ends_before_any_training(training_files, no_training, tmp_path) -> None:
+    with pytest.raises(InputError, match=r"c\.yaml: no such file"):
+        train_folds(tmp_path / "c.yaml", *training_files, "model", ["model-a"], tmp_path / "folds")
+    assert not (tmp_path / "folds").exists()
+
+
+def test_what_the_recipe_refuses_is_one_line_with_the_fold(train) -> None:
+    with pytest.raises(InputError) as caught:
+        train(["model-a"], overrides=("--lora_r", "0"))
+    assert str(caught.value) == "fold all: config: lora_r is 0; take 1 or more"
+
+
+@pytest.mark.slow
+def test_folds_are_trained_once_and_judge_what_they_never_saw(
+    train, training_files, sample_run, tmp_path, capfd, monkeypatch
+) -> None:
+    made = train(["model-a", "nobody"])
+    without = made.without["model-a"]
+    assert (made.everything, without) == (tmp_path / "folds" / "tiny-all", tmp_path / "folds" / "tiny-without-model-a")
+    assert made.without["nobody"] == made.everything
+    said = capfd.readouterr()
+    assert "model nobody: no training line has it" in said.err
+    assert said.out == ""
+
+    # Its card, and the files that the card names by their sha256, know nothing of the model.
+    card = read_card(without)
+    lines = [read_training_lines(file) for file in training_files]
+    for name, before in zip(("train.jsonl", "validation.jsonl"), lines, strict=True):
+        kept = without / "training" / name
+        assert card.trained_on.files[name] == file_sha256(kept)
+        assert read_training_lines(kept) == [one for one in before if one.answer.model != "model-a"]
+    assert read_card(made.everything).training["answers"] == len(lines[0])
+    assert made.removed == {"model-a": sum(len(one) for one in lines) // 5, "nobody": 0}
+    assert not list((tmp_path / "folds").glob("*/checkpoints"))
+
+    # Both judge answers to questions that neither has seen.
+    seen = card.trained_on.seen()
+    run = Run(sample_run)
+    questions = [one for one in run.questions() if one.language == "en" and one.id not in seen][:6]
+    asked = [one for one in run.answers() if one.question_id in {question.id for question in questions}]
+    work = assignments(questions, [one for one in asked if one.model == "model-a"])
+    blind, everything = [
+        list(load_judge(folder, folder.name, torch.device("cpu")).judge(work)) for folder in (without, made.everything)
+    ]
+    assert [one.probabilities for one in blind] != [one.probabilities for one in everything]
+    (row,) = leave_out_rows("model", questions, {"model-a": blind}, everything, run.physician_scores(), resamples=50)
+    assert row["n"] == len(work) == 6
+
+    # A fold that was cut off starts over and ends where it ended; the finished one stays as it is.
+    weights, written = (without / "adapter_model.safetensors").read_bytes(), (made.everything / "judge.json").stat()
+    (without / "judge.json").unlink()
+    (without / "adapter_model.safetensors").unlink()
+    (without / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    assert train(["model-a", "nobody"]) == made
+    assert (without / "adapter_model.safetensors").read_bytes() == weights
+    assert (made.everything / "judge.json").stat() == written
+    assert not (without / "checkpoints").exists()
+
+    # From here on nothing may be trained: all is there, or is there for something else.
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    capfd.readouterr()
+    assert train(["model-a"]).without == {"model-a": without}
+    assert capfd.readouterr().err.count("trained already") == 2
+    with pytest.raises(InputError, match="tiny-all: holds a judge that was made from another config"):
+        train(["model-a"], overrides=("--num_train_epochs", "2"))
+    shutil.copy(without / "judge.json", made.everything / "judge.json")
+    with pytest.raises(InputError, match="other training lines"):
+        train(["model-a"])
