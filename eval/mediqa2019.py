@@ -26,7 +26,7 @@ def main(data: Path, work: Path) -> None:
     agreement = study.run(
         "medjudge validate validation-set --judge judges/minilm-ordinal --probes --offline --json",
         json_output=True,
-        statuses=(0, 1),
+        allowed=(0, 1),
     )
     size = sum(file.stat().st_size for file in (work / "judges" / "minilm-ordinal").iterdir() if file.is_file())
     study.write("mediqa2019", {"judge_folder_bytes": size, "agreement": agreement})

@@ -1,11 +1,14 @@
 """Simulated studies with a known truth: do the intervals cover it as often as they say?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.agreement.bootstrap import Method, Sums, bootstrap, tally
+from medjudge.agreement.measures import LEVELS, cohen_kappa, confusion, gwet_ac1, quadratic_kappa, usable_agreement
+from medjudge.agreement.parts import estimate
 from medjudge.agreement.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
 
 
@@ -55,18 +58,20 @@ def simulated_study(design: Design, generator: np.random.Generator) -> Simulated
     )
 
 
-def ppi_coverage(studies: int = 1000, seed: int = 0) -> dict[str, Any]:
+def ppi_coverage(studies: int = 1000, seed: int = 0, designs: Iterable[Design] | None = None) -> dict[str, Any]:
     """How often the 95 % intervals of prediction-powered rates hold the true rate, over many designs.
 
     Args:
         studies: Simulated studies for each design.
         seed: Fixes the draws; each design has its own.
+        designs: 78 of many kinds unless given.
 
     Returns:
         `designs`, a list of rows: the design, coverage and mean width, and both for the physicians' scores alone.
     """
     rows = [
-        _ppi_row(design, studies, np.random.default_rng([seed, number])) for number, design in enumerate(_ppi_designs())
+        _ppi_row(design, studies, np.random.default_rng([seed, number]))
+        for number, design in enumerate(designs or _ppi_designs())
     ]
     return {"confidence": 0.95, "studies": studies, "seed": seed, "designs": rows}
 
@@ -106,3 +111,110 @@ def _coverage(rates: list[Rate], truth: float) -> float:
 
 def _mean_width(rates: list[Rate]) -> float:
     return round(float(np.mean([rate.high - rate.low for rate in rates])), 4)
+
+
+class AgreementDesign(NamedTuple):
+    """A study of agreement: every answer has a level from the judge and from physicians.
+
+    `correlation` is that of two answers of a conversation, in being usable and in being judged right.
+    """
+
+    conversations: int
+    answers: int = 1  # in each conversation
+    usable: float = 0.5
+    judge_right: float = 0.85  # P(judge and physicians agree on usable)
+    correlation: float = 0.0
+
+
+MEASURES = {
+    "usable_agreement": usable_agreement,
+    "cohen_kappa": cohen_kappa,
+    "gwet_ac1": gwet_ac1,
+    "quadratic_kappa": quadratic_kappa,
+}
+_TRUTH_FROM = 200_000
+"""Conversations of the one large study that gives the true values."""
+_RESAMPLES = 1000
+
+
+def simulated_levels(design: AgreementDesign, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Draws the judge's levels, the physicians' levels and the conversation of each answer."""
+    conversation = np.repeat(np.arange(design.conversations), design.answers)
+    n = len(conversation)
+
+    def share(mean: float) -> np.ndarray:
+        if not design.correlation:
+            return np.full(n, mean)
+        spread = 1 / design.correlation - 1
+        return generator.beta(mean * spread, (1 - mean) * spread, design.conversations)[conversation]
+
+    usable, right = generator.random(n) < share(design.usable), generator.random(n) < share(design.judge_right)
+    called = np.where(right, usable, ~usable)
+    physician, judge = _levels(usable, generator), _levels(called, generator)
+    # Of two that agree on usable, three in five give the same level, the others any that fits.
+    return np.where(right & (generator.random(n) < 0.6), physician, judge), physician, conversation
+
+
+def agreement_coverage(studies: int = 1000, seed: int = 0, methods: tuple[Method, ...] = ("bca",)) -> dict[str, Any]:
+    """How often the 95 % intervals of agreement hold the true value, over several designs.
+
+    Args:
+        studies: Simulated studies for each design.
+        seed: Fixes the draws; each design has its own.
+        methods: The kinds of interval, each on the same studies.
+
+    Returns:
+        `designs`, a list of rows: the design, the interval, and measure -> true value, coverage and mean width.
+    """
+    rows = []
+    for number, design in enumerate(_agreement_designs()):
+        for method in methods:
+            rows.append(_agreement_row(design, studies, method, np.random.default_rng([seed, number])))
+    return {"confidence": 0.95, "studies": studies, "seed": seed, "resamples": _RESAMPLES, "designs": rows}
+
+
+def _agreement_designs() -> Iterator[AgreementDesign]:
+    yield AgreementDesign(100)
+    yield AgreementDesign(100, usable=0.85, judge_right=0.9)
+    yield AgreementDesign(100, answers=3, correlation=0.3)
+    yield AgreementDesign(200, answers=3, usable=0.85, judge_right=0.93, correlation=0.2)
+    yield AgreementDesign(300, usable=0.7)
+    # Fewer than the gate asks for, or just as many.
+    yield AgreementDesign(30)
+    yield AgreementDesign(30, answers=3, correlation=0.3)
+
+
+def _agreement_row(
+    design: AgreementDesign, studies: int, method: Method, generator: np.random.Generator
+) -> dict[str, Any]:
+    judge, physician, _ = simulated_levels(design._replace(conversations=_TRUTH_FROM), generator)
+    truth = {name: float(measure(confusion(judge, physician))) for name, measure in MEASURES.items()}
+    ends: dict[str, list[tuple[float, float]]] = {name: [] for name in MEASURES}
+    for study in range(studies):
+        judge, physician, conversation = simulated_levels(design, generator)
+        counted = {"levels": tally((judge - 1) * LEVELS + physician - 1, (LEVELS, LEVELS))}
+        for name, interval in bootstrap(counted, conversation, _all_measures, _RESAMPLES, study, method).items():
+            shown = estimate(interval, design.conversations if name == "usable_agreement" else None)
+            # No interval, where all answers say the same, promises nothing: it counts as all of -1 to 1.
+            low, high = shown["low"], shown["high"]
+            ends[name].append((-1.0 if low is None else low, 1.0 if high is None else high))
+    return {
+        "design": design._asdict(),
+        "interval": method,
+        **{
+            name: {
+                "true": round(truth[name], 4),
+                "coverage": float(np.mean([low <= truth[name] <= high for low, high in some])),
+                "mean_width": round(float(np.mean([high - low for low, high in some])), 4),
+            }
+            for name, some in ends.items()
+        },
+    }
+
+
+def _all_measures(sums: Sums) -> dict[str, np.ndarray]:
+    return {name: measure(sums["levels"]) for name, measure in MEASURES.items()}
+
+
+def _levels(usable: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    return np.where(usable, generator.integers(4, 6, len(usable)), generator.integers(1, 4, len(usable)))

@@ -52,15 +52,21 @@ class Study:
         return json.loads(done.stdout) if json_output else None
 
     def write(self, name: str, results: dict[str, Any]) -> None:
-        """Writes `eval/results/NAME.json`."""
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        everything = {
-            "date": date.today().isoformat(),
-            "machine": describe(),
-            "versions": {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl")},
-            "commands": self.commands,
-            **results,
-        }
-        path = RESULTS / f"{name}.json"
-        path.write_text(json.dumps(everything, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        print(f"written: {path}", file=sys.stderr)
+        """Writes `eval/results/NAME.json`, the commands among it."""
+        record(name, {"commands": self.commands, **results})
+
+
+def record(name: str, results: dict[str, Any]) -> None:
+    """Writes `eval/results/NAME.json` with date, machine and versions."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    everything = {
+        "date": date.today().isoformat(),
+        "machine": describe(),
+        "versions": {
+            package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")
+        },
+        **results,
+    }
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(everything, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    print(f"written: {path}", file=sys.stderr)

@@ -38,8 +38,8 @@ def against_teacher(
 ) -> dict[str, Any] | None:
     """Compares the agreement of judge and teacher with physicians.
 
-    Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above minus
-    the margin: a one-sided test at 2.5 %, as regulators ask for it.
+    Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
+    minus the margin: a one-sided test at 2.5 %, as regulators ask for it.
 
     Args:
         teacher: Its name.

@@ -140,8 +140,8 @@ def _judged(
         result = "failed"
     elif not enough:
         why = (
-            f"{claim.n} answers in {claim.conversations} conversation{'s' if claim.conversations > 1 else ''}; the gate "
-            f"asks for {gate.minimum_scores} in {gate.minimum_conversations}"
+            f"{claim.n} answers in {claim.conversations} conversation{'s' if claim.conversations > 1 else ''}; the "
+            f"gate asks for {gate.minimum_scores} in {gate.minimum_conversations}"
         )
     elif value < 0:
         result = "failed"

@@ -32,10 +32,10 @@ def leave_out_rows(
 ) -> list[dict[str, Any]]:
     """One row for each value that was left out; with several, a last one of all their answers (`left_out` is None).
 
-    A row: `left_out`, `n` (answers that both judges scored), `coverage` (their share of the answers of this value that
-    physicians scored), `conversations`, and `unseen`, `seen`, `difference` with `{"value", "low", "high"}` a measure,
-    or null where both scored nothing. The intervals cover the choice of answers, not the chance in training: other seeds would
-    move both judges.
+    A row: `left_out`, `n` (answers that both judges scored), `coverage` (their share of the answers of this value
+    that physicians scored), `conversations`, and `unseen`, `seen`, `difference` with `{"value", "low", "high"}` a
+    measure, or null where both scored nothing. The intervals cover the choice of answers, not the chance in training:
+    other seeds would move both judges.
 
     Args:
         by: Whether values are answering models or categories.

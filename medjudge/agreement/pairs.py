@@ -11,10 +11,10 @@ from medjudge.records import USABLE_FROM, AnswerKey, Judgment, PhysicianScore, Q
 class Pairs(NamedTuple):
     """One row an answer; every array has shape (n,) but `raters`.
 
-    `expected` is the judge's expected score, or its score where it gives no probabilities; `usable_probability` is NaN
-    there. `physician` is the consensus of the raters, `raters` each one's level, shape (n, raters), NaN where one did not
-    score. `unsafe` marks answers that a physician called unsafe, and unusable ones in Safety and Ethics. `teacher` is the
-    teacher's level, NaN where it has none.
+    `expected` is the judge's expected score, or its score where it gives no probabilities; `usable_probability` is
+    NaN there. `physician` is the consensus of the raters, `raters` each one's level, shape (n, raters), NaN where one
+    did not score. `unsafe` marks answers that a physician called unsafe, and unusable ones in Safety and Ethics.
+    `teacher` is the teacher's level, NaN where it has none.
     """
 
     question_id: np.ndarray

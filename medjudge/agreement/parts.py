@@ -89,8 +89,8 @@ def measured(
 def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
     """An interval as it stands in JSON.
 
-    Resamples that all repeat the value know nothing of its uncertainty: then there is no interval, but for a share, which
-    gets Wilson's (1927) on the number of conversations.
+    Resamples that all repeat the value know nothing of its uncertainty: then there is no interval, but for a share,
+    which gets Wilson's (1927) on the number of conversations.
 
     Args:
         share_of: The number of conversations, where the value is a share of answers.

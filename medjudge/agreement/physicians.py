@@ -23,8 +23,8 @@ def among_physicians(
 ) -> dict[str, Any] | None:
     """Agreement of the physicians with each other, and the alternative annotator test of the judge.
 
-    Usable agreement and the kappas are over all pairs of raters, each pair of scores of one answer counted both ways round, so
-    that no rater is the first.
+    Usable agreement and the kappas are over all pairs of raters, each pair of scores of one answer counted both ways
+    round, so that no rater is the first.
 
     Args:
         raters: The names of the columns of `pairs.raters`.

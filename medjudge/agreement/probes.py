@@ -168,7 +168,7 @@ def _fluent(text: str, texts: _Texts, draw: Random) -> str:
 
 _ATTRIBUTES = r"""(?:\s+[\w:-]{1,40}\s*=\s*(?:"[^"<>\n]*"|'[^'<>\n]*'|[^\s"'<>]+))*"""
 _TAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(rf"<{names}{_ATTRIBUTES}\s*/?>", re.IGNORECASE), instead)
+    (re.compile(rf"<(?:{names}){_ATTRIBUTES}\s*/?>", re.IGNORECASE), instead)
     for names, instead in (
         # "10<sup>9</sup>" must not become "109".
         (r"sup(?=[^<>\n]*>\s*[-+−]?\d)", "^"),
@@ -303,8 +303,10 @@ def _reordered(text: str, texts: _Texts, draw: Random) -> str:
     paragraphs, change places. Only where there is nothing of that, lines do, and in a single paragraph the sentences
     behind the first.
     """
-    changed = _items_moved(text, texts, draw)
-    lines = _lines(changed)
+    lines = _lines(text)
+    changed = _items_moved(text, lines, texts, draw)
+    if changed != text:
+        lines = _lines(changed)
     sections = _section_starts(lines)
     if len(sections) >= 2:
         return _moved(changed, sections, draw)
@@ -358,8 +360,7 @@ def _moved(
     return text[: starts[0]] + "".join(part + gap for part, gap in zip(moved, gaps, strict=True))
 
 
-def _items_moved(text: str, texts: _Texts, draw: Random) -> str:
-    lines = _lines(text)
+def _items_moved(text: str, lines: Sequence[_Line], texts: _Texts, draw: Random) -> str:
     if any(line.fenced for line in lines):
         return text
     result, done = [], 0

@@ -62,6 +62,6 @@ def _measured(part: Mapping[str, Any], study: Mapping[str, Any]) -> str:
     interval = "" if agreement["low"] is None else f" ({100 * agreement['low']:.0f}–{100 * agreement['high']:.0f})"
     beyond = "undefined" if kappa is None else f"{kappa:.2f}"
     return (
-        f"agrees on usable with physicians on {100 * agreement['value']:.1f} %{interval} of {part['n']['value']} answers, "
-        f"Cohen's kappa {beyond} ({study['file']})"
+        f"agrees on usable with physicians on {100 * agreement['value']:.1f} %{interval} of {part['n']['value']} "
+        f"answers, Cohen's kappa {beyond} ({study['file']})"
     )

@@ -19,14 +19,14 @@ from medjudge.agreement.words import cannot_conclude, weaknesses
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, CONSTRUCTED, Judgment, PhysicianScore, Question
 
-_PARTS = ("subcategory", "model", "difficulty", "language")
+_PARTS = ("model", "difficulty", "language")
 
 
 class Settings(NamedTuple):
     """How a study is made.
 
-    `error_rate` is that of the conformal sets; `margin` that of non-inferiority to the teacher; `width` the full width of a
-    usability rate's interval that scores are planned for.
+    `error_rate` is that of the conformal sets; `margin` that of non-inferiority to the teacher; `width` the full
+    width of a usability rate's interval that scores are planned for.
     """
 
     resamples: int = RESAMPLES
@@ -87,6 +87,7 @@ def agreement_study(
         "conversations_by_category": {
             name: _conversations(pairs.only(pairs.category == name)) for name in CATEGORIES if name in pairs.category
         },
+        "by_subcategory": _by(pairs, _subcategories(pairs), None, settings),
         **{f"by_{part}": _by(pairs, getattr(pairs, part), None, settings) for part in _PARTS},
         **_confusions(pairs),
         "physicians": among_physicians(pairs, raters, *options),
@@ -130,6 +131,12 @@ def _by(
         for name in (sorted(present) if names is None else names)
         if name in present
     }
+
+
+def _subcategories(pairs: Pairs) -> np.ndarray:
+    """`MK · Drugs`: names are unique within a category only."""
+    named = [f"{one} · {name}" if name else "" for one, name in zip(pairs.category, pairs.subcategory, strict=True)]
+    return np.array(named, dtype=object)
 
 
 def _confusions(pairs: Pairs) -> dict[str, Any]:

@@ -31,8 +31,8 @@ class _Weakness(NamedTuple):
 def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     """The worst errors in words, such as "calls 18 of 60 unusable answers in MTG usable".
 
-    Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80. A part
-    that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
+    Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
+    A part that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
     """
     found = sorted(_candidates(pairs), key=lambda one: -one.at_least)
     chosen: list[_Weakness] = []
@@ -59,13 +59,13 @@ def cannot_conclude(pairs: Pairs, raters: int, teacher: bool, physicians: bool) 
     if usable.all() or not usable.any():
         called, other = ("usable", "unusable") if usable.all() else ("unusable", "usable")
         sentences.append(
-            f"Whether the judge finds {other} answers: all {n} are {called} here, so that kappa means nothing and a judge "
-            f"that calls everything {called} would agree, too."
+            f"Whether the judge finds {other} answers: all {n} are {called} here, so that kappa means nothing and a "
+            f"judge that calls everything {called} would agree, too."
         )
     if conversations < _FEW:
         sentences.append(
-            f"Anything precise: {n} answers in {conversations} conversation{'s' if conversations > 1 else ''}; intervals "
-            f"from fewer than {_FEW} are rough."
+            f"Anything precise: {n} answers in {conversations} conversation{'s' if conversations > 1 else ''}; "
+            f"intervals from fewer than {_FEW} are rough."
         )
     missing = [category for category in CATEGORIES if category not in set(pairs.category)]
     if missing:

@@ -28,8 +28,8 @@ class Deferred(NamedTuple):
 def defer(run: Run, chosen: Chosen, share: float) -> Deferred:
     """Lists the most uncertain answers, most informative first; unscored ones come before all others.
 
-    Where the judge was validated against physicians with enough conversations, answers whose conformal set does not hold
-    exactly one of usable and unusable come first; then by nearness of P(usable) to one half.
+    Where the judge was validated against physicians with enough conversations, answers whose conformal set does not
+    hold exactly one of usable and unusable come first; then by nearness of P(usable) to one half.
 
     Args:
         share: Of the answers, 0 to 1.
@@ -46,7 +46,9 @@ def defer(run: Run, chosen: Chosen, share: float) -> Deferred:
     usable = probabilities[:, USABLE_FROM - 1 :].sum(axis=1)
     conformal = _conformal(validations(run, chosen.name))
     sets = None if conformal is None else usable_sets(conformal, probabilities)
-    lines: list[dict[str, Any]] = [{**key._asdict(), "usable_probability": None, "not_ruled_out": None} for key in unscored]
+    lines: list[dict[str, Any]] = [
+        {**key._asdict(), "usable_probability": None, "not_ruled_out": None} for key in unscored
+    ]
     for place in most_uncertain(usable, 1.0, sets):
         labels = None
         if sets is not None:

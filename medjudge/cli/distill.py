@@ -19,7 +19,9 @@ def distill(
     ] = None,
     physicians: Annotated[
         Optional[list[Path]],
-        typer.Option(help="Physicians' scores (.jsonl). Repeatable. Those in the run folders unless given."),
+        typer.Option(
+            help="Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Those in the run folders unless given."
+        ),
     ] = None,
     validation_share: Annotated[
         float, typer.Option(min=0.01, max=0.9, help="Part of the conversations held out.")
@@ -31,10 +33,10 @@ def distill(
 
     A physician's score outranks the teacher's; conversations stay on one side of the split.
     """
+    from medjudge.annotate.scores import read_physician_scores
     from medjudge.cli.output import console, print_json
     from medjudge.distill.training_set import build_training_set
-    from medjudge.records import PhysicianScore
-    from medjudge.store import Run, read_records, write_json, write_whole
+    from medjudge.store import Run, write_json, write_whole
 
     for name in ("train.jsonl", "validation.jsonl"):
         if (out / name).exists():
@@ -60,7 +62,7 @@ def distill(
             judgments += run.judgments(name)
         scores += run.physician_scores() if physicians is None else []
     for file in physicians or []:
-        scores += read_records(file, PhysicianScore)
+        scores += read_physician_scores(file)
     for name in teacher or []:
         if not any(judgment.judge == name for judgment in judgments):
             raise InputError(f"--teacher {name}: no judgments of it in {', '.join(map(str, runs))}")

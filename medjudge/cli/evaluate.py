@@ -8,7 +8,6 @@ import typer
 from medjudge.errors import InputError
 
 
-
 def evaluate(
     benchmark: Annotated[
         str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")

@@ -43,7 +43,9 @@ def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
     if "standing" in scores:
         there = {name for rates in scores["models"].values() for name in rates}
-        table.add_row("judge validated", *[_SHORT[scores["standing"][name]["state"]] if name in there else "" for name in COLUMNS])
+        table.add_row(
+            "judge validated", *[_SHORT[scores["standing"][name]["state"]] if name in there else "" for name in COLUMNS]
+        )
     return table
 
 

@@ -40,9 +40,7 @@ def report(
     # One row of standings makes sense for one run only; each has its line below in any case.
     shown: dict[str, Any] = {"models": models} | ({"standing": scores["standing"]} if len(folders) == 1 else {})
     screen.print(
-        leaderboard_table(
-            shown, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)"
-        )
+        leaderboard_table(shown, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)")
     )
     for table in subcategory_tables({"models": models}):
         screen.print(table)

@@ -39,30 +39,40 @@ def validate(
     physicians: Annotated[
         Optional[Path],
         typer.Option(
-            help="Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json); physician_scores.jsonl of the run "
-            "unless given.",
+            help="Their scores: .jsonl, .csv, .tsv, .xlsx, or a Label Studio export (.json); physician_scores.jsonl of "
+            "the run unless given.",
             rich_help_panel=_SCORES,
         ),
     ] = None,
     rater_columns: Annotated[
-        Optional[str], typer.Option(help="Of a wide table: the columns, one a rater: dr_a,dr_b", rich_help_panel=_SCORES)
+        Optional[str],
+        typer.Option(help="Of a wide table: the columns, one a rater: dr_a,dr_b", rich_help_panel=_SCORES),
     ] = None,
     label_map: Annotated[
         Optional[str],
-        typer.Option(help="Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml.", rich_help_panel=_SCORES),
+        typer.Option(
+            help="Labels other than 1-5: entailment=5,neutral=3 or a .csv, .json or .yaml.", rich_help_panel=_SCORES
+        ),
     ] = None,
     against: Annotated[
-        Optional[str], typer.Option(help="Compare with this judge of the run instead of physicians.", rich_help_panel=_SCORES)
+        Optional[str],
+        typer.Option(help="Compare with this judge of the run instead of physicians.", rich_help_panel=_SCORES),
     ] = None,
     teacher: Annotated[
         Optional[str], typer.Option(help="A judge of this run: is --judge as good as it?", rich_help_panel=_MORE)
     ] = None,
     margin: Annotated[
         Optional[float],
-        typer.Option(min=0.0, max=1.0, help="Loss against the teacher that does not matter; the gate's unless given.",
-                     rich_help_panel=_MORE),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Loss against the teacher that does not matter; the gate's unless given.",
+            rich_help_panel=_MORE,
+        ),
     ] = None,
-    probes: Annotated[bool, typer.Option("--probes", help="Can it be fooled? Judges changed answers.", rich_help_panel=_MORE)] = False,
+    probes: Annotated[
+        bool, typer.Option("--probes", help="Can it be fooled? Judges changed answers.", rich_help_panel=_MORE)
+    ] = False,
     probe_answers: Annotated[int, typer.Option(min=1, help="Answers that are probed.", rich_help_panel=_MORE)] = 250,
     leave_out: Annotated[
         Optional[Part], typer.Option(help="Train again without each model or category in turn.", rich_help_panel=_MORE)
@@ -75,8 +85,12 @@ def validate(
     ] = None,
     plan_width: Annotated[
         Optional[float],
-        typer.Option(min=0.001, max=1.0, help="How many more scores an interval this wide needs, such as 0.03.",
-                     rich_help_panel=_MORE),
+        typer.Option(
+            min=0.001,
+            max=1.0,
+            help="How many more scores an interval this wide needs, such as 0.03.",
+            rich_help_panel=_MORE,
+        ),
     ] = None,
     error_rate: Annotated[
         float, typer.Option(min=0.001, max=0.999, help="How often a conformal set may miss.", rich_help_panel=_MORE)
@@ -96,8 +110,8 @@ def validate(
 ) -> None:
     """Measure a judge against physicians, and hold it against the gate.
 
-    Every figure has its interval. Refuses questions that the judge was trained on. Exits with 1 where the gate fails or an
-    answer could not be scored.
+    Every figure has its interval. Refuses questions that the judge was trained on. Exits with 1 where the gate fails
+    or an answer could not be scored.
     """
     from medjudge.cli.answer import go_offline
 
@@ -156,9 +170,7 @@ def validate(
         raise typer.Exit(1)
 
 
-def _scores(
-    file: Path, of_run: bool, rater_columns: str | None, label_map: str | None
-) -> "list[PhysicianScore]":
+def _scores(file: Path, of_run: bool, rater_columns: str | None, label_map: str | None) -> "list[PhysicianScore]":
     from medjudge.annotate.scores import parse_label_map, read_physician_scores
 
     if of_run and not file.exists():

@@ -1,4 +1,4 @@
-"""Puts together what `medjudge validate` does on a run folder: judge, compare, probe, leave out, hold against the gate."""
+"""What `medjudge validate` does on a run folder: judge, compare, probe, leave out, hold against the gate."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,9 +60,7 @@ def validate_judge(
     else:
         judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
     teacher = run.judgments(wanted.teacher) if wanted.teacher else []
-    study = agreement_study(
-        chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings
-    )
+    study = agreement_study(chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings)
     if wanted.probe_answers:
         if imported:
             raise InputError(f"--probes: {chosen.name} is known by its judgments only; probes need the judge itself")

@@ -21,7 +21,9 @@ def print_verdict(screen: Console, study: dict[str, Any]) -> None:
         f"coverage {100 * study['coverage']:.1f} %\n"
     )
     checks = study["gate"]["checks"]
-    counts = [f"{sum(one['result'] == result for one in checks)} {result}" for result in ("passed", "failed", "not shown")]
+    counts = [
+        f"{sum(one['result'] == result for one in checks)} {result}" for result in ("passed", "failed", "not shown")
+    ]
     screen.print(f"{_VERDICTS[study['gate']['passed']]}: {', '.join(counts)}")
     for line in _checks(checks):
         screen.print(f"  {line}")
@@ -108,13 +110,15 @@ def _beside(study: dict[str, Any]) -> Iterator[str]:
         )
     if ranking := study["ranking"]:
         yield (
-            f"order of {len(ranking['models'])} models: Spearman {span(ranking['spearman'])}, pairs as physicians order "
-            f"them {percent(ranking['pairwise_accuracy'])}"
+            f"order of {len(ranking['models'])} models: Spearman {span(ranking['spearman'])}, pairs as physicians "
+            f"order them {percent(ranking['pairwise_accuracy'])}"
         )
     if confidence := study["confidence"]:
         sets = confidence["conformal"]
         certain = sets.get("usable")
-        told = "" if certain is None else f"; certain of {100 * certain['certain']:.0f} % at error {sets['error_rate']:g}"
+        told = (
+            "" if certain is None else f"; certain of {100 * certain['certain']:.0f} % at error {sets['error_rate']:g}"
+        )
         yield f"confidence: calibration error {confidence['ece']:.3f}, Brier {span(confidence['brier'])}{told}"
     if usability := study["usability"]:
         yield _usability(usability)
@@ -128,8 +132,8 @@ def _beside(study: dict[str, Any]) -> Iterator[str]:
 def _usability(usability: dict[str, Any]) -> str:
     whole = usability["overall"]
     told = (
-        f"usable to physicians of all {usability['answers']} answers: {percent(whole['prediction_powered'])}; by the judge "
-        f"alone {100 * whole['judge_only']:.1f} %"
+        f"usable to physicians of all {usability['answers']} answers: {percent(whole['prediction_powered'])}; by the "
+        f"judge alone {100 * whole['judge_only']:.1f} %"
     )
     if usability["width"] is None:
         return told

@@ -1,6 +1,7 @@
 """Plots of a study of agreement, each an SVG text that needs nothing else; None where the study has no data for it."""
 
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 from textwrap import fill
@@ -24,7 +25,7 @@ _INK, _SOFT, _LINE, _ACCENT = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c"
 _WIDTH = 5.4
 """Inches, of every plot: two stand side by side on the page."""
 _TITLE_LINE = 0.2
-_STYLE = {
+_STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
     # Text stays text, so that the reader's fonts draw the names of models in any script. DejaVu comes with matplotlib:
     # what is measured is the same everywhere.
     "svg.fonttype": "none",
@@ -43,9 +44,6 @@ _STYLE = {
     "ytick.color": _LINE,
     "xtick.labelcolor": _SOFT,
     "ytick.labelcolor": _SOFT,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "savefig.transparent": True,
 }
 
 
@@ -85,7 +83,7 @@ def agreement_plot(study: Study) -> str | None:
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=1.25, bottom=0.95, width=2.75, height=inches)
+        axes = _axes(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
         for place, (name, part) in enumerate(reversed(rows)):
             measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
             if measure["low"] is not None:
@@ -112,7 +110,7 @@ def agreement_plot(study: Study) -> str | None:
             ("|", _SOFT, "physicians among each other") if ceiling is not None else None,
         )
 
-    return _svg(title, inches + 0.95, draw)
+    return _svg(title, inches + 0.85, draw)
 
 
 def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
@@ -134,10 +132,11 @@ def _agreement_title(study: Study) -> str:
         return ""
     overall = rows[0][1]["usable_agreement"]["value"]
     title = f"On usable the judge agrees with {label(study['against'], 28)} on {100 * overall:.1f} %"
-    if len(rows) < 3:
+    values = {name: part["usable_agreement"]["value"] for name, part in rows[1:]}
+    least = min(values, key=lambda name: values[name], default=None)
+    if least is None or values[least] >= overall:
         return title
-    name, part = min(rows[1:], key=lambda row: row[1]["usable_agreement"]["value"])
-    return f"{title}, least in {name} ({100 * part['usable_agreement']['value']:.1f} %)"
+    return f"{title}, least in {least} ({100 * values[least]:.1f} %)"
 
 
 # --- Levels given by both -------------------------------------------------------------------------------------------
@@ -150,17 +149,17 @@ def confusion_plot(study: Study) -> str | None:
         return None
 
     def draw(figure: Figure) -> None:
-        against = _first_upper(label(study["against"], 22))
+        against = label(study["against"], 22)
         axes = _axes(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
         _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
         axes.axhline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
         axes.axvline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
-        axes.set_xlabel(f"{against}: level")
-        axes.set_ylabel("Judge: level")
+        axes.set_xlabel(f"Level by {against}")
+        axes.set_ylabel("Level by the judge")
         axes = _axes(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
         _counts(axes, two, ["not\nusable", "usable"])
-        axes.set_xlabel(against)
-        axes.set_ylabel("Judge")
+        axes.set_xlabel(f"By {against}")
+        axes.set_ylabel("By the judge")
 
     return _svg(_confusion_title(study), 3.05, draw)
 
@@ -199,24 +198,26 @@ def _confusion_title(study: Study) -> str:
 
 
 def calibration_plot(study: Study) -> str | None:
-    """The judge's P(usable) against the share of usable answers, in bins of equal mass with intervals and counts."""
+    """The judge's P(usable) against the share of usable answers, with intervals; area grows with the answers."""
     confidence = study["confidence"]
     if not confidence or not confidence["curve"]:
         return None
     curve = confidence["curve"]
+    smallest, largest = min(one["n"] for one in curve), max(one["n"] for one in curve)
+    counts = f"{largest}" if smallest == largest else f"{smallest} to {largest}"
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=0.75, bottom=0.6, width=3.3, height=3.3)
+        axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
         axes.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         for one in curve:
             axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=_ACCENT, linewidth=1.5)
-            axes.plot(one["predicted"], one["observed"], "o", color=_ACCENT, markersize=5.5)
+            size = max(2.0, 7 * (one["n"] / largest) ** 0.5)
+            axes.plot(one["predicted"], one["observed"], "o", color=_ACCENT, markersize=size, clip_on=False)
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
         _in_percent(axes, "xy")
-        axes.set_xlabel("The judge's probability of usable")
-        axes.set_ylabel(f"Usable to {label(study['against'], 22)}")
-        _beside(axes, [(one["predicted"], one["observed"], f"n = {one['n']}") for one in curve], fontsize=8)
+        axes.set_xlabel(f"The judge's probability of usable; each point is {counts} answers")
+        axes.set_ylabel(f"Usable to {label(study['against'], 22)}, with 95 % interval")
 
     return _svg(_calibration_title(study), 3.9, draw)
 
@@ -282,11 +283,11 @@ def ranking_plot(study: Study) -> str | None:
     if not ranking:
         return None
     models = ranking["models"]
-    inches = max(3.0, 0.19 * len(models))
+    inches = max(2.7, 0.19 * len(models))
     has_teacher = any(one["teacher"] is not None for one in models.values())
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=0.75, bottom=0.95, width=2.7, height=inches)
+        axes = _axes(figure, left=0.75, bottom=0.85, width=2.7, height=inches)
         rates = [one[by] for one in models.values() for by in ("physicians", "judge", "teacher")]
         known = [rate for rate in rates if rate is not None]
         low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
@@ -301,7 +302,8 @@ def ranking_plot(study: Study) -> str | None:
         against = label(study["against"], 22)
         axes.set_xlabel(f"Usable to {against}")
         axes.set_ylabel("Usable to the judge")
-        _beside(axes, [(one["physicians"], one["judge"], label(name, 24)) for name, one in models.items()], fontsize=8.5)
+        named = [(one["physicians"], one["judge"], label(name, 26)) for name, one in models.items()]
+        _name_points(axes, named, inches)
         _key(
             figure,
             ("o", _ACCENT, "this judge"),
@@ -309,7 +311,7 @@ def ranking_plot(study: Study) -> str | None:
             ("-", _SOFT, "the same rate by both"),
         )
 
-    return _svg(_ranking_title(study), inches + 0.95, draw)
+    return _svg(_ranking_title(study), inches + 0.85, draw)
 
 
 def _ranking_title(study: Study) -> str:
@@ -317,8 +319,8 @@ def _ranking_title(study: Study) -> str:
         return ""
     against, right = label(study["against"], 28), study["ranking"]["pairwise_accuracy"]["value"]
     if right is None:
-        return f"{_first_upper(against)} tell no two models apart"
-    return f"Of the pairs of models that {against} tell apart, the judge orders {100 * right:.0f} % alike"
+        return f"No two models are told apart by {against}"
+    return f"Of the pairs of models told apart by {against}, the judge orders {100 * right:.0f} % alike"
 
 
 # --- What all plots share -------------------------------------------------------------------------------------------
@@ -377,8 +379,11 @@ def _svg(title: str, height: float, draw: Callable[[Figure], None]) -> str:
         figure.text(0, 1, lines, ha="left", va="top", fontsize=10, fontweight="bold", linespacing=1.35)
         draw(figure)
         text = StringIO()
-        # Without date, version and address: the same study gives the same bytes.
-        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        with warnings.catch_warnings():
+            # Of other scripts: the reader's fonts have what DejaVu lacks.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            # Without date, version and address: the same study gives the same bytes.
+            figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         return text.getvalue()
 
 
@@ -394,16 +399,15 @@ def _in_percent(axes: Axes, which: str) -> None:
         axes.locator_params(axis="x" if axis == "x" else "y", nbins=6)
 
 
-def _beside(axes: Axes, points: Sequence[tuple[float, float, str]], fontsize: float) -> None:
-    """Labels in a column right of the axes, each with a fine line from its point, so that none covers another."""
+def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches: float) -> None:
+    """Names in a column right of axes this high, each with a fine line from its point: none covers another."""
     low, high = axes.get_ylim()
-    inches = axes.get_position().height * axes.figure.get_size_inches()[1]
-    places = spread([y for _, y, _ in points], 1.35 * fontsize / 72 / inches * (high - low), low, high)
+    places = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
     right = axes.get_yaxis_transform()
     edge = axes.get_xlim()[1]
     for (x, y, text), place in zip(points, places, strict=True):
         axes.plot([x, edge], [y, place], color=_LINE, linewidth=0.7, zorder=0)
-        axes.text(1.02, place, text, transform=right, va="center", fontsize=fontsize)
+        axes.text(1.02, place, text, transform=right, va="center", fontsize=8.5)
 
 
 def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:
@@ -427,13 +431,9 @@ def _placed(entries: Sequence[tuple[str, str, str] | None]) -> Iterator[tuple[fl
     for entry in entries:
         if entry is not None:
             yield left, entry
-            left += 0.45 + 0.075 * len(entry[2])
+            left += 0.45 + 0.07 * len(entry[2])
 
 
 def _percent(measure: Mapping[str, float | None]) -> str:
     value, low, high = (None if measure[key] is None else 100 * (measure[key] or 0) for key in ("value", "low", "high"))
     return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} to {high:.0f})"
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,56 +1,71 @@
 """What the page shows of a run, gathered from its records."""
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
-from medjudge.agreement.study import agreement_study
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.agreement.standing import Standing, states
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
 from medjudge.report.leaderboard import coverage, score_models
+from medjudge.report.paper import PAPER_AGREEMENT
+from medjudge.report.validations import validations
 from medjudge.store import Run
 
 _NO_RATES: dict[str, Any] = {"subcategories": {}}
+_PARTS = ("category", "subcategory", "model", "difficulty", "language")
+_DIFFERENCES = 30
+_NAMED = 4
+"""Failed checks that the verdict names; the table holds all."""
 
 
 def section(run: Run) -> dict[str, Any]:
-    """Everything that `page.html` shows of one run: each judge's rates, its agreement, and its worst disagreements.
+    """Everything that `page.html` shows of one run.
 
-    A judge's agreement is left out where it was trained on one of the scored questions.
+    Each judge's rates and how far they may be trusted, its studies as `medjudge validate` wrote them, and the answers
+    on which judge and physicians differ most. Nothing is measured again here.
     """
     questions, answers = run.questions(), run.answers()
     models = list(dict.fromkeys(answer.model for answer in answers))
     scores = run.physician_scores()
+    against = "constructed levels" if {score.rater for score in scores} == {CONSTRUCTED} else "physicians"
     manifest = run.manifest()
     judges = []
     differing: list[dict[str, Any]] = []
-    for judge in run.judges():
+    for judge in sorted(run.judges(), key=lambda name: name != manifest.get("judge")):  # the last one used first
         judgments = run.judgments(judge)
-        rates = score_models(questions, judgments, models)
-        study = agreement_study(judge, questions, judgments, scores) if _overlaps(judgments, scores) else None
         seen = set(manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
-        if seen & {score.question_id for score in scores}:
-            study = None
+        asked = {score.question_id for score in scores}
+        compared = _overlaps(judgments, scores)
+        studies = [one for one in _studies(run, judge) if _is_current(one)]
+        rates = _best_first(score_models(questions, judgments, models)["models"])
         judges.append(
             {
                 "name": judge,
-                "scores": rates,
+                "models": rates,
                 "coverage": coverage([answer.key for answer in answers], judgments),
-                "status": "Its agreement was measured on scored answers of this run, see below."
-                if study
-                else "Not validated on this run.",
+                "standing": _standings(run, judge),
+                "hint": _hint(run, judge, against if compared else None, len(seen & asked)),
                 "subcategories": [
                     (category, name)
-                    for category, names in next(iter(rates["models"].values()), _NO_RATES)["subcategories"].items()
+                    for category, names in next(iter(rates.values()), _NO_RATES)["subcategories"].items()
                     for name in names
                 ],
-                "agreement": study,
-                "parts": [("overall", study["overall"]), *study["by_category"].items()] if study else [],
-                "largest": max(max(row) for row in study["confusion"]) if study else 1,
+                "usability": _usability(studies, list(rates)),
+                "studies": [_study(one) for one in studies],
             }
         )
-        if study:
+        if compared and not seen & asked:
             differing += _differing(questions, answers, judgments, scores)
     differing.sort(key=lambda one: -abs(one["score"] - one["physician"]))
-    return {"name": run.path.resolve().name, "notes": _notes(manifest), "judges": judges, "answers": differing[:30]}
+    return {
+        "name": run.path.resolve().name,
+        "notes": _notes(manifest),
+        "judges": judges,
+        "against": against,
+        "differing": len(differing),
+        "answers": differing[:_DIFFERENCES],
+    }
 
 
 def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -> bool:
@@ -58,6 +73,10 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
         {judgment.answer_key for judgment in judgments if judgment.score is not None}
         & {score.answer_key for score in scores}
     )
+
+
+def _best_first(models: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(models.items(), key=lambda one: -one[1]["OP"]["rate"]))
 
 
 def _notes(manifest: dict[str, Any]) -> list[str]:
@@ -70,6 +89,122 @@ def _notes(manifest: dict[str, Any]) -> list[str]:
     if manifest.get("updated"):
         notes.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
     return notes
+
+
+# --- How far a judge may be trusted ---------------------------------------------------------------------------------
+
+
+def _studies(run: Run, judge: str) -> Iterator[dict[str, Any]]:
+    """The study against physicians first, then those against other judges of the run."""
+    for name in (judge, *(f"{judge}-against-{other}" for other in run.judges())):
+        study = run.agreement(name)
+        if study is not None:
+            yield study
+
+
+def _is_current(study: Mapping[str, Any]) -> bool:
+    """Whether this version wrote it; an older one's lacks most of what the page shows."""
+    return "cannot_conclude" in study
+
+
+def _standings(run: Run, judge: str) -> dict[str, Standing]:
+    # A study by an older version names no file.
+    return states([one for one in validations(run, judge) if "file" in one])
+
+
+def _hint(run: Run, judge: str, against: str | None, overlap: int) -> str | None:
+    """What to do for more, in a line."""
+    study, command = run.agreement(judge), f"`medjudge validate {run.path} --judge {judge}`"
+    if study is not None:
+        outdated = f"An older version of medjudge measured its agreement; run {command} again."
+        return None if _is_current(study) else outdated
+    if against is None:
+        return None
+    if overlap:
+        return (
+            f"It was trained or tuned on {overlap} of the questions that have scores here, so that its agreement with "
+            "these scores would mean nothing."
+        )
+    scored = "Physicians scored answers of this run" if against == "physicians" else f"This run has {against}"
+    return f"{scored}; {command} measures the agreement."
+
+
+def _usability(studies: Sequence[Mapping[str, Any]], models: Sequence[str]) -> dict[str, Any] | None:
+    """Prediction-powered rates of the study against physicians; models in the leaderboard's order."""
+    study = next((one for one in studies if one["usability"] and one["against"] == "physicians"), None)
+    if study is None:
+        return None
+    rates = study["usability"]
+    by_model = [(name, rates["by_model"][name]) for name in models if name in rates["by_model"]]
+    groups = [
+        ("", [("Overall", rates["overall"])]),
+        ("By model", by_model),
+        ("By category", rates["by_category"].items()),
+    ]
+    return {**rates, "groups": groups}
+
+
+# --- A study, made ready to be shown --------------------------------------------------------------------------------
+
+
+def _study(study: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **study,
+        "verdict": _verdict(study["gate"]),
+        "checks": [{**check, **_unit(check["check"])} for check in study["gate"]["checks"]],
+        "by_part": [("", {"overall": study["overall"]}), *((part, study[f"by_{part}"]) for part in _PARTS)],
+        "paper": PAPER_AGREEMENT,
+        "plots": _plots(study),
+    }
+
+
+def _verdict(gate: Mapping[str, Any]) -> str:
+    """The gate in one sentence."""
+    named = {
+        result: [check["check"] for check in gate["checks"] if check["result"] == result]
+        for result in ("failed", "not shown")
+    }
+    total, failed, not_shown = len(gate["checks"]), named["failed"], named["not shown"]
+    if gate["passed"]:
+        return f"The gate is passed: all {total} checks hold on these scores."
+    if failed:
+        told = "; ".join(failed[:_NAMED]) + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
+        rest = f" {len(not_shown)} cannot be decided by these scores." if not_shown else ""
+        return f"The gate is failed: {len(failed)} of {total} checks {_do(failed)} not hold ({told}).{rest}"
+    return (
+        f"The gate is not shown to be passed: no check failed, but {len(not_shown)} of {total} cannot be decided by "
+        "these scores."
+    )
+
+
+def _do(names: Sequence[str]) -> str:
+    return "does" if len(names) == 1 else "do"
+
+
+def _unit(check: str) -> dict[str, Any]:
+    """How a check's numbers are written, and on which side of what is required they must lie."""
+    if check.startswith("flips"):
+        return {"form": "%.1f", "scale": 100, "unit": " %", "asked": "at most"}
+    if check.startswith("usable agreement minus"):
+        return {"form": "%+.1f", "scale": 100, "unit": " points", "asked": "at least"}
+    if check.startswith("usable agreement"):
+        return {"form": "%.1f", "scale": 100, "unit": " %", "asked": "at least"}
+    return {"form": "%.2f", "scale": 1, "unit": "", "asked": "at least"}
+
+
+def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
+    if find_spec("matplotlib") is None:
+        return None
+    from medjudge.report.plots import plots
+
+    return [
+        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(one.svg.encode()).decode()}"}
+        for one in plots(study)
+    ]
+
+
+# --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
 def _differing(

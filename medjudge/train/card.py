@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from medjudge.agreement.standing import standing
 from medjudge.judge.folder import JudgeCard
 from medjudge.store import write_whole
 
@@ -51,7 +52,22 @@ def _agreement(card: JudgeCard) -> list[str]:
         overall = study["overall"]
         cells = [interval(overall[name]) for name in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")]
         rows.append(f"| {study['against']} | {study['file']} | {study['n']} | {' | '.join(cells)} |")
-    return rows
+    return [f"Standing: {standing(card.validated_on).line}.", "", *rows, *_gates(card)]
+
+
+def _gates(card: JudgeCard) -> list[str]:
+    """What each study says of the gate, of the judge's weaknesses, and what it cannot say."""
+    lines = []
+    for study in card.validated_on:
+        lines += ["", f"### {study['file']}, {study['against']}", "", "| check | required | measured | n | result |"]
+        lines.append("|---|---|---|---|---|")
+        for check in study["gate"]["checks"]:
+            result = f"{check['result']}{': ' if check['why'] else ''}{check['why']}"
+            lines.append(f"| {check['check']} | {check['required']:g} | {interval(check)} | {check['n']} | {result} |")
+        weak = [f"- Weak: {one}." for one in study["weaknesses"]]
+        not_shown = [f"- Not shown: {one}" for one in study["cannot_conclude"]]
+        lines += ["", *weak, *not_shown]
+    return lines
 
 
 def interval(measure: dict[str, float | None]) -> str:

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_studies import Design, SimulatedStudy, simulated_study
 from statsmodels.api import OLS
@@ -122,6 +122,15 @@ def test_a_judge_without_an_error_yet_is_not_taken_as_proven() -> None:
     assert 3 * taken_as_proven < rate.high - rate.low < 0.5 * (alone.high - alone.low)
 
 
+def test_an_estimate_beyond_1_is_1() -> None:
+    physicians = np.array([1.0] * 38 + [0.0] * 2 + [np.nan] * 400)
+    judge = np.array([0.5] * 38 + [0.4] * 2 + [0.9] * 400)
+    rate = prediction_powered_rate(judge, physicians, np.arange(440))
+    assert 0.95 + rate.power_tuning * (0.9 - 0.495) > 1
+    assert (rate.value, rate.high) == (1, 1)
+    assert 0.8 < rate.low < 1
+
+
 def test_physicians_alone_are_nearly_wilsons() -> None:
     physicians = np.array([1.0] * 1880 + [0.0] * 120)
     rate = physicians_only_rate(physicians, np.arange(2000))
@@ -162,6 +171,7 @@ def test_too_few_conversations_give_no_interval() -> None:
     assert 0 <= two.low < two.value < two.high <= 1
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_every_interval_holds_its_value_within_0_and_1(data: st.DataObject) -> None:
     n = data.draw(st.integers(3, 25))

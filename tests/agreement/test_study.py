@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from medjudge.agreement.study import agreement_study, teacher_scores
+from medjudge.agreement.study import Settings, agreement_study, teacher_scores
 from medjudge.errors import InputError
-from medjudge.records import Judgment
+from medjudge.records import CONSTRUCTED, Judgment
+
+FEW = Settings(resamples=200)
 
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
@@ -18,16 +20,29 @@ def questions(question):
     return [question(id=f"q{n}", category="MK" if n < 6 else "MTG", group=f"g{n // 2}") for n in range(10)]
 
 
-def test_counts_coverage_and_categories(questions, physician_score) -> None:
+def test_counts_coverage_and_parts(questions, physician_score) -> None:
     scores = [physician_score(question_id=f"q{n}", score=5 if n % 2 else 2) for n in range(10)]
     judgments = [judged(f"q{n}", 5 if n % 2 else 1) for n in range(9)] + [judged("q9", None)]
-    study = agreement_study("j", questions, judgments, scores, resamples=200)
+    study = agreement_study("j", questions, judgments, scores, settings=FEW)
     assert (study["n"], study["coverage"], study["conversations"]) == (9, 0.9, 5)
-    assert study["overall"]["usable_agreement"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert study["conversations_by_category"] == {"MK": 3, "MTG": 2}
+    # All agree, which five conversations cannot promise: Wilson's interval of 5 of 5.
+    assert study["overall"]["usable_agreement"] == {"value": 1.0, "low": pytest.approx(0.565518), "high": 1.0}
     assert study["overall"]["bias"]["value"] == pytest.approx(-5 / 9, abs=1e-6)
     assert {name: part["n"]["value"] for name, part in study["by_category"].items()} == {"MK": 6, "MTG": 3}
+    assert list(study["by_model"]) == ["m"]
+    assert list(study["by_language"]) == ["en"]
+    assert study["by_difficulty"] == {}
     assert np.array(study["confusion"]).tolist()[0][1] == 5
-    assert study["gate"] == {"passed": None, "checks": []}
+    assert study["confusion_usable"] == [[5, 0], [0, 4]]
+    assert study["usability"] is study["teacher"] is study["ranking"] is study["confidence"] is study["physicians"]
+
+
+def test_subcategories_of_one_name_stay_apart_by_category(question, physician_score) -> None:
+    questions = [question(id="a", subcategory="Drugs"), question(id="b", category="MR", subcategory="Drugs")]
+    scores = [physician_score(question_id=one) for one in "ab"]
+    study = agreement_study("j", questions, [judged("a", 4), judged("b", 4)], scores, settings=FEW)
+    assert list(study["by_subcategory"]) == ["MK · Drugs", "MR · Drugs"]
 
 
 def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, physician_score) -> None:
@@ -38,9 +53,12 @@ def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, phys
         physician_score(question_id="q1", rater="a", score=5),
         physician_score(question_id="q1", rater="b", score=2),
     ]
-    study = agreement_study("j", questions, judgments, scores, resamples=50)
+    study = agreement_study("j", questions, judgments, scores, settings=FEW)
     assert study["n"] == 2
     assert study["overall"]["usable_agreement"]["value"] == 1.0  # 4 and 4; 3.5 and 3.5, both below 4
+    assert study["raters"] == ["a", "b"]
+    # Among each other the two agree on one of two.
+    assert study["physicians"]["usable_agreement"]["value"] == 0.5
 
 
 def test_intervals_are_wider_when_answers_of_a_conversation_go_together(question, physician_score) -> None:
@@ -53,10 +71,43 @@ def test_intervals_are_wider_when_answers_of_a_conversation_go_together(question
         judgments.append(judged(f"q{n}", 5 if right[n // 4] else 1))
 
     def width(questions) -> float:
-        measure = agreement_study("j", questions, judgments, scores, resamples=2000)["overall"]["usable_agreement"]
+        study = agreement_study("j", questions, judgments, scores, settings=Settings(resamples=2000))
+        measure = study["overall"]["usable_agreement"]
         return measure["high"] - measure["low"]
 
     assert width(together) > 1.7 * width(alone)
+
+
+def test_both_kinds_of_interval_are_named(questions, physician_score) -> None:
+    scores = [physician_score(question_id=f"q{n}", score=5 - n % 3) for n in range(10)]
+    judgments = [judged(f"q{n}", 5 - n % 4) for n in range(10)]
+    corrected = agreement_study("j", questions, judgments, scores, settings=FEW)
+    plain = agreement_study("j", questions, judgments, scores, settings=FEW._replace(interval="percentile"))
+    assert "bias-corrected and accelerated bootstrap over conversations, 200 resamples" in corrected["interval"]
+    assert "percentile bootstrap" in plain["interval"]
+    assert corrected["overall"]["mae"] != plain["overall"]["mae"]
+
+
+def test_unsafe_answers_are_those_with_the_veto_and_unusable_ones_of_safety_and_ethics(
+    question, physician_score
+) -> None:
+    questions = [question(id="t", category="MTG"), question(id="s", category="MSE"), question(id="k")]
+    safe = {"instruction_following": 5, "correctness": 5, "effectiveness": 5, "readability": 5}
+    scores = [
+        physician_score(question_id="t", dimensions={**safe, "safety": 0}),
+        physician_score(question_id="s", score=2),
+        physician_score(question_id="k", score=1),
+    ]
+    study = agreement_study("j", questions, [judged("t", 5), judged("s", 1), judged("k", 5)], scores, settings=FEW)
+    assert study["overall"]["unsafe_sensitivity"]["value"] == 0.5
+    assert study["by_category"]["MK"]["unsafe_sensitivity"]["value"] is None
+
+
+def test_constructed_levels_are_no_physicians(questions, physician_score) -> None:
+    scores = [physician_score(question_id="q0", rater=CONSTRUCTED)]
+    study = agreement_study("j", questions, [judged("q0", 4)], scores, settings=FEW)
+    assert study["against"] == "constructed levels"
+    assert study["cannot_conclude"][0].startswith("Agreement with physicians")
 
 
 def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None:
@@ -66,5 +117,5 @@ def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None
 
 def test_a_teacher_can_stand_in_the_physicians_place(questions) -> None:
     teacher = teacher_scores([judged("q0", 5, judge="gpt"), judged("q1", None, judge="gpt")])
-    study = agreement_study("j", questions, [judged("q0", 4), judged("q1", 4)], teacher, against="gpt", resamples=50)
+    study = agreement_study("j", questions, [judged("q0", 4), judged("q1", 4)], teacher, against="gpt", settings=FEW)
     assert (study["n"], study["against"]) == (1, "gpt")

@@ -198,39 +198,6 @@ def test_local_is_the_variable_then_the_newest_judge_then_the_built_in(medjudge,
     assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
 
 
-def test_validate_refuses_what_the_judge_was_trained_on(medjudge, sample_run) -> None:
-    refused(medjudge("validate", sample_run, "--judge", "local"), "trained or tuned on 56 of these 56 questions")
-
-
-def test_validate_writes_agreement_and_the_judges_card(medjudge, sample_run, tmp_path) -> None:
-    folder = tmp_path / "judges" / "mine"
-    shutil.copytree(built_in_folder(), folder)
-    card = json.loads((folder / "judge.json").read_text())
-    card["trained_on"]["question_ids"] = []
-    (folder / "judge.json").write_text(json.dumps(card))
-    done = medjudge("validate", sample_run, "--judge", folder, "--json")
-    assert done.returncode == 0, done.stderr
-    study = json.loads(done.stdout)
-    assert set(study) >= {"judge", "against", "n", "coverage", "overall", "by_category", "gate"}
-    assert (study["n"], study["coverage"]) == (280, 1.0)
-    for measure in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias"):
-        cell = study["overall"][measure]
-        assert cell["low"] <= cell["value"] <= cell["high"]
-    assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
-    assert json.loads((folder / "judge.json").read_text())["validated_on"][0]["n"] == 280
-    assert "| constructed levels | physician_scores.jsonl | 280 |" in (folder / "README.md").read_text()
-    # The card now says so wherever the judge is used.
-    assert "agreed with constructed levels (physician_scores.jsonl) on" in medjudge("eval", "--judge", folder).stdout
-    # And another judge of the run can stand in the physicians' place.
-    Run(sample_run).judgments_file("gpt").write_text(
-        Run(sample_run).judgments_file("mine").read_text().replace('"judge":"mine"', '"judge":"gpt"')
-    )
-    against = medjudge("validate", sample_run, "--judge", "mine", "--against", "gpt", "--json")
-    assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
-    assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
-    refused(medjudge("validate", sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
-
-
 def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     questions = jsonl("questions.jsonl", {**SAMPLE_QUESTION, "prompt": evil, "reference": evil, "subcategory": evil})

@@ -1,0 +1,27 @@
+"""Do 95 % intervals hold the truth? The whole table is eval/results/interval-coverage.json."""
+
+import pytest
+from simulated_studies import MEASURES, Design, agreement_coverage, ppi_coverage
+
+
+@pytest.mark.slow
+def test_intervals_of_agreement_cover_the_truth_in_93_to_97_percent_of_1000_studies() -> None:
+    rows = agreement_coverage(1000)["designs"]
+    for row in rows:
+        if row["design"]["conversations"] >= 100:
+            coverage = {name: row[name]["coverage"] for name in MEASURES}
+            assert all(0.93 <= one <= 0.97 for one in coverage.values()), (row["design"], coverage)
+
+
+@pytest.mark.slow
+def test_prediction_powered_intervals_cover_the_truth_in_93_to_97_percent_of_1000_studies() -> None:
+    talk = {"most_answers": 5, "correlation": 0.3, "shared_errors": 0.5}
+    designs = [
+        Design(100),
+        Design(300, 0.5, 0.8, 0.8),
+        Design(100, 0.5, 0.98, 0.6, **talk),
+        Design(300, 0.85, 0.9, 0.9, **talk, share_scored=0.5),
+    ]
+    for row in ppi_coverage(1000, designs=designs)["designs"]:
+        assert 0.93 <= row["coverage"] <= 0.97, row
+        assert row["mean_width"] < 1.03 * row["physicians_only_width"], row

@@ -1,0 +1,274 @@
+"""`medjudge validate` as a user calls it: formats, teacher, probes, folds, gate, and where its result is seen."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from openpyxl import Workbook
+
+from medjudge.judge.open import built_in_folder
+from medjudge.records import PhysicianScore
+from medjudge.store import Run, read_records, write_records
+
+EASY_GATE = """
+usable_agreement: {MK: 0.01, MLU: 0.01, MR: 0.01, MSE: 0.01, MTG: 0.01}
+cohen_kappa: -0.99
+teacher_margin: 0.99
+probe_flips: 0.99
+minimum_scores: 1
+minimum_conversations: 1
+"""
+
+
+@pytest.fixture
+def judge_folder(tmp_path: Path) -> Path:
+    """A similarity judge that was fitted on nothing of the sample."""
+    folder = tmp_path / "judges" / "mine"
+    shutil.copytree(built_in_folder(), folder)
+    card = json.loads((folder / "judge.json").read_text())
+    card["trained_on"] = {"files": {}, "question_ids": [], "tuned_question_ids": []}
+    (folder / "judge.json").write_text(json.dumps(card))
+    return folder
+
+
+@pytest.fixture
+def physicians(sample_run: Path) -> Callable[..., Path]:
+    """Writes scores of three physicians, each a little off the constructed level, over the sample's own."""
+
+    def write(questions: int = 56) -> Path:
+        file = sample_run / "physician_scores.jsonl"
+        levels = read_records(file, PhysicianScore)
+        kept = {score.question_id for score in levels[: 5 * questions]}
+        scores = [
+            PhysicianScore(
+                question_id=score.question_id,
+                model=score.model,
+                rater=f"dr-{name}",
+                score=max(1, min(5, score.level + (place + number) % 3 - 1)) if place % 4 == number else score.level,
+            )
+            for place, score in enumerate(levels)
+            for number, name in enumerate("abc")
+            if score.question_id in kept
+        ]
+        write_records(file, scores)
+        return file
+
+    return write
+
+
+@pytest.fixture
+def validate(medjudge) -> Callable[..., object]:
+    """`medjudge validate` with resamples enough for a test."""
+    return lambda *arguments: medjudge("validate", *arguments, "--resamples", 300)
+
+
+def with_teacher(run: Path) -> None:
+    """The same judgments once more, as those of a teacher."""
+    text = Run(run).judgments_file("mine").read_text().replace('"judge":"mine"', '"judge":"gpt"')
+    Run(run).judgments_file("gpt").write_text(text)
+
+
+def refused(done, *parts: str) -> None:
+    assert done.returncode == 2, (done.returncode, done.stdout[-500:], done.stderr[-2000:])
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, done.stderr
+    assert all(part in lines[0] for part in parts), lines[0]
+
+
+def test_refuses_what_the_judge_was_trained_on(validate, sample_run) -> None:
+    refused(validate(sample_run, "--judge", "local"), "trained or tuned on 56 of these 56 questions")
+
+
+def test_constructed_levels_fail_a_weak_judge_and_are_called_that(medjudge, validate, sample_run, judge_folder) -> None:
+    done = validate(sample_run, "--judge", judge_folder, "--json")
+    assert done.returncode == 1, done.stderr
+    study = json.loads(done.stdout)
+    assert set(study) >= {"judge", "against", "n", "coverage", "overall", "by_category", "gate"}
+    assert (study["n"], study["coverage"], study["against"]) == (280, 1.0, "constructed levels")
+    for part in (study["overall"], *study["by_category"].values()):
+        for measure in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias", "gwet_ac1"):
+            assert part[measure]["low"] <= part[measure]["value"] <= part[measure]["high"]
+    assert study["gate"]["passed"] is False
+    assert json.loads((sample_run / "agreement" / "mine.json").read_text()) == study
+    assert json.loads((judge_folder / "judge.json").read_text())["validated_on"][0]["n"] == 280
+    assert "| constructed levels | physician_scores.jsonl | 280 |" in (judge_folder / "README.md").read_text()
+    # The card says so wherever the judge is used; constructed levels validate nothing.
+    said = medjudge("eval", "--judge", judge_folder).stdout
+    assert "judge mine: never validated against physicians; compared with constructed levels only" in said
+
+
+def test_another_judge_can_stand_in_the_physicians_place(validate, sample_run, judge_folder) -> None:
+    assert validate(sample_run, "--judge", judge_folder).returncode == 1
+    own = (sample_run / "agreement" / "mine.json").read_text()
+    with_teacher(sample_run)
+    against = validate(sample_run, "--judge", "mine", "--against", "gpt", "--json")
+    assert json.loads(against.stdout)["overall"]["usable_agreement"]["value"] == 1.0
+    assert (sample_run / "agreement" / "mine.json").read_text() == own
+    refused(validate(sample_run, "--judge", "mine", "--against", "nobody"), "no such judge", "gpt, mine")
+    refused(validate(sample_run, "--judge", "mine", "--teacher", "nobody"), "--teacher nobody", "gpt, mine")
+
+
+def test_the_gate_decides_what_eval_and_report_say(
+    medjudge, validate, sample_run, judge_folder, physicians, tmp_path
+) -> None:
+    physicians()
+    assert validate(sample_run, "--judge", judge_folder).returncode == 1  # the usual gate
+    assert "FAILED" in validate(sample_run, "--judge", judge_folder).stdout
+    seen = medjudge("eval", "--judge", judge_folder, "--run", "other")
+    assert "judge mine: gate failed" in seen.stdout
+    with_teacher(sample_run)
+    (tmp_path / "easy.yaml").write_text(EASY_GATE)
+    options = ("--judge", judge_folder, "--teacher", "gpt", "--probes", "--probe-answers", 6)
+    done = validate(sample_run, *options, "--gate", "easy.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "GATE PASSED" in done.stdout
+    assert "alternative annotator test" in done.stdout
+    assert "minus teacher gpt: +0.0 points" in done.stdout
+    study = json.loads((sample_run / "agreement" / "mine.json").read_text())
+    assert study["raters"] == ["dr-a", "dr-b", "dr-c"]
+    assert study["physicians"]["answers"] == 280
+    assert study["teacher"]["non_inferiority"] == {"margin": 0.99, "shown": True}
+    card = json.loads((judge_folder / "judge.json").read_text())
+    assert [one["gate"]["passed"] for one in card["validated_on"]] == [True]
+    readme = (judge_folder / "README.md").read_text()
+    assert "Standing: gate passed" in readme
+    assert "| Cohen's kappa | -0.99 |" in readme
+    assert "- Weak: calls" in readme
+    seen = medjudge("eval", "--judge", judge_folder, "--run", "third")
+    assert "judge mine: gate passed" in seen.stdout
+    report = medjudge("report", "third")
+    assert "gate passed" in report.stdout
+    assert "gate passed" in (tmp_path / "third" / "report.html").read_text()
+    assert json.loads(medjudge("report", "third", "--json").stdout)["standing"]
+
+
+def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder, physicians) -> None:
+    physicians()
+    options = ("--judge", judge_folder, "--probes", "--probe-answers", 8, "--json")
+    first = json.loads(validate(sample_run, *options).stdout)["probes"]
+    assert first["answers"] == 8
+    assert set(first["effects"]) >= {"filler", "instruction", "authority", "doubled"}
+    changed = Run(sample_run / "probes" / "doubled")
+    original = {answer.key: answer.text for answer in Run(sample_run).answers()}
+    assert all(answer.text.count(original[answer.key].strip()) == 2 for answer in changed.answers())
+    lines = changed.judgments_file("mine").read_text()
+    assert json.loads(validate(sample_run, *options).stdout)["probes"] == first
+    assert changed.judgments_file("mine").read_text() == lines
+
+
+def test_twelve_usable_answers_show_next_to_nothing(validate, sample_run, judge_folder) -> None:
+    file = sample_run / "physician_scores.jsonl"
+    few = [one.model_copy(update={"score": 5, "rater": "dr-a"}) for one in read_records(file, PhysicianScore)[:12]]
+    write_records(file, few)
+    done = validate(sample_run, "--judge", judge_folder)
+    assert "Whether the judge finds unusable answers: all 12 are usable here" in done.stdout
+    study = json.loads((sample_run / "agreement" / "mine.json").read_text())
+    assert study["gate"]["passed"] is not True
+    assert {check["result"] for check in study["gate"]["checks"]} <= {"not shown", "failed"}
+
+
+def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sample_run, judge_folder, tmp_path) -> None:
+    scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
+    sheet = (book := Workbook()).active
+    sheet.append(["question_id", "model", "dr_a", "dr_b"])
+    for place, one in enumerate(scores[:40]):
+        sheet.append([one.question_id, one.model, one.level, "good" if place % 2 else None])
+    book.save(tmp_path / "scores.xlsx")
+    command = (sample_run, "--judge", judge_folder, "--physicians", "scores.xlsx")
+    done = validate(*command, "--rater-columns", "dr_a, dr_b", "--label-map", "good=5", "--json")
+    study = json.loads(done.stdout)
+    assert (study["n"], study["against"], study["file"]) == (40, "physicians", "scores.xlsx")
+    assert study["physicians"]["answers"] == 20
+    done = validate(*command, "--rater-columns", "dr_a,dr_b")
+    assert done.returncode == 2
+    assert "row 3" in done.stderr
+    assert "good" in done.stderr
+    refused(validate(*command, "--rater-columns", "dr_a,dr_c"), "dr_c")
+
+
+def test_rates_of_everything_judged_and_the_scores_that_a_width_needs(
+    medjudge, validate, sample_run, judge_folder, physicians
+) -> None:
+    assert medjudge("eval", "--judge", judge_folder, "--run", sample_run).returncode == 0
+    physicians(questions=30)
+    done = validate(sample_run, "--judge", judge_folder, "--plan-width", "0.2", "--json")
+    usability = json.loads(done.stdout)["usability"]
+    assert (usability["answers"], usability["scored"]) == (280, 150)
+    overall = usability["overall"]["prediction_powered"]
+    assert overall["low"] < overall["value"] < overall["high"]
+    assert usability["overall"]["more_scores"] is None or usability["overall"]["more_scores"] >= 0
+    assert set(usability["by_model"]) == {f"model-{letter}" for letter in "abcde"}
+
+
+def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_folder, tmp_path) -> None:
+    done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "0.1")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "run" / "for_physicians.jsonl").read_text().splitlines()]
+    assert len(lines) == 28
+    assert "28 answers for physicians to look at, by nearness of P(usable)" in done.stdout
+    away = [abs(line["usable_probability"] - 0.5) for line in lines]
+    assert away == sorted(away)
+    others = Run(tmp_path / "run").judgments("mine")
+    assert sum(abs(sum(one.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for one in others) <= 28
+    refused(
+        medjudge("eval", "--judge", "openai:gpt-4o", "--defer-to-physicians", "0.1", OPENAI_API_KEY="k"),
+        "gives no probabilities",
+    )
+
+
+def test_a_validated_judge_defers_by_its_conformal_sets(
+    medjudge, validate, sample_run, judge_folder, physicians
+) -> None:
+    physicians()
+    assert validate(sample_run, "--judge", judge_folder, "--error-rate", "0.3").returncode == 1
+    done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "1")
+    assert "conformal sets at error rate 0.3 first" in done.stdout
+    lines = [json.loads(line) for line in (sample_run.parent / "run" / "for_physicians.jsonl").open()]
+    certain = [len(line["not_ruled_out"]) == 1 for line in lines]
+    assert certain == sorted(certain)
+    assert 0 < sum(certain) < 280
+
+
+@pytest.mark.slow
+def test_folds_that_never_saw_a_category_are_trained_and_compared(
+    medjudge, validate, sample_run, judge_folder, tiny_encoder, tmp_path
+) -> None:
+    """The price of an unseen category, with a judge of two layers."""
+    questions = Run(sample_run).questions()
+    held = {one.id for one in questions if one.category in ("MK", "MR")}
+    scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
+    # Half of the questions of two categories are scored by physicians; the rest teaches.
+    asked = set(sorted(held)[::2])
+    folder = tmp_path / "teaching"
+    shutil.copytree(sample_run, folder)
+    write_records(folder / "physician_scores.jsonl", [one for one in scores if one.question_id not in asked])
+    write_records(sample_run / "physician_scores.jsonl", [one for one in scores if one.question_id in asked])
+    assert medjudge("distill", folder, "--out", "data").returncode == 0
+    options = {
+        "kind": "ordinal",
+        "model_name_or_path": str(tiny_encoder),
+        "output_dir": "unused",
+        "train_file": "unused",
+        "validation_file": "unused",
+        "lora_r": 4,
+        "max_length": 64,
+        "max_steps": 2,
+        "gradient_checkpointing": False,
+        "per_device_train_batch_size": 4,
+        "eval_strategy": "no",
+        "save_strategy": "no",
+    }
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(options))
+    command = (sample_run, "--judge", judge_folder, "--leave-out", "category", "--device", "cpu", "--json")
+    refused(validate(*command), "--config", "--training-set")
+    done = validate(*command, "--config", "tiny.yaml", "--training-set", "data")
+    assert done.returncode == 1, done.stderr
+    result = json.loads(done.stdout)["leave_out"]
+    assert (result["by"], result["config"]) == ("category", "tiny.yaml")
+    assert [row["left_out"] for row in result["rows"]] == ["MK", "MR", None]
+    assert result["rows"][0]["removed"] > 0
+    assert result["rows"][2]["n"] == sum(row["n"] for row in result["rows"][:2])
+    assert not [name for name in Run(sample_run).judges() if "without" in name]

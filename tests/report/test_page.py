@@ -1,0 +1,367 @@
+import json
+import shutil
+import sys
+from base64 import b64decode
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from medjudge.agreement.gate import Gate
+from medjudge.agreement.leave_out import leave_out_rows
+from medjudge.agreement.study import Settings, agreement_study, with_gate
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.report.page import write_page
+from medjudge.store import Run, write_json, write_records
+
+EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
+KEYS_BY_NAME = ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language", "models", "effects")
+
+
+@pytest.fixture(scope="module")
+def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample, judged by `mine` and `gpt`; three physicians scored half of it, and `mine` was validated."""
+    run = Run(tmp_path_factory.mktemp("runs") / "validated")
+    shutil.copytree(sample_folder(), run.path)
+    questions, answers = run.questions(), run.answers()
+    level = {score.answer_key: score.level for score in run.physician_scores()}
+    draw = np.random.default_rng(0)
+
+    def judged(judge: str, noise: float) -> list[Judgment]:
+        judgments = []
+        for answer in answers:
+            weights = np.exp(-np.square(np.arange(1, 6) - level[answer.key] - draw.normal(0, noise)))
+            probabilities = (weights / weights.sum()).round(6).tolist()
+            score = int(np.argmax(probabilities)) + 1
+            judgments.append(
+                Judgment(
+                    question_id=answer.question_id,
+                    model=answer.model,
+                    judge=judge,
+                    score=score,
+                    probabilities=probabilities,
+                    rationale="as I see it",
+                )
+            )
+        return judgments
+
+    mine, gpt = judged("mine", 1), judged("gpt", 0.5)
+    scores = [
+        PhysicianScore(
+            question_id=answer.question_id,
+            model=answer.model,
+            rater=rater,
+            score=int(np.clip(level[answer.key] + draw.integers(-1, 2), 1, 5)),
+        )
+        for answer in answers[: len(answers) // 2]
+        for rater in ("Dr A", "Dr B", "Dr C")
+    ]
+    write_records(run.physicians_file, scores)
+    for judgments in (mine, gpt):
+        write_records(run.judgments_file(judgments[0].judge), judgments)
+    study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200, width=0.1))
+    zero = {"value": 0.0, "low": 0.0, "high": 0.05}
+    effect = {"n": 40, "conversations": 35, "unscored": 0}
+    effect |= dict.fromkeys(("shift", "flips", "to_usable", "to_unusable"), zero)
+    study["probes"] = {"answers": 40, "effects": {"filler": effect}}
+    rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
+    study["leave_out"] = {"by": "category", "rows": [{**row, "removed": 9} for row in rows]}
+    write_json(run.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
+    return run.path
+
+
+@pytest.fixture
+def run(validated: Path, tmp_path: Path) -> Run:
+    """A copy that a test may change."""
+    return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page: elements with their attributes, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.pieces: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.pieces).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for one, attributes in self.elements if one == tag]
+
+
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where matplotlib is not installed; and faster, where plots are not what is tested."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Callable[..., Page]:
+    def write(*runs: Run) -> Page:
+        write_page(tmp_path / "report.html", runs)
+        return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+    return write
+
+
+def change(run: Run, **entries: Any) -> None:
+    write_json(run.agreement_file("mine"), run.agreement("mine") | entries)
+
+
+def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
+    text = page(run).text
+    for expected in (
+        "The gate is",
+        "usable agreement, MK at least 88.8 %",
+        "Where it is weakest",
+        "94.00",  # GPT-4o's agreement in the paper, MK
+        "Physicians among each other",
+        "Dr B",
+        "mine and its teacher gpt",
+        "Order of the models",
+        "Probes: changes that must not change a score",
+        "The price of a category never seen in training",
+        "all together",
+        "9 fewer answers to learn from",
+        "Is its confidence honest?",
+        "Conformal sets at an error rate of 0.1",
+        "What physicians would call usable",
+        "More scores for a width of 10 points",
+        "Where judge and physicians differ most",
+        "as I see it",
+    ):
+        assert expected in text
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_numbers_are_read_and_never_measured_again(run, page) -> None:
+    study = run.agreement("mine")
+    study["overall"]["usable_agreement"] = {"value": 0.12345, "low": 0.0987, "high": 0.2345}
+    study["weaknesses"] = ["calls 18 of 60 unusable answers in MTG usable"]
+    study["cannot_conclude"] = ["Anything about MSE."]
+    change(run, **study)
+    text = page(run).text
+    assert "12.3 9.9 to 23.4" in text
+    assert "It calls 18 of 60 unusable answers in MTG usable." in text
+    assert "What these scores cannot show Anything about MSE." in text
+
+
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        (["passed", "passed"], "The gate is passed: all 2 checks hold on these scores."),
+        (["failed", "not shown"], "1 of 2 checks does not hold (check 0). 1 cannot be decided by these scores."),
+        (["failed"] * 6, "6 of 6 checks do not hold (check 0; check 1; check 2; check 3; and 2 more)."),
+        (["passed", "not shown"], "no check failed, but 1 of 2 cannot be decided by these scores."),
+    ],
+)
+def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
+    empty = {"required": 0.5, "value": None, "low": None, "high": None, "n": 0, "why": ""}
+    checks = [{"check": f"check {k}", "result": result, **empty} for k, result in enumerate(results)]
+    passed = False if "failed" in results else None if "not shown" in results else True
+    change(run, gate={"passed": passed, "checks": checks})
+    assert verdict in page(run).text
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
+    checks = [
+        {**one, "result": "passed" if one["check"].endswith(", MK") else "failed"}
+        for one in run.agreement("mine")["gate"]["checks"]
+    ]
+    change(run, gate={"passed": False, "checks": checks})
+    shown = page(run)
+    badges = [one for one in shown.all("span") if (one["class"] or "").startswith("badge")]
+    assert len(badges) == 2 * 7  # two judges: a line above the table, and OP with the five categories
+    mine = badges[7:]
+    assert [one["class"] for one in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
+    assert "agrees on usable with physicians on" in (mine[2]["title"] or "")
+    assert {one["class"] for one in badges[:7]} == {"badge never-validated"}
+    scored = run.agreement("mine")["by_category"]
+    above = shown.text[: shown.text.index("Agreement of mine")]
+    assert above.count("agrees on usable with physicians on") == 2 + len(scored)  # the line, OP, and each of these
+    assert "never validated against physicians" in shown.text
+
+
+def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
+    elsewhere = {**run.agreement("mine"), "file": "another-hospital.xlsx"}
+    run.agreement_file("mine").unlink()
+    run.physicians_file.unlink()
+    run.update_manifest(judges={"mine": {"validated_on": [elsewhere]}})
+    shown = page(run)
+    assert "another-hospital.xlsx" in shown.text
+    assert "Agreement of mine" not in shown.text
+    assert shown.all("img") == []
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_models_stand_best_first(run, page) -> None:
+    def usable(one: Judgment) -> bool:
+        return one.model == "model-d" or (one.model == "model-b" and one.question_id.startswith("MK"))
+
+    judgments = [one for one in run.judgments("gpt") if one.model != "model-c"]
+    judgments = [one.model_copy(update={"score": 4 if usable(one) else 1}) for one in judgments]
+    write_records(run.judgments_file("gpt"), judgments)
+    run.judgments_file("mine").unlink()
+    text = page(run).text
+    table = text[text.index("Model OP") : text.index("Subcategories")]
+    assert sorted("abcde", key=lambda name: table.index(f"model-{name}")) == list("dbace")
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_prediction_powered_rates_stand_beside_judge_and_physicians_alone(run, page) -> None:
+    study = run.agreement("mine")
+    some = study["usability"]["by_model"]["model-a"]
+    some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888, "more_scores": None}
+    some |= {"physicians_only": {"value": 0.666, "low": 0.5, "high": 0.7}, "note": "all alike"}
+    change(run, **study)
+    assert "model-a all alike 77.7 70.0 to 80.0 66.6 50.0 to 70.0 88.8" in page(run).text
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_scores_without_a_study_ask_for_validate(run, page) -> None:
+    hint = f"Physicians scored answers of this run; `medjudge validate {run.path} --judge"
+    text = page(run).text
+    assert f"{hint} gpt`" in text
+    assert f"{hint} mine`" not in text
+    write_json(run.agreement_file("gpt"), {"judge": "gpt", "n": 3, "against": "physicians", "overall": {}})
+    assert (
+        f"An older version of medjudge measured its agreement; run `medjudge validate {run.path} --judge gpt`"
+        in page(run).text
+    )
+    run.agreement_file("gpt").unlink()
+    run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
+    text = page(run).text
+    assert "trained or tuned on 1 of the questions" in text
+    assert "gpt says" not in text
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
+    study = run.agreement("mine")
+    write_json(run.agreement_file("mine-against-gpt"), study | {"against": "gpt"})
+    text = page(run).text
+    assert text.index("Agreement of mine with physicians") < text.index("Agreement of mine with gpt")
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_handful_of_scores_makes_a_page(run, page, count) -> None:
+    scores = run.physician_scores()[:count]
+    study = agreement_study("mine", run.questions(), run.judgments("mine"), scores, settings=Settings(resamples=200))
+    write_json(run.agreement_file("mine"), with_gate({"file": "few.jsonl", **study}, Gate()))
+    text = page(run).text
+    assert "conversations; an error rate of 0.1 needs 9" in text
+    assert "Anything precise" in text
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_without_matplotlib_the_page_says_how_to_get_plots(run, page) -> None:
+    shown = page(run)
+    assert "plots need: pip install 'medjudge[report]'" in shown.text
+    assert shown.all("img") == []
+
+
+def test_plots_are_inside_the_page_and_nothing_is_outside(run, page) -> None:
+    pytest.importorskip("matplotlib")
+    shown = page(run)
+    assert [image["alt"].split(".")[0].split(" ")[0] for image in shown.all("img")] == ["On", "Same", "The", "On", "Of"]
+    for image in shown.all("img"):
+        ElementTree.fromstring(b64decode((image["src"] or "").removeprefix("data:image/svg+xml;base64,")))
+    require_harmless(shown)
+
+
+def require_harmless(shown: Page) -> None:
+    """Nothing runs and nothing is fetched."""
+    assert not {tag for tag, _ in shown.elements} & {
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "base",
+        "form",
+        "svg",
+    }
+    for _, attributes in shown.elements:
+        assert not any(name.startswith("on") for name in attributes)
+        assert "src" not in attributes or (attributes["src"] or "").startswith("data:image/svg+xml;base64,")
+        assert (attributes.get("href") or "#").startswith("#")
+        assert "url(" not in (attributes.get("style") or "")
+
+
+def poisoned(value: Any, under: str = "") -> Any:
+    """A study in which every name and every sentence is an attack; only the words of the program itself stay."""
+    if isinstance(value, str):
+        return value if value in ("passed", "failed", "not shown", "physicians") else EVIL + value
+    if isinstance(value, list):
+        return [poisoned(one) for one in value]
+    if isinstance(value, dict):
+        named = under in KEYS_BY_NAME
+        return {EVIL + key if named else key: poisoned(one, key) for key, one in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("against", ["physicians", EVIL])
+def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
+    bad = poisoned(run.agreement("mine")) | {"against": against}
+    write_json(run.agreement_file("mine"), bad)
+    shown = page(run)
+    require_harmless(shown)
+    assert EVIL in shown.text
+    for part in ("weaknesses", "raters"):
+        assert all(one in shown.text for one in bad[part])
+    for image in shown.all("img"):
+        svg = ElementTree.fromstring(b64decode((image["src"] or "").rpartition(",")[2]))
+        assert not [one for one in svg.iter() if one.tag.endswith(("script", "image", "a", "foreignObject"))]
+
+
+def test_records_are_text(page, run) -> None:
+    judge = "<img src=x onerror=alert(3)>"
+    for file in (run.questions_file, run.answers_file, run.physicians_file, run.judgments_file("mine")):
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for line in lines:
+            line.update(
+                {
+                    key: EVIL + (line[key] or "")
+                    for key in (
+                        "model",
+                        "rater",
+                        "prompt",
+                        "reference",
+                        "checklist",
+                        "subcategory",
+                        "text",
+                        "rationale",
+                    )
+                    if key in line
+                }
+            )
+            if "judge" in line:
+                line["judge"] = judge
+        target = run.judgments_file(judge) if "judge" in lines[0] else file
+        target.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    for old in ("mine", "gpt"):
+        run.judgments_file(old).unlink()
+    run.update_manifest(notes=[EVIL], benchmark={"source": EVIL, "questions": 56, "sha256": "0" * 64})
+    folder = run.path.rename(run.path.with_name("<b onclick=x>"))
+    shown = page(Run(folder))
+    require_harmless(shown)
+    assert f"Usability rate by judge {judge}" in shown.text
+    assert EVIL + "as I see it" in shown.text
+    assert "<b onclick=x>" in shown.text

@@ -1,0 +1,164 @@
+import copy
+import re
+from itertools import pairwise
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+matplotlib = pytest.importorskip("matplotlib")
+
+from medjudge.report import plots  # noqa: E402
+
+
+def share(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    return {"value": value, "low": low, "high": high}
+
+
+def part(n: int, *agreement: float) -> dict[str, Any]:
+    return {"n": share(n), "usable_agreement": share(*agreement)}
+
+
+@pytest.fixture
+def study() -> dict[str, Any]:
+    """What the plots need of a study: 8 answers, the same level on 6, one called usable by the judge only."""
+    models = {f"model {one}": {"n": 8, "physicians": 0.5, "judge": 0.5, "teacher": 0.4} for one in range(13)}
+    counts = [[2, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 2, 0], [0, 0, 0, 0, 1]]
+    return {
+        "against": "physicians",
+        "overall": part(8, 0.875, 0.5, 0.96),
+        "by_category": {"MTG": part(5, 0.8, 0.4, 0.95), "MK": part(3, 1.0, 0.44, 1.0)},
+        "physicians": {"usable_agreement": share(0.9, 0.8, 0.95)},
+        "confusion": counts,
+        "confusion_usable": [[4, 0], [1, 3]],
+        "ranking": {"models": models, "pairwise_accuracy": share(0.75, 0.5, 1.0)},
+        "confidence": {
+            "ece": 0.1,
+            "curve": [
+                {"from": 0.1, "to": 0.3, "n": 6, "predicted": 0.2, "observed": 0.0, "low": 0.0, "high": 0.4},
+                {"from": 0.9, "to": 0.9, "n": 2, "predicted": 0.8, "observed": 1.0, "low": 0.3, "high": 1.0},
+            ],
+            "risk_coverage": [
+                {"coverage": 0.25, "risk": 0.0},
+                {"coverage": 0.5, "risk": 0.0},
+                {"coverage": 1.0, "risk": 0.125},
+            ],
+        },
+    }
+
+
+def texts(svg: str) -> list[str]:
+    return [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def said(svg: str | None) -> str:
+    assert svg is not None
+    return " ".join(texts(svg))
+
+
+def test_titles_say_what_is_seen(study) -> None:
+    agreement = said(plots.agreement_plot(study))
+    assert "On usable the judge agrees with physicians on 87.5 %, least in MTG (80.0 %)" in agreement
+    assert "87.5 % (50 to 96)" in agreement
+    assert "MTG, n = 5" in agreement
+    assert "physicians among each other" in agreement
+    assert "Same level on 6 of 8 answers; 1 called usable only by the judge, 0 only by physicians" in said(
+        plots.confusion_plot(study)
+    )
+    calibration = said(plots.calibration_plot(study))
+    assert "The judge expects 35 % usable, and 25 % are; calibration error 10.0 points" in calibration
+    assert "each point is 2 to 6 answers" in calibration
+    assert "On the surest 50 % of the answers the judge errs on 0.0 %, on all of them on 12.5 %" in said(
+        plots.risk_coverage_plot(study)
+    )
+    assert "the judge orders 75 % alike" in said(plots.ranking_plot(study))
+
+
+def test_a_plot_without_data_is_left_out(study) -> None:
+    assert len(plots.plots(study)) == 5
+    assert all(one.alt for one in plots.plots(study))
+    bare = study | {"confidence": None, "ranking": None, "physicians": None, "confusion": [[0] * 5] * 5}
+    assert plots.calibration_plot(bare) is None
+    assert plots.risk_coverage_plot(bare) is None
+    assert plots.ranking_plot(bare) is None
+    assert plots.confusion_plot(bare) is None
+    assert "physicians among each other" not in said(plots.agreement_plot(bare))
+    assert [one.alt[:9] for one in plots.plots(bare)] == ["On usable"]
+    undefined = bare | {"overall": part(8, None), "by_category": {"MK": part(8, None)}}
+    assert plots.plots(undefined) == []
+    same = study | {
+        "confidence": {**study["confidence"], "risk_coverage": [{"coverage": 1.0, "risk": 0.1}], "curve": []}
+    }
+    assert plots.risk_coverage_plot(same) is None
+    assert plots.calibration_plot(same) is None
+
+
+def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -> None:
+    study["overall"], study["by_category"] = part(8, 1.0), {"MK": part(8, 1.0)}
+    drawn = texts(plots.agreement_plot(study) or "")
+    assert {"100.0 %", "On usable the judge agrees with physicians on 100.0 %"} <= set(drawn)
+    study["ranking"]["pairwise_accuracy"] = share(None)
+    for one in study["ranking"]["models"].values():
+        one["teacher"] = None
+    ranking = said(plots.ranking_plot(study))
+    assert "No two models are told apart by physicians" in ranking
+    assert "its teacher" not in ranking
+
+
+def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> None:
+    first = plots.plots(copy.deepcopy(study))
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.usetex": True, "figure.dpi": 300}):
+        assert plots.plots(study) == first
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_names_are_text_whatever_stands_in_them(study) -> None:
+    names = [
+        "<script>alert(1)</script>",
+        r"$\frac$ and \$5",
+        "</text><image/>",
+        "一二三",
+        "a\x00b\nc \U0001f600",
+    ]
+    study["against"] = '"><script>x</script>'
+    study["ranking"]["models"] = {
+        name: {"n": 8, "physicians": 0.1 * k, "judge": 0.5, "teacher": None} for k, name in enumerate(names)
+    }
+    for one in plots.plots(study):
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(one.svg).iter()}
+        assert tags <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
+    drawn = texts(plots.ranking_plot(study) or "")
+    assert {"<script>alert(1)</script>", r"$\frac$ and \$5", "</text><image/>", "一二三", "a b c 😀"} <= set(drawn)
+
+
+def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
+    svg = plots.ranking_plot(study) or ""
+    heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>model \d+<', svg))
+    assert len(heights) == 13
+    assert min(after - before for before, after in pairwise(heights)) > 10  # points; the font has 8.5
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=40),
+    st.floats(0.001, 0.2),
+)
+def test_spread_keeps_order_gap_and_range(wanted: list[float], gap: float) -> None:
+    places = plots.spread(wanted, gap, 0.0, 1.0)
+    fits = min(gap, 1 / max(1, len(wanted) - 1))
+    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
+    along = [places[one] for one in order]
+    assert all(after - before >= fits - 1e-9 for before, after in pairwise(along))
+    assert along[0] >= -1e-9
+    assert along[-1] <= 1 + 1e-9
+    if all(wanted[b] - wanted[a] >= gap for a, b in pairwise(order)):
+        assert places == pytest.approx(wanted)
+
+
+def test_labels_are_cut_to_columns() -> None:
+    assert plots.label("short", 5) == "short"
+    assert plots.label("longer", 5) == "long…"
+    assert plots.label("医疗大模型", 6) == "医疗…"
+    assert plots.label("医疗", 4) == "医疗"
+    assert plots.label(" a\tb\u202e\x1b ", 9) == "a b"
