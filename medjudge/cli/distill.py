@@ -20,7 +20,8 @@ def distill(
     physicians: Annotated[
         Optional[list[Path]],
         typer.Option(
-            help="Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Those in the run folders unless given."
+            help="Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Those of the runs unless "
+            "given.",
         ),
     ] = None,
     validation_share: Annotated[

@@ -217,7 +217,8 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     kept += ("overall", "by_category", "weaknesses", "cannot_conclude", "gate")
     result = {"sha256": digest, **{key: study[key] for key in kept}}
     result["conformal"] = study["confidence"] and study["confidence"]["conformal"]
-    others = [one for one in chosen.card.validated_on if one["sha256"] != digest]
+    # Studies of earlier versions held nothing against a gate, and make room.
+    others = [one for one in chosen.card.validated_on if one["sha256"] != digest and "cannot_conclude" in one]
     card = chosen.card.model_copy(update={"validated_on": [*others, result]})
     write_readme(chosen.folder, card)
     card.write(chosen.folder)

@@ -8,11 +8,12 @@ import numpy as np
 
 from medjudge.agreement.gate import Gate
 from medjudge.agreement.leave_out import leave_out_rows
-from medjudge.agreement.probes import PROBES, probe_effect, probed
+from medjudge.agreement.probe_effect import probe_effect
 from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.cli.pipeline import JudgeOptions, judge_answers, load
 from medjudge.errors import InputError
 from medjudge.judge.open import Chosen, choose_judge
+from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, consensus
 from medjudge.store import Run, write_json, write_records
 from medjudge.train.leave_out import train_folds
@@ -117,16 +118,13 @@ def _probes(
         write_records(place.questions_file, questions.values())
         _replace_answers(place, changed, chosen.name)
         after = judge_answers(place, chosen, options, set(changed), judge)
-        effects[probe] = {
-            **probe_effect(
-                [one for one in judgments if one.answer_key in changed],
-                [one for one in after if one.answer_key in changed],
-                conversations,
-                probe,
-                seed=wanted.settings.seed,
-            ),
-            "conversations": len({conversations[key.question_id] for key in changed}),
-        }
+        effects[probe] = probe_effect(
+            [one for one in judgments if one.answer_key in changed],
+            [one for one in after if one.answer_key in changed],
+            conversations,
+            only_rises=probe == FLUENT_WRONG,
+            seed=wanted.settings.seed,
+        )
     return {"answers": len(answers), "effects": effects}
 
 

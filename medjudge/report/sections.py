@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from medjudge.agreement.standing import Standing, states
+from medjudge.agreement.standing import states
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.paper import PAPER_AGREEMENT
@@ -44,7 +44,7 @@ def section(run: Run) -> dict[str, Any]:
                 "name": judge,
                 "models": rates,
                 "coverage": coverage([answer.key for answer in answers], judgments),
-                "standing": _standings(run, judge),
+                "standing": states(validations(run, judge)),
                 "hint": _hint(run, judge, against if compared else None, len(seen & asked)),
                 "subcategories": [
                     (category, name)
@@ -105,11 +105,6 @@ def _studies(run: Run, judge: str) -> Iterator[dict[str, Any]]:
 def _is_current(study: Mapping[str, Any]) -> bool:
     """Whether this version wrote it; an older one's lacks most of what the page shows."""
     return "cannot_conclude" in study
-
-
-def _standings(run: Run, judge: str) -> dict[str, Standing]:
-    # A study by an older version names no file.
-    return states([one for one in validations(run, judge) if "file" in one])
 
 
 def _hint(run: Run, judge: str, against: str | None, overlap: int) -> str | None:

@@ -1,0 +1,1 @@
+"""Probes: answers changed in a way that must not change their score."""

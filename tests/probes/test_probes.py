@@ -1,0 +1,203 @@
+import re
+import time
+from collections import Counter
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, bootstrap
+
+from medjudge.agreement.probes import PROBES, _texts, probe_effect, probed
+from medjudge.benchmark.sample import sample_folder
+from medjudge.errors import InputError
+from medjudge.records import Answer, Judgment, Question
+from medjudge.store import Run
+
+ADDING = ("filler", "instruction", "authority", "quoted-rubric", "language-wrapper", "doubled", "fluent-wrong")
+AMOUNT = re.compile(r"[<>≤≥±+-]? ?\d+(?:[.,]\d+)*(?: ?(?:[A-Za-zµ%°℃]+|[⁰-⁹²³]+)(?:/[A-Za-z]+)?)?")
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[tuple[Question, Answer, int]]:
+    run = Run(sample_folder())
+    questions = {question.id: question for question in run.questions()}
+    level = {score.answer_key: score.level for score in run.physician_scores()}
+    return [(questions[answer.question_id], answer, level[answer.key]) for answer in run.answers()]
+
+
+def ask(language: str = "en", **fields: Any) -> Question:
+    base = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": language}
+    return Question.model_validate({**base, **fields})
+
+
+def change(
+    text: str, probe: str, language: str = "en", seed: int = 0, level: int | None = 1, **fields: Any
+) -> str | None:
+    answer = Answer(question_id="q1", model="m", text=text, finish_reason="stop")
+    found = probed(ask(language, **fields), answer, probe, seed, level)
+    return None if found is None else found.text
+
+
+def pieces(text: str) -> Counter[str]:
+    """The lines or, in a single line, the sentences."""
+    lines = text.strip().split("\n")
+    parts = lines if len(lines) > 1 else re.split(r"(?<=[。！？])|(?<=[.!?])\s+", text)
+    return Counter(part.strip() for part in parts if part.strip())
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
+    applied = Counter()
+    for question, answer, level in sample:
+        found = probed(question, answer, probe, level=level)
+        assert found == probed(question, answer, probe, level=level)
+        if found is None:
+            continue
+        applied[question.language] += 1
+        assert found.text != answer.text
+        assert found.key == answer.key
+        assert found.finish_reason == answer.finish_reason
+        assert Counter(AMOUNT.findall(answer.text)) <= Counter(AMOUNT.findall(found.text))
+        if probe == "reordered":
+            assert pieces(found.text) == pieces(answer.text)
+        elif probe == "filler":
+            kept = iter(found.text.split("\n"))
+            assert all(line in kept for line in answer.text.split("\n"))
+        elif probe in ADDING:
+            assert answer.text in found.text
+        else:
+            assert not re.search(r"(?m)\*\*|^[-*•] |^#|\|", found.text)
+            # Nothing but marks is gone; a table's headings come again in each row.
+            words = Counter(re.findall(r"\w+", answer.text))
+            assert words <= Counter(re.findall(r"\w+", found.text))
+    least = {
+        "filler": (150, 50),
+        "reordered": (70, 14),
+        "plain": (40, 7),
+        "doubled": (150, 50),
+        "fluent-wrong": (88, 24),
+    }
+    english, chinese = least.get(probe, (220, 60))
+    assert applied["en"] >= english
+    assert applied["zh"] >= chinese
+
+
+def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
+    question, answer, _ = sample[0]
+    for probe in set(PROBES) - {"plain", "doubled"}:
+        texts = {found.text for seed in range(20) if (found := probed(question, answer, probe, seed, 1))}
+        assert len(texts) >= 5, probe
+    others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
+    assert len({found.text for found in others if found}) >= 5
+    ends = {str(change("A.", "authority", seed=seed)).startswith("A.") for seed in range(10)}
+    assert ends == {True, False}
+
+
+def test_added_words_are_in_the_language_of_the_question_but_for_the_wrapper() -> None:
+    for probe in set(ADDING) - {"doubled"}:
+        other = probe == "language-wrapper"
+        for seed in range(12):
+            assert bool(re.search(r"[\u4e00-\u9fff]", change("A.", probe, "en", seed) or "")) == other
+            chinese = change("好。", probe, "zh", seed) or ""
+            if '{"' not in chinese and "[5]" not in chinese:
+                added = chinese.replace("好。", "")
+                assert bool(re.search(r"[\u4e00-\u9fff]", added)) != other
+
+
+def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
+    for language, medical in (
+        (
+            "en",
+            r"\d|doctor|physician|clinic|hospital|medic|dose|drug|treat|diagnos|symptom|patient|disease|health|safe|risk",
+        ),
+        ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险"),
+    ):
+        variants = _texts(language).variants
+        for name in ("filler", "wrapper", "fluent"):
+            for place, texts in variants[name].items():
+                assert len(texts) >= 4
+                assert not [text for text in texts if re.search(medical, text, re.IGNORECASE)], (name, place)
+        for name in ("instruction", "authority", "quoted_rubric"):
+            assert len(variants[name]) >= 6
+            assert all(isinstance(text, str) for text in variants[name])
+        assert all("5" in text for text in variants["quoted_rubric"])
+
+
+def test_where_a_probe_does_not_apply() -> None:
+    for probe in PROBES:
+        assert change("  \n", probe) is None
+    assert change("Wrong.", "fluent-wrong", level=2) is not None
+    assert change("Right.", "fluent-wrong", level=3) is None
+    assert change("Unknown.", "fluent-wrong", level=None) is None
+    assert change("No marks in 5 mg.", "plain") is None
+    assert change("One sentence only.", "reordered") is None
+    assert change("***", "plain") is None
+    with pytest.raises(InputError, match=r"probe fillers: no such probe; take one of filler, "):
+        change("A.", "fillers")
+
+
+def test_questions_that_ask_for_length_order_or_form_are_left_out() -> None:
+    text = "- **A** is given.\n- B is given.\n\nC is given."
+    asked = {
+        "filler": ("Answer in at most 60 words.", "200字以内。"),
+        "doubled": ("Answer briefly.", "请简要回答。"),
+        "reordered": ("Rank the causes.", "请按优先次序列出。"),
+        "plain": ("Make a table.", "用表格列出。"),
+    }
+    for probe, (english, chinese) in asked.items():
+        assert change(text, probe) is not None
+        assert change(text, probe, prompt=english) is None
+        assert change(text, probe, checklist=f"Core requirements: 1. {english}") is None
+        assert change(text, probe, "zh", prompt=chinese) is None
+        assert change(text, probe, category="MTG") is None
+    assert change(text, "instruction", category="MTG", prompt="A table in 60 words, please.") is not None
+    assert change(text, "plain", prompt="Which tablets in order to sleep?") is not None
+    assert change(text, "filler", "zh", prompt="患者过了一段时间又来了。") is not None
+
+
+def test_filler_stands_between_paragraphs_but_not_inside_lists_or_behind_a_lead() -> None:
+    text = "Aspirin is given.\n\nAvoid:\n\n- alcohol\n\n- ibuprofen\n\n| a |\n|---|\n\nCall 112."
+    for seed in range(10):
+        found = change(text, "filler", seed=seed) or ""
+        assert "Avoid:\n\n- alcohol\n\n- ibuprofen\n\n| a |\n|---|\n\n" in found
+        paragraphs = found.split("\n\n")
+        assert paragraphs.index("Avoid:") == paragraphs.index("Aspirin is given.") + 2
+        assert paragraphs.index("Call 112.") == paragraphs.index("| a |\n|---|") + 2
+
+
+def test_windows_newlines_stay() -> None:
+    text = "- **A** is given.\r\n- B is given.\r\n\r\nC is given.\r\n"
+    for probe in PROBES:
+        found = change(text, probe) or ""
+        assert found.count("\r\n") == found.count("\n") > 0
+        assert change(text.replace("\r\n", "\n"), probe) == found.replace("\r\n", "\n")
+
+
+LONG = {
+    "sentences": "Give 5 mg of the drug daily. " * 1700,
+    "chinese": "每日给药5 mg一次。" * 4200,
+    "list": "- **Give** 5 mg.\n" * 3000,
+    "table": "| a | b |\n|---|---|\n| 1 | 2 |\n\n" * 1500,
+    "stars": "*" * 50_000,
+    "open marks": "**a _b `c [d <p " * 3000,
+    "dots": "." * 50_000,
+    "blanks": "a" + " " * 49_998 + "b",
+    "blank rows": "a|\n" + " " * 24_000 + "|" + " " * 24_000,
+    "newlines": "a." + "\n" * 49_996 + "b.",
+    "tags": '<b a="' * 8000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_texts_take_no_time(name) -> None:
+    change("A. B.", "filler"), change("A. B.", "filler", "zh")
+    for probe in PROBES:
+        for language in ("en", "zh"):
+            # The best of some runs: other work on the machine is not what is measured.
+            taken = []
+            while len(taken) < 8 and min(taken, default=1) > 0.1:
+                begin = time.perf_counter()
+                change(LONG[name], probe, language)
+                taken.append(time.perf_counter() - begin)
+            assert min(taken) < 0.1, (probe, language)
