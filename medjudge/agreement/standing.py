@@ -7,6 +7,7 @@ from medjudge.records import CATEGORIES
 
 State = Literal["validated", "failed", "not shown", "never validated"]
 _STATES: dict[bool | None, State] = {True: "validated", False: "failed", None: "not shown"}
+_RESULTS: dict[str, State] = {"passed": "validated", "failed": "failed", "not shown": "not shown"}
 
 
 class Standing(NamedTuple):
@@ -39,8 +40,7 @@ def standing(validated_on: Sequence[Mapping[str, Any]], category: str | None = N
     if part is None:
         return Standing("never validated", f"never validated in {category}: no physicians' score")
     check = next((one for one in study["gate"]["checks"] if one["check"].endswith(f", {category}")), None)
-    result = check["result"] if check else "not shown"
-    state = "validated" if result == "passed" else result
+    state = _RESULTS[check["result"] if check else "not shown"]
     return Standing(state, f"{state}: {_measured(part, study)}")
 
 

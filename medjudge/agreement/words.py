@@ -1,6 +1,6 @@
 """What a study says, in words: where the judge is weak, and what these scores cannot show."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def cannot_conclude(pairs: Pairs, raters: int, teacher: bool, physicians: bool) 
     return sentences
 
 
-def _they(names: list[str]) -> str:
+def _they(names: Sequence[str]) -> str:
     return "it" if len(names) == 1 else "them"
 
 

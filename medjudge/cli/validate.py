@@ -213,8 +213,8 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     if chosen.card is None or chosen.folder is None or chosen.folder == built_in_folder():
         return
     digest = file_sha256(file)
-    kept = ("file", "against", "n", "questions", "conversations", "raters", "coverage", "interval")
-    kept += ("overall", "by_category", "weaknesses", "cannot_conclude", "gate")
+    kept = ["file", "against", "n", "questions", "conversations", "raters", "coverage", "interval"]
+    kept += ["overall", "by_category", "weaknesses", "cannot_conclude", "gate"]
     result = {"sha256": digest, **{key: study[key] for key in kept}}
     result["conformal"] = study["confidence"] and study["confidence"]["conformal"]
     # Studies of earlier versions held nothing against a gate, and make room.

@@ -1,3 +1,11 @@
+import numpy as np
+import pytest
+from scipy.stats import binomtest, bootstrap
+
+from medjudge.agreement.probe_effect import probe_effect
+from medjudge.records import Judgment
+
+
 def verdict(
     question: str, score: int | None, expected: float | None = None, round: int = 1, model: str = "m"
 ) -> Judgment:
@@ -26,23 +34,23 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
         verdict("e", 5),
     ]
     groups = {name: name for name in ("a", "b", "c", "d", "e", "not probed")}
-    found = probe_effect(before, after, groups, "filler")
+    found = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
     assert (found["n"], found["skipped"], found["unscored"]) == (4, 2, 1)
     assert found["shift"]["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
     assert found["flips"]["value"] == 2 / 4
     assert found["to_usable"]["value"] == 1 / 4
     assert found["to_unusable"]["value"] == 2 / 4
-    wrong = probe_effect(before, after, groups, "fluent-wrong")
+    wrong = probe_effect(before, after, groups, only_rises=True)
     assert wrong["flips"] == wrong["to_usable"] == found["to_usable"]
-    assert probe_effect(reversed(before), reversed(after), groups, "filler") == found
+    assert probe_effect(reversed(before), reversed(after), groups) == found
 
 
 def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:
     names = [f"q{n}" for n in range(len(flipped))]
     before = [verdict(name, 2) for name in names]
     after = [verdict(name, 4 if up else 2) for name, up in zip(names, flipped, strict=True)]
-    return probe_effect(before, after, dict(zip(names, groups, strict=True)), "instruction", resamples=50)["flips"]
+    return probe_effect(before, after, dict(zip(names, groups, strict=True)), resamples=50)["flips"]
 
 
 def test_shares_have_wilsons_interval_for_conversations_of_one_answer() -> None:
@@ -81,7 +89,7 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
         groups[f"q{n}"] = f"g{n // 2}"
         before.append(verdict(f"q{n}", 3, 3.0, model=model))
         after.append(verdict(f"q{n}", 3, 3.0 + by, model=model))
-    found = probe_effect(before, after, groups, "plain", resamples=20_000)["shift"]
+    found = probe_effect(before, after, groups, resamples=20_000)["shift"]
     other = bootstrap((change_by_group,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
     assert found["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
     assert (found["low"], found["high"]) == pytest.approx((other.low, other.high), abs=0.01)
@@ -89,10 +97,10 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
 
 def test_nothing_to_compare_and_one_conversation_only() -> None:
     nothing = {"value": None, "low": None, "high": None}
-    empty = probe_effect([], [], {}, "filler")
+    empty = probe_effect([], [], {})
     assert (empty["n"], empty["shift"], empty["flips"]) == (0, nothing, nothing)
-    stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"}, "filler")
+    stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
     assert stopped["shift"] == nothing
     assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 0.0, 1.0)
-    one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"}, "filler")
+    one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
     assert one["shift"] == {"value": 1.0, "low": None, "high": None}

@@ -1,17 +1,15 @@
 import re
 import time
 from collections import Counter
-from itertools import groupby
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import binomtest, bootstrap
 
-from medjudge.agreement.probes import PROBES, _texts, probe_effect, probed
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
-from medjudge.records import Answer, Judgment, Question
+from medjudge.probes.probes import PROBES, probed
+from medjudge.probes.texts import texts_of
+from medjudge.records import Answer, Question
 from medjudge.store import Run
 
 ADDING = ("filler", "instruction", "authority", "quoted-rubric", "language-wrapper", "doubled", "fluent-wrong")
@@ -113,7 +111,7 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
         ),
         ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险"),
     ):
-        variants = _texts(language).variants
+        variants = texts_of(language).variants
         for name in ("filler", "wrapper", "fluent"):
             for place, texts in variants[name].items():
                 assert len(texts) >= 4
