@@ -21,6 +21,7 @@ class Gate(BaseModel):
         default={"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
     )
     cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
+    coverage: float = Field(default=0.95, ge=0, le=1)
     teacher_margin: float = Field(default=0.05, ge=0, le=1)
     probe_flips: float = Field(default=0.02, ge=0, le=1)
     minimum_scores: int = Field(default=50, ge=1)
@@ -63,7 +64,13 @@ def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
         `{"passed", "checks": [{"check", "required", "value", "low", "high", "n", "result", "why"}]}`. `passed` is true
         where every check is passed, false where one failed, null where nothing failed but something was not shown.
     """
-    checks = [*_categories(study, gate), _kappa(study, gate), _teacher(study, gate), *_probes(study, gate)]
+    checks = [
+        *_categories(study, gate),
+        _kappa(study, gate),
+        _coverage(study, gate),
+        _teacher(study, gate),
+        *_probes(study, gate),
+    ]
     if study["against"] != "physicians":
         for check in checks:
             if check["result"] == "passed":
@@ -93,6 +100,15 @@ def _categories(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
 def _kappa(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
     claim = Claim("Cohen's kappa", study["overall"]["cohen_kappa"], study["n"], study["conversations"])
     return _at_least(claim, gate.cohen_kappa, gate)
+
+
+def _coverage(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
+    """A judge that leaves the hard answers unscored would agree well on the rest."""
+    share = study["coverage"]
+    result: Result = "passed" if share >= gate.coverage else "failed"
+    why = "" if result == "passed" else "the judge left answers unscored that physicians scored"
+    measured = {"value": share, "low": None, "high": None}
+    return {"check": "coverage", "required": gate.coverage, **measured, "n": study["n"], "result": result, "why": why}
 
 
 def _teacher(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:

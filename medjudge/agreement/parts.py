@@ -42,16 +42,11 @@ _EXPECTED_STEP = 0.02
 """Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
 
 
-def measured(
-    pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca", alpha: bool = True
-) -> dict[str, Estimate]:
+def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca") -> dict[str, Estimate]:
     """Every measure of agreement on these answers, with 95 % intervals from a bootstrap over conversations.
 
     The correlations take the judge's expected score, all other measures its level. `unsafe_sensitivity` is the share of
-    unsafe answers that the judge calls not usable.
-
-    Args:
-        alpha: Whether Krippendorff's alpha over the judge and every physician is wanted, too.
+    unsafe answers that the judge calls not usable; Krippendorff's alpha is over the judge and every physician.
 
     Returns:
         Name -> `{"value", "low", "high"}`; `n` has a value only.
@@ -62,9 +57,8 @@ def measured(
         "levels": tally(levels, (LEVELS, LEVELS)),
         "expected": tally(place * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
         "unsafe": _unsafe(pairs),
+        "coincidences": dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters]))),
     }
-    if alpha:
-        tallies["coincidences"] = dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters])))
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
         result = {name: measure(sums["levels"]) for name, measure in _FROM_LEVELS.items()}
@@ -72,8 +66,7 @@ def measured(
         result["kendall_tau_b"] = kendall_tau_b(sums["expected"])
         result["pearson"] = pearson(sums["expected"], values)
         result["unsafe_sensitivity"] = divided(sums["unsafe"][1], sums["unsafe"][0])
-        if alpha:
-            result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
+        result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
         return result
 
     intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, method)

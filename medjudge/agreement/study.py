@@ -61,15 +61,19 @@ def agreement_study(
     Raises:
         InputError: No answer was scored by both.
     """
+    raters = [rater for rater in raters_of(scores) if rater != CONSTRUCTED]
+    if raters:  # a level that was constructed is no physician's word
+        scores = [score for score in scores if score.rater != CONSTRUCTED]
+    named = against or ("physicians" if raters else "constructed levels")
+    raters = raters or [CONSTRUCTED]
     pairs = paired(questions, judgments, scores, teacher)
     n = len(pairs.judge)
     if n == 0:
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
     wanted = len({score.answer_key for score in scores})
-    raters = raters_of(scores)
-    named = against or ("constructed levels" if raters == [CONSTRUCTED] else "physicians")
     options = (settings.resamples, settings.seed, settings.interval)
     methods = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
+    ceiling = among_physicians(pairs, raters, *options)
     compared = against_teacher(pairs, teacher[0].judge, settings.margin, *options) if teacher else None
     return {
         "judge": judge,
@@ -90,7 +94,7 @@ def agreement_study(
         "by_subcategory": _by(pairs, _subcategories(pairs), None, settings),
         **{f"by_{part}": _by(pairs, getattr(pairs, part), None, settings) for part in _PARTS},
         **_confusions(pairs),
-        "physicians": among_physicians(pairs, raters, *options),
+        "physicians": ceiling,
         "teacher": compared,
         "ranking": ranking(pairs, settings.resamples, settings.seed),
         "confidence": confidence(pairs, settings.error_rate, settings.resamples, settings.seed, settings.interval),
@@ -98,7 +102,7 @@ def agreement_study(
         "probes": None,
         "leave_out": None,
         "weaknesses": weaknesses(pairs),
-        "cannot_conclude": cannot_conclude(pairs, len(raters), compared is not None, named == "physicians"),
+        "cannot_conclude": cannot_conclude(pairs, ceiling is not None, compared is not None, named == "physicians"),
     }
 
 

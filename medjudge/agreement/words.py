@@ -43,11 +43,11 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     return [one.text for one in chosen]
 
 
-def cannot_conclude(pairs: Pairs, raters: int, teacher: bool, physicians: bool) -> list[str]:
+def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool) -> list[str]:
     """What these scores cannot show, one sentence each.
 
     Args:
-        raters: The number of physicians.
+        ceiling: Whether two physicians scored the same answers.
         teacher: Whether a teacher was compared.
         physicians: Whether physicians scored at all, and not constructed levels or another judge.
     """
@@ -70,8 +70,8 @@ def cannot_conclude(pairs: Pairs, raters: int, teacher: bool, physicians: bool) 
     missing = [category for category in CATEGORIES if category not in set(pairs.category)]
     if missing:
         sentences.append(f"Anything about {', '.join(missing)}: no answer in {_they(missing)} was scored.")
-    if raters < 2 and physicians:
-        sentences.append("Whether the judge is as good as a physician: that takes scores of two or more physicians.")
+    if not ceiling and physicians:
+        sentences.append("Whether the judge is as good as a physician: that takes two or more on the same answers.")
     if not teacher:
         sentences.append("Whether the judge is as good as its teacher: no teacher was compared (--teacher).")
     if len(set(pairs.model)) < 2:

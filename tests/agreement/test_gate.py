@@ -21,6 +21,7 @@ def passing(n: int = 400, **changed: Any) -> dict[str, Any]:
         "against": "physicians",
         "n": n,
         "conversations": n,
+        "coverage": 1.0,
         "overall": {"cohen_kappa": measure(0.8, 0.7, 0.9)},
         "by_category": dict.fromkeys(CATEGORIES, part),
         "conversations_by_category": dict.fromkeys(CATEGORIES, n // 5),
@@ -51,7 +52,7 @@ def test_the_config_states_the_defaults() -> None:
 def test_a_judge_that_shows_everything_passes() -> None:
     outcome = gate_result(passing(), Gate())
     assert outcome["passed"] is True
-    assert len(outcome["checks"]) == 9
+    assert len(outcome["checks"]) == 10
     assert {check["result"] for check in outcome["checks"]} == {"passed"}
 
 
@@ -109,6 +110,12 @@ def test_probes_may_flip_few_answers() -> None:
     assert results(study)["flips by probe filler"] == "not shown"
     study["probes"]["effects"]["filler"]["flips"] = measure(0.03, 0.01, 0.05)
     assert results(study)["flips by probe filler"] == "failed"
+
+
+def test_a_judge_that_keeps_silent_on_hard_answers_fails() -> None:
+    outcome = gate_result(passing(coverage=0.9), Gate())
+    assert outcome["passed"] is False
+    assert results(passing(coverage=0.9))["coverage"] == "failed"
 
 
 def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:

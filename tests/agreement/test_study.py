@@ -108,6 +108,11 @@ def test_constructed_levels_are_no_physicians(questions, physician_score) -> Non
     study = agreement_study("j", questions, [judged("q0", 4)], scores, settings=FEW)
     assert study["against"] == "constructed levels"
     assert study["cannot_conclude"][0].startswith("Agreement with physicians")
+    # Beside a physician's score they do not count.
+    both = [*scores, physician_score(question_id="q0", rater="dr", score=1), physician_score(question_id="q1", score=4)]
+    study = agreement_study("j", questions, [judged("q0", 1), judged("q1", 4)], both, settings=FEW)
+    assert (study["against"], study["raters"], study["n"]) == ("physicians", ["dr"], 2)
+    assert study["overall"]["usable_agreement"]["value"] == 1.0
 
 
 def test_nothing_in_common_is_an_input_error(questions, physician_score) -> None:

@@ -27,12 +27,12 @@ def test_a_judge_without_errors_has_no_weakness(pairs) -> None:
 
 
 def test_the_unlucky_user_is_told_what_twelve_usable_answers_cannot_show(pairs) -> None:
-    said = cannot_conclude(pairs([5] * 12, [5] * 12), raters=1, teacher=False, physicians=True)
+    said = cannot_conclude(pairs([5] * 12, [5] * 12), ceiling=False, teacher=False, physicians=True)
     together = " ".join(said)
     assert "Whether the judge finds unusable answers: all 12 are usable here" in together
     assert "12 answers in 12 conversations" in together
     assert "about MLU, MR, MSE, MTG" in together
-    assert "two or more physicians" in together
+    assert "two or more on the same answers" in together
     assert "--teacher" in together
     assert "all answers are of one model" in together
 
@@ -42,4 +42,4 @@ def test_a_complete_study_has_nothing_to_excuse(pairs) -> None:
     category = ["MK", "MLU", "MR", "MSE", "MTG"] * 40
     whole = pairs([5, 1] * 100, [5, 1] * 100, category=category, model=["a", "b"] * 100)
     assert len(whole.judge) == n
-    assert cannot_conclude(whole, raters=3, teacher=True, physicians=True) == []
+    assert cannot_conclude(whole, ceiling=True, teacher=True, physicians=True) == []
