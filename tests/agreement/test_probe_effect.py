@@ -33,10 +33,10 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
         verdict("d", 3, round=2),
         verdict("e", 5),
     ]
-    groups = {name: name for name in ("a", "b", "c", "d", "e", "not probed")}
+    groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
     found = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
-    assert (found["n"], found["skipped"], found["unscored"]) == (4, 2, 1)
+    assert (found["n"], found["conversations"], found["skipped"], found["unscored"]) == (4, 3, 2, 1)
     assert found["shift"]["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
     assert found["flips"]["value"] == 2 / 4
     assert found["to_usable"]["value"] == 1 / 4
@@ -95,12 +95,16 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
     assert (found["low"], found["high"]) == pytest.approx((other.low, other.high), abs=0.01)
 
 
-def test_nothing_to_compare_and_one_conversation_only() -> None:
+def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
     nothing = {"value": None, "low": None, "high": None}
     empty = probe_effect([], [], {})
-    assert (empty["n"], empty["shift"], empty["flips"]) == (0, nothing, nothing)
+    assert (empty["n"], empty["conversations"], empty["shift"], empty["flips"]) == (0, 0, nothing, nothing)
     stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
     assert stopped["shift"] == nothing
     assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 0.0, 1.0)
     one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
     assert one["shift"] == {"value": 1.0, "low": None, "high": None}
+    still = [verdict("a", 4), verdict("b", 4)]
+    unmoved = probe_effect(still, still, {"a": "a", "b": "b"})
+    assert unmoved["shift"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert unmoved["flips"]["high"] > 0.5

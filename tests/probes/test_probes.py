@@ -1,10 +1,12 @@
 import re
 import time
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
 import pytest
 
+from medjudge.agreement.probe_effect import probe_effect
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.probes.probes import PROBES, probed
@@ -199,3 +201,24 @@ def test_long_texts_take_no_time(name) -> None:
                 change(LONG[name], probe, language)
                 taken.append(time.perf_counter() - begin)
             assert min(taken) < 0.1, (probe, language)
+
+
+@pytest.mark.slow
+def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
+    from medjudge.judge.open import choose_judge, load_chosen
+    from medjudge.judge.protocol import assignments
+
+    judge = load_chosen(choose_judge("similarity"), device="cpu")
+    by_question = groupby(sample, key=lambda row: row[0].id)
+    chosen = [rows[place % len(rows)] for place, rows in enumerate(list(group) for _, group in by_question)]
+    chosen = [row for row in chosen if all(probed(*row[:2], probe) for probe in ("doubled", "filler"))][:40]
+    questions = [question for question, _, _ in chosen]
+    groups = {question.id: question.group for question in questions}
+    before = list(judge.judge(assignments(questions, [answer for _, answer, _ in chosen])))
+    for probe, least in (("doubled", 0.05), ("filler", 0.1), ("language-wrapper", 0.3)):
+        changed = [found for question, answer, _ in chosen if (found := probed(question, answer, probe))]
+        found = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
+        assert found["n"] == len(chosen) >= 38
+        # It averages over an answer's tokens, so that whatever says nothing pulls its score down, surely so here.
+        assert found["shift"]["value"] < -least, probe
+        assert found["shift"]["high"] < 0, probe
