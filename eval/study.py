@@ -19,6 +19,8 @@ RESULTS = REPOSITORY / "eval" / "results"
 class Study:
     """Runs commands in a folder and keeps their text and wall time.
 
+    A command that succeeded there before, without JSON to give, is not run again: a study that was cut off goes on.
+
     Args:
         folder: Where they run; `$NAME` in a command stands for the path given under that name.
         places: Names that the written commands use instead of this machine's paths.
@@ -27,12 +29,17 @@ class Study:
     def __init__(self, folder: Path, **places: Path) -> None:
         self.folder = folder
         self.places = places
-        self.commands: list[dict[str, Any]] = []
         folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "commands.json"
+        self.done = {one["command"]: one for one in json.loads(self.log.read_text())} if self.log.exists() else {}
+        self.commands: list[dict[str, Any]] = []
 
     def run(self, command: str, json_output: bool = False, allowed: tuple[int, ...] = (0,)) -> Any:
         """Runs one command offline and without a key; its JSON where asked for. Stops the study where it fails."""
         print(f"$ {command}", file=sys.stderr, flush=True)
+        if command in self.done and not json_output:
+            self.commands.append(self.done[command])
+            return None
         environment = {name: str(path) for name, path in self.places.items()}
         hidden = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "MEDJUDGE_JUDGE")}
         start = time.monotonic()
@@ -49,6 +56,7 @@ class Study:
         self.commands.append(
             {"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode}
         )
+        self.log.write_text(json.dumps(self.commands, indent=2))
         return json.loads(done.stdout) if json_output else None
 
     def write(self, name: str, results: dict[str, Any]) -> None:
