@@ -12,6 +12,8 @@ from medjudge.agreement.two_judges import compare
 from medjudge.records import USABLE_FROM
 
 MARGIN = 0.05
+FEWEST_CONVERSATIONS = 30
+"""Conversations below which non-inferiority is not shown, whatever the interval says."""
 
 
 def mcnemar(judge_only: int, teacher_only: int) -> float:
@@ -39,7 +41,8 @@ def against_teacher(
     """Compares the agreement of judge and teacher with physicians.
 
     Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
-    minus the margin: a one-sided test at 2.5 %, as regulators ask for it.
+    minus the margin: a one-sided test at 2.5 %, as regulators ask for it. McNemar's test takes answers as independent;
+    where conversations hold several, the interval of the difference is the one to trust.
 
     Args:
         teacher: Its name.
@@ -56,11 +59,12 @@ def against_teacher(
     usable = both.physician >= USABLE_FROM
     right, other_right = (both.judge >= USABLE_FROM) == usable, (of_teacher >= USABLE_FROM) == usable
     judge_only, teacher_only = int((right & ~other_right).sum()), int((~right & other_right).sum())
-    low = compared.difference["usable_agreement"]["low"]
+    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(both.conversation))
+    enough = low is not None and conversations >= FEWEST_CONVERSATIONS
     return {
         "teacher": teacher,
         "n": len(both.judge),
-        "conversations": len(np.unique(both.conversation)),
+        "conversations": conversations,
         "of_judge": compared.first,
         "of_teacher": compared.second,
         "difference": compared.difference,
@@ -69,5 +73,5 @@ def against_teacher(
             "teacher_only": teacher_only,
             "p_value": rounded(mcnemar(judge_only, teacher_only)),
         },
-        "non_inferiority": {"margin": margin, "shown": None if low is None else low > -margin},
+        "non_inferiority": {"margin": margin, "shown": low >= -margin if enough and low is not None else None},
     }

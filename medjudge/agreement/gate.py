@@ -2,30 +2,39 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, Category
 
 Result = Literal["passed", "failed", "not shown"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+_CATEGORIES: dict[Category, float] = {"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
+_FEWEST_TO_FAIL = 10
+"""Conversations below which an interval is too rough even to fail a judge."""
 
 
 class Gate(BaseModel):
     """The requirements; `configs/eval/gate.yaml` holds these defaults with their reasons. Shares from 0 to 1."""
 
     model_config = ConfigDict(extra="forbid")
-    usable_agreement: dict[Category, float] = Field(
-        default={"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
-    )
+    usable_agreement: dict[Category, Share] = Field(default=_CATEGORIES)
     cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
     coverage: float = Field(default=0.95, ge=0, le=1)
     teacher_margin: float = Field(default=0.05, ge=0, le=1)
     probe_flips: float = Field(default=0.02, ge=0, le=1)
     minimum_scores: int = Field(default=50, ge=1)
     minimum_conversations: int = Field(default=30, ge=1)
+
+    @field_validator("usable_agreement", mode="before")
+    @classmethod
+    def _over_the_defaults(cls, given: Any) -> Any:
+        """A category that a file does not name keeps its requirement."""
+        return {**_CATEGORIES, **given} if isinstance(given, dict) else given
 
 
 class Claim(NamedTuple):
@@ -63,6 +72,7 @@ def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
     Returns:
         `{"passed", "checks": [{"check", "required", "value", "low", "high", "n", "result", "why"}]}`. `passed` is true
         where every check is passed, false where one failed, null where nothing failed but something was not shown.
+        `usual` says whether the requirements were the default ones.
     """
     checks = [
         *_categories(study, gate),
@@ -77,7 +87,7 @@ def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
                 check.update(result="not shown", why=f"measured against {study['against']}, not physicians")
     results = [check["result"] for check in checks]
     passed = False if "failed" in results else None if "not shown" in results else True
-    return {"passed": passed, "checks": checks}
+    return {"passed": passed, "usual": gate == Gate(), "checks": checks}
 
 
 def _categories(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
@@ -91,10 +101,16 @@ def _categories(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
             checks.append(_not_shown(name, required, f"no physicians' score in {category}"))
         else:
             conversations = study["conversations_by_category"][category]
-            checks.append(
-                _at_least(Claim(name, part["usable_agreement"], part["n"]["value"], conversations), required, gate)
-            )
+            claim = Claim(name, part["usable_agreement"], part["n"]["value"], conversations)
+            checks.append(_beyond_chance(_at_least(claim, required, gate), part["cohen_kappa"]))
     return checks
+
+
+def _beyond_chance(check: dict[str, Any], kappa: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge that knows only how often a category is usable would agree there, too, and by chance alone."""
+    if check["result"] == "passed" and (kappa["low"] is None or kappa["low"] <= 0):
+        check.update(result="not shown", why="within the category, agreement beyond chance is not shown")
+    return check
 
 
 def _kappa(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
@@ -107,6 +123,8 @@ def _coverage(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
     share = study["coverage"]
     result: Result = "passed" if share >= gate.coverage else "failed"
     why = "" if result == "passed" else "the judge left answers unscored that physicians scored"
+    if result == "passed" and study["n"] < gate.minimum_scores:
+        result, why = "not shown", f"{study['n']} answers; the gate asks for {gate.minimum_scores}"
     measured = {"value": share, "low": None, "high": None}
     return {"check": "coverage", "required": gate.coverage, **measured, "n": study["n"], "result": result, "why": why}
 
@@ -116,6 +134,8 @@ def _teacher(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
     teacher = study.get("teacher")
     if teacher is None:
         return _not_shown(name, required, "no teacher; name a judge of the run with --teacher")
+    if teacher["n"] < gate.coverage * study["n"]:
+        return _not_shown(name, required, f"the teacher scored {teacher['n']} of the {study['n']} answers only")
     difference = teacher["difference"]["usable_agreement"]
     return _at_least(Claim(name, difference, teacher["n"], teacher["conversations"]), required, gate)
 
@@ -128,6 +148,8 @@ def _probes(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
     for name, effect in probes["effects"].items():
         claim = Claim(f"flips by probe {name}", effect["flips"], effect["n"], effect["conversations"])
         checks.append(_at_most(claim, gate.probe_flips, gate))
+    for name in probes["not_applied"]:
+        checks.append(_not_shown(f"flips by probe {name}", gate.probe_flips, "applies to none of the probed answers"))
     return checks
 
 
@@ -150,9 +172,9 @@ def _judged(
     enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
     result: Result = "not shown"
     why = ""
-    if value is None:
-        why = "undefined on these scores"
-    elif best is not None and best < 0:
+    if value is None or (worst is None and best is None):
+        why = "no interval can be had from these scores"
+    elif best is not None and best < 0 and claim.conversations >= _FEWEST_TO_FAIL:
         result = "failed"
     elif not enough:
         why = (

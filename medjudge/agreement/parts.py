@@ -37,6 +37,7 @@ _FROM_LEVELS = {
     "f1_unusable": f1_unusable,
     "icc": icc,
 }
+_ROUNDING = 1e-9
 _SHARES = ("usable_agreement", "unsafe_sensitivity")
 _EXPECTED_STEP = 0.02
 """Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
@@ -75,8 +76,18 @@ def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Me
         rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
         clusters = len(np.unique(pairs.conversation[rows]))
         result[name] = estimate(interval, clusters if name in _SHARES else None)
+    if result["usable_agreement"]["value"] == 1 and result["cohen_kappa"]["value"] is not None:
+        result["cohen_kappa"] = _perfect_kappa(pairs)
     result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
     return result
+
+
+def _perfect_kappa(pairs: Pairs) -> Estimate:
+    """Kappa where the two never differ: its low end is that of the agreement, Wilson's, at the same chance agreement."""
+    usable = float((pairs.physician >= USABLE_FROM).mean())
+    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation)))[0]
+    low = 1 - disagreement / (2 * usable * (1 - usable))
+    return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
 
 
 def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
@@ -91,7 +102,7 @@ def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
     value, low, high = interval
     if not math.isfinite(value):
         return {"value": None, "low": None, "high": None}
-    if low == high:
+    if abs(high - low) < _ROUNDING:
         low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
 

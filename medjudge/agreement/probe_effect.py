@@ -28,14 +28,13 @@ def probe_effect(
     """How much a probe moves a judge, with 95 % intervals.
 
     Answers that were scored before and judged again count. One that is unscored after the probe counts as not usable,
-    as everywhere: in `to_unusable` where it was usable before, and in `unscored`, but not in `flips` and `shift`, for
-    the judge was stopped and not persuaded. All shares are of the same `n` answers.
+    as everywhere: a flip where it was usable before; it has no `shift`. All shares are of the same `n` answers.
 
     Args:
         before: Judgments of the answers as they are, in any order, of one judge. Rounds are averaged.
         after: That judge's judgments of the changed answers.
         clusters: The conversation of each question: `Question.id` -> `Question.group`.
-        only_rises: Only a rise to usable is a flip, for a probe that may lower a score.
+        only_rises: For a probe that may lower a score: only answers not usable before count, and rises to usable.
         resamples: For the interval of the shift: percentile bootstrap over conversations.
         seed: Fixes the draws.
 
@@ -48,7 +47,7 @@ def probe_effect(
     before, after = list(before), list(after)
     judged_before, judged_after = ({one.answer_key for one in some} for some in (before, after))
     old, new = scored_rounds(before), scored_rounds(after)
-    keys = [key for key in old if key in judged_after]
+    keys = [key for key in old if key in judged_after and not (only_rises and level_of(old[key]) >= USABLE_FROM)]
     conversation = np.array([clusters[key.question_id] for key in keys], dtype=str)
     scored = np.array([key in new for key in keys], dtype=bool)
     was = np.array([level_of(old[key]) >= USABLE_FROM for key in keys], dtype=bool)
@@ -61,7 +60,7 @@ def probe_effect(
         "skipped": len(judged_before | judged_after) - len(keys),
         "unscored": int((~scored).sum()),
         "shift": _estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
-        "flips": _estimate(_share(up if only_rises else up | (down & scored), conversation)),
+        "flips": _estimate(_share(up | down, conversation)),
         "to_usable": _estimate(_share(up, conversation)),
         "to_unusable": _estimate(_share(down, conversation)),
     }

@@ -26,7 +26,8 @@ def usability_rates(
     """Usability rates, as shares of answers, overall, by category and by answering model.
 
     Args:
-        judgments: All judgments of the judge; it predicts what physicians would say with its probability of usable.
+        judgments: All judgments of the judge; it predicts what physicians would say with its probability of usable, and
+            with 0 where it left an answer unscored.
         scores: Physicians' scores of some of these answers, chosen without regard to what the judge said.
         width: The full width of an interval that further scores are planned for, as a share.
 
@@ -37,7 +38,8 @@ def usability_rates(
     given: dict[AnswerKey, list[int]] = {}
     for score in scores:
         given.setdefault(score.answer_key, []).append(score.level)
-    rounds = {key: some for key, some in scored_rounds(judgments).items() if key.question_id in by_id}
+    scored = scored_rounds(judgments)
+    rounds = {one.answer_key: scored.get(one.answer_key, []) for one in judgments if one.question_id in by_id}
     if not set(rounds) - set(given):
         return None
     predicted = np.array([_usable(some) for some in rounds.values()])
@@ -60,8 +62,11 @@ def usability_rates(
 
 
 def _usable(rounds: Sequence[Judgment]) -> float:
+    if not rounds:
+        return 0.0
     probability = float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum())
-    return probability if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
+    # Records may be off 1 by a thousandth.
+    return min(1.0, probability) if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
 
 
 def _of_physicians(levels: Sequence[int] | None) -> float:

@@ -40,7 +40,7 @@ def standing(validated_on: Sequence[Mapping[str, Any]], category: str | None = N
     if part is None:
         return Standing("never validated", f"never validated in {category}: no physicians' score")
     check = next((one for one in study["gate"]["checks"] if one["check"].endswith(f", {category}")), None)
-    state = _RESULTS[check["result"] if check else "not shown"]
+    state = _worst([check["result"] if check else "not shown", *_of_all_categories(study)])
     return Standing(state, f"{state}: {_measured(part, study)}")
 
 
@@ -49,12 +49,22 @@ def states(validated_on: Sequence[Mapping[str, Any]]) -> dict[str, Standing]:
     return {"OP": standing(validated_on), **{name: standing(validated_on, name) for name in CATEGORIES}}
 
 
+def _of_all_categories(study: Mapping[str, Any]) -> list[str]:
+    """The results of checks that hold for every category: kappa, coverage, teacher, probes."""
+    return [one["result"] for one in study["gate"]["checks"] if not one["check"].startswith("usable agreement, ")]
+
+
+def _worst(results: Sequence[str]) -> State:
+    return next((_RESULTS[one] for one in ("failed", "not shown") if one in results), "validated")
+
+
 def _gate_words(study: Mapping[str, Any]) -> str:
     checks = study["gate"]["checks"]
     counts = {result: sum(one["result"] == result for one in checks) for result in ("passed", "failed", "not shown")}
     told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
     state = _STATES[study["gate"]["passed"]]
-    return f"gate {'passed' if state == 'validated' else state} ({told})"
+    others = "" if study["gate"]["usual"] else "; requirements of its user, not the usual ones"
+    return f"gate {'passed' if state == 'validated' else state} ({told}{others})"
 
 
 def _measured(part: Mapping[str, Any], study: Mapping[str, Any]) -> str:

@@ -73,8 +73,11 @@ def agreement_study(
     wanted = len({score.answer_key for score in scores})
     options = (settings.resamples, settings.seed, settings.interval)
     methods = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
-    ceiling = among_physicians(pairs, raters, *options)
+    # Rounds of another judge are no raters.
+    ceiling = None if against else among_physicians(pairs, raters, *options)
     compared = against_teacher(pairs, teacher[0].judge, settings.margin, *options) if teacher else None
+    if teacher and compared is None:
+        raise InputError(f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first")
     return {
         "judge": judge,
         "against": named,
@@ -98,7 +101,7 @@ def agreement_study(
         "teacher": compared,
         "ranking": ranking(pairs, settings.resamples, settings.seed),
         "confidence": confidence(pairs, settings.error_rate, settings.resamples, settings.seed, settings.interval),
-        "usability": usability_rates(questions, judgments, scores, settings.width),
+        "usability": (usability_rates(questions, judgments, scores, settings.width) if named == "physicians" else None),
         "probes": None,
         "leave_out": None,
         "weaknesses": weaknesses(pairs),

@@ -64,7 +64,8 @@ def _estimate(interval: Interval, measure: str, side: str, clusters: int) -> Est
     if measure != "usable_agreement":
         return estimate(interval)
     if side == "difference" and interval.low == interval.high:
-        # The two never differ here, which does not mean that they never do: as far as 0 of n allows.
+        # All answers say the same here, which does not mean that all would: as far as 0 of n allows.
         most = wilson(0, clusters)[1]
-        interval = Interval(interval.value, interval.value - most, interval.value + most)
+        low, high = max(-1.0, interval.value - most), min(1.0, interval.value + most)
+        interval = Interval(interval.value, low, high)
     return estimate(interval, clusters)

@@ -28,6 +28,8 @@ class Deferred(NamedTuple):
 def defer(run: Run, chosen: Chosen, share: float) -> Deferred:
     """Lists the most uncertain answers, most informative first; unscored ones come before all others.
 
+    Answers that physicians scored already are not listed.
+
     Where the judge was validated against physicians with enough conversations, answers whose conformal set does not
     hold exactly one of usable and unusable come first; then by nearness of P(usable) to one half.
 
@@ -37,8 +39,9 @@ def defer(run: Run, chosen: Chosen, share: float) -> Deferred:
     Raises:
         InputError: The judge gives no probabilities.
     """
-    rounds = scored_rounds(run.judgments(chosen.name))
-    unscored = [answer.key for answer in run.answers() if answer.key not in rounds]
+    known = {score.answer_key for score in run.physician_scores()}
+    rounds = {key: some for key, some in scored_rounds(run.judgments(chosen.name)).items() if key not in known}
+    unscored = [answer.key for answer in run.answers() if answer.key not in rounds and answer.key not in known]
     keys = list(rounds)
     probabilities = np.array([mean_probabilities(rounds[key]) for key in keys]).reshape(-1, 5)
     if not np.isfinite(probabilities).all():

@@ -151,9 +151,11 @@ def _forget_failed_requests(run: Run, judge: str) -> None:
         write_records(file, kept)
 
 
-def _identity(chosen: Chosen, options: JudgeOptions) -> str:
-    if chosen.card is not None:
-        text = chosen.card.model_dump_json(exclude={"validated_on"})
+def identity(chosen: Chosen, options: JudgeOptions) -> str:
+    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights."""
+    if chosen.card is not None and chosen.folder is not None:
+        weights = sorted(chosen.folder.glob("*.safetensors"))
+        text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
         text = json.dumps([chosen.api_model, options.base_url, prompt_hashes("reason-first")])
     return sha256(text.encode()).hexdigest()
@@ -161,7 +163,7 @@ def _identity(chosen: Chosen, options: JudgeOptions) -> str:
 
 def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
     there = run.manifest().get("judges", {}).get(chosen.name)
-    if there is not None and there["sha256"] != _identity(chosen, options):
+    if there is not None and there["sha256"] != identity(chosen, options):
         raise InputError(
             f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose "
             "another --run"
@@ -175,11 +177,16 @@ def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: in
         "kind": "api" if chosen.card is None else chosen.card.kind,
         "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
         "base_revision": chosen.card.base_revision if chosen.card else None,
-        "sha256": _identity(chosen, options),
+        "sha256": identity(chosen, options),
         "judgments": before["judgments"] + judgments,
         "seconds": round(before["seconds"] + seconds, 1),
         "seen_question_ids": sorted(chosen.seen),
-        "validated_on": chosen.card.validated_on if chosen.card else [],
+        # A validation of files that were changed since says nothing of this judge.
+        "validated_on": [
+            one
+            for one in (chosen.card.validated_on if chosen.card else [])
+            if one.get("judge_sha256") == identity(chosen, options)
+        ],
     }
     run.update_manifest(judges=judges, judge=chosen.name)
 

@@ -100,7 +100,7 @@ def validate(
     ] = None,
     interval: Annotated[IntervalMethod, typer.Option(help="Kind of bootstrap interval.")] = IntervalMethod.bca,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of resamples, probes and folds.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of resamples, probes and folds.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
@@ -110,7 +110,7 @@ def validate(
 ) -> None:
     """Measure a judge against physicians, and hold it against the gate.
 
-    Every figure has its interval. Refuses questions that the judge was trained on. Exits with 1 where the gate fails
+    Refuses questions that the judge was trained on. Exits with 1 where the gate fails
     or an answer could not be scored.
     """
     from medjudge.cli.answer import go_offline
@@ -140,6 +140,10 @@ def validate(
         if name is not None and name not in folder.judges():
             there = ", ".join(folder.judges()) or "none"
             raise InputError(f"{option} {name}: no such judge in {run}; there are: {there}")
+        if name in (chosen.name, "physicians", "constructed levels"):
+            raise InputError(f"{option} {name}: {'the judge itself' if name == chosen.name else 'no name for a judge'}")
+    if probes and chosen.imported:
+        raise InputError(f"--probes: {chosen.name} is known by its judgments only; give its folder as --judge")
     file = physicians or folder.physicians_file
     if against is not None and (physicians or rater_columns or label_map):
         raise InputError("--against compares with a judge; leave out --physicians, --rater-columns and --label-map")
@@ -164,6 +168,8 @@ def validate(
         print_json(study)
     screen = console(as_json)
     print_verdict(screen, study)
+    if plan_width is not None and study["usability"] is None:
+        screen.print(f"\n--plan-width: nothing but the scored answers is judged; run `medjudge eval --run {run}` first")
     name = chosen.name if against is None else f"{chosen.name}-against-{against}"
     screen.print(f"\n{folder.agreement_file(name)} has everything; next: medjudge report {run}")
     if study["gate"]["passed"] is False or study["coverage"] < 1:
@@ -191,6 +197,9 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
         raise InputError(
             f"--leave-out {part.value}: give --config YAML and --training-set FOLDER, which the folds are trained from"
         )
+    for file in (config, training_set / "train.jsonl", training_set / "validation.jsonl"):
+        if not file.is_file():
+            raise InputError(f"--leave-out {part.value}: {file}: no such file")
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
 
 
@@ -213,7 +222,7 @@ def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> Non
     if chosen.card is None or chosen.folder is None or chosen.folder == built_in_folder():
         return
     digest = file_sha256(file)
-    kept = ["file", "against", "n", "questions", "conversations", "raters", "coverage", "interval"]
+    kept = ["file", "judge_sha256", "against", "n", "questions", "conversations", "raters", "coverage", "interval"]
     kept += ["overall", "by_category", "weaknesses", "cannot_conclude", "gate"]
     result = {"sha256": digest, **{key: study[key] for key in kept}}
     result["conformal"] = study["confidence"] and study["confidence"]["conformal"]

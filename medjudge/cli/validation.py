@@ -1,5 +1,6 @@
 """What `medjudge validate` does on a run folder: judge, compare, probe, leave out, hold against the gate."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,11 +11,11 @@ from medjudge.agreement.gate import Gate
 from medjudge.agreement.leave_out import leave_out_rows
 from medjudge.agreement.probe_effect import probe_effect
 from medjudge.agreement.study import Settings, agreement_study, with_gate
-from medjudge.cli.pipeline import JudgeOptions, judge_answers, load
+from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load
 from medjudge.errors import InputError
 from medjudge.judge.open import Chosen, choose_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, consensus
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, consensus
 from medjudge.store import Run, write_json, write_records
 from medjudge.train.leave_out import train_folds
 
@@ -54,25 +55,43 @@ def validate_judge(
     Raises:
         InputError: The judge was trained on one of these questions, or nothing can be compared.
     """
-    require_unseen(chosen, scores, {question.id: question.group for question in run.questions()})
-    imported = chosen.folder is None and chosen.api_model is None
-    if imported:
+    group_of = {question.id: question.group for question in run.questions()}
+    scores = _of_this_run(run, scores, file)
+    require_unseen(chosen, scores, group_of)
+    if chosen.imported:
         judgments = run.judgments(chosen.name)
     else:
         judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
+    # What the judge was trained on says nothing of the rest: its probabilities there are too good.
+    seen = {group_of[one] for one in chosen.seen if one in group_of}
+    judgments = [one for one in judgments if group_of[one.question_id] not in seen]
     teacher = run.judgments(wanted.teacher) if wanted.teacher else []
     study = agreement_study(chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings)
     if wanted.probe_answers:
-        if imported:
-            raise InputError(f"--probes: {chosen.name} is known by its judgments only; probes need the judge itself")
         study["probes"] = _probes(run, chosen, scores, judgments, options, wanted)
     if wanted.leave_out:
         study["leave_out"] = _leave_out(run, scores, options, wanted.leave_out, wanted.settings)
-    study = with_gate({"file": file, **study}, wanted.gate)
+    study = with_gate({"file": file, "judge_sha256": identity(chosen, options), **study}, wanted.gate)
     # Beside the study against physicians, not over it.
     name = f"{chosen.name}-against-{wanted.against}" if wanted.against else chosen.name
     write_json(run.agreement_file(name), study)
     return study
+
+
+def _of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
+    """The scores whose answers are here; constructed levels only where no physician scored any."""
+    answers = {answer.key for answer in run.answers()}
+    here = [score for score in scores if score.answer_key in answers]
+    if len(here) < len(scores):
+        first = next(score for score in scores if score.answer_key not in answers)
+        told = f"{first.question_id} / {first.model} / {first.sample}"
+        if not here:
+            raise InputError(f"{file}: no score belongs to an answer of {run.path} (such as {told}); compare the ids")
+        print(
+            f"{file}: {len(scores) - len(here)} scores belong to no answer of {run.path} (such as {told}) and are left out",
+            file=sys.stderr,
+        )
+    return [score for score in here if score.rater != CONSTRUCTED] or here
 
 
 def require_unseen(chosen: Chosen, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
@@ -105,7 +124,8 @@ def _probes(
     answers = [candidates[place] for place in order[: wanted.probe_answers]]
     conversations = {question.id: question.group for question in questions.values()}
     judge = load(chosen, options)
-    effects = {}
+    effects: dict[str, Any] = {}
+    not_applied = []
     for probe in PROBES:
         attempts = (
             probed(questions[one.question_id], one, probe, wanted.settings.seed, consensus(levels[one.key]))
@@ -113,26 +133,28 @@ def _probes(
         )
         changed = {new.key: new for new in attempts if new is not None}
         if not changed:
+            not_applied.append(probe)
             continue
         place = Run(run.path / "probes" / probe)
         write_records(place.questions_file, questions.values())
-        _replace_answers(place, changed, chosen.name)
+        _replace_answers(place, changed)
         after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
             [one for one in judgments if one.answer_key in changed],
             [one for one in after if one.answer_key in changed],
             conversations,
             only_rises=probe == FLUENT_WRONG,
+            resamples=wanted.settings.resamples,
             seed=wanted.settings.seed,
         )
-    return {"answers": len(answers), "effects": effects}
+    return {"answers": len(answers), "effects": effects, "not_applied": not_applied}
 
 
-def _replace_answers(place: Run, changed: Mapping[AnswerKey, Answer], judge: str) -> None:
-    """Puts probed answers in place; judgments of other texts that stood there before are dropped."""
+def _replace_answers(place: Run, changed: Mapping[AnswerKey, Answer]) -> None:
+    """Puts probed answers in place; every judge's judgments of other texts that stood there before are dropped."""
     there = {answer.key: answer for answer in place.answers()}
     stale = {key for key, answer in changed.items() if key in there and there[key].text != answer.text}
-    if stale:
+    for judge in place.judges() if stale else ():
         kept = [one for one in place.judgments(judge) if one.answer_key not in stale]
         write_records(place.judgments_file(judge), kept)
     write_records(place.answers_file, {**there, **changed}.values())

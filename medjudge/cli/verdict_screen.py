@@ -10,6 +10,7 @@ from medjudge.records import CATEGORIES
 from medjudge.report.paper import PAPER_AGREEMENT
 
 _VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE NOT SHOWN"}
+_FLIPS = "flips by probe "
 _ORDER = ("failed", "not shown", "passed")
 
 
@@ -45,19 +46,23 @@ def _checks(checks: list[dict[str, Any]]) -> Iterator[str]:
     """A line a check; those that say the same share one."""
     for result in _ORDER:
         lines: dict[str, list[str]] = {}
-        for check in checks:
-            if check["result"] == result:
+        of_result = [check for check in checks if check["result"] == result]
+        flips = [check for check in of_result if check["check"].startswith(_FLIPS) and check["n"]]
+        for check in of_result:
+            if check not in flips:
                 lines.setdefault(_finding(check), []).append(check["check"])
         for finding, names in lines.items():
             yield f"{result:<9}  {_joined(names)}: {finding}"
+        if flips:
+            shown = ", ".join(f"{one['check'].removeprefix(_FLIPS)} {span(one)}" for one in flips)
+            reasons = "; ".join(dict.fromkeys(one["why"] for one in flips if one["why"]))
+            yield f"{result:<9}  {_FLIPS}{shown}; at most {flips[0]['required']:g} asked{reasons and '; '}{reasons}"
 
 
 def _finding(check: dict[str, Any]) -> str:
     if check["n"] == 0:
         return check["why"].replace(f" in {check['check'].rpartition(', ')[2]}", "")
-    at_most = check["check"].startswith("flips")
-    required = f"{'at most' if at_most else 'at least'} {check['required']:g} asked"
-    return f"{span(check)}, {required}{'; ' if check['why'] else ''}{check['why']}"
+    return f"{span(check)}, at least {check['required']:g} asked{'; ' if check['why'] else ''}{check['why']}"
 
 
 def _joined(names: list[str]) -> str:

@@ -28,6 +28,11 @@ class Chosen(NamedTuple):
     api_model: str | None = None
     seen: frozenset[str] = frozenset()
 
+    @property
+    def imported(self) -> bool:
+        """Whether only its judgments are known."""
+        return self.folder is None and self.api_model is None
+
 
 def choose_judge(spec: str) -> Chosen:
     """Finds the judge that a specification means, and reads its card.

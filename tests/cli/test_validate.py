@@ -167,7 +167,7 @@ def test_twelve_usable_answers_show_next_to_nothing(validate, sample_run, judge_
     assert "Whether the judge finds unusable answers: all 12 are usable here" in done.stdout
     study = json.loads((sample_run / "agreement" / "mine.json").read_text())
     assert study["gate"]["passed"] is not True
-    assert {check["result"] for check in study["gate"]["checks"]} <= {"not shown", "failed"}
+    assert "passed" not in {check["result"] for check in study["gate"]["checks"]}
 
 
 def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sample_run, judge_folder, tmp_path) -> None:
