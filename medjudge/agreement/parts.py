@@ -83,7 +83,7 @@ def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Me
 
 
 def _perfect_kappa(pairs: Pairs) -> Estimate:
-    """Kappa where the two never differ: its low end is that of the agreement, Wilson's, at the same chance agreement."""
+    """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
     usable = float((pairs.physician >= USABLE_FROM).mean())
     disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation)))[0]
     low = 1 - disagreement / (2 * usable * (1 - usable))

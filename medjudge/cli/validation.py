@@ -88,7 +88,8 @@ def _of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[
         if not here:
             raise InputError(f"{file}: no score belongs to an answer of {run.path} (such as {told}); compare the ids")
         print(
-            f"{file}: {len(scores) - len(here)} scores belong to no answer of {run.path} (such as {told}) and are left out",
+            f"{file}: {len(scores) - len(here)} scores belong to no answer of {run.path} (such as {told}) and are left "
+            "out",
             file=sys.stderr,
         )
     return [score for score in here if score.rater != CONSTRUCTED] or here

@@ -16,7 +16,8 @@ def measure(value: float | None, low: float | None, high: float | None) -> dict[
 
 
 def passing(n: int = 400, **changed: Any) -> dict[str, Any]:
-    part = {"usable_agreement": measure(0.97, 0.95, 0.99), "n": measure(n / 5, None, None)}
+    kappa = measure(0.7, 0.5, 0.9)
+    part = {"usable_agreement": measure(0.97, 0.95, 0.99), "cohen_kappa": kappa, "n": measure(n / 5, None, None)}
     study: dict[str, Any] = {
         "against": "physicians",
         "n": n,
@@ -34,7 +35,8 @@ def passing(n: int = 400, **changed: Any) -> dict[str, Any]:
                     "flips": measure(0.0, 0.0, 0.018),
                 }
                 for name in ("filler", "doubled")
-            }
+            },
+            "not_applied": [],
         },
     }
     return {**study, **changed}
@@ -81,6 +83,9 @@ def test_too_few_scores_never_pass_and_fail_only_surely() -> None:
         outcome = gate_result(study, Gate())
         assert outcome["passed"] is not True
         assert results(study)["Cohen's kappa"] == expected
+    assert results(passing(n=40, conversations=4, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)}))[
+        "Cohen's kappa"
+    ] == ("not shown")
     crowded = passing(conversations=12)
     check = next(one for one in gate_result(crowded, Gate())["checks"] if one["check"] == "Cohen's kappa")
     assert check["result"] == "not shown"
@@ -95,6 +100,35 @@ def test_what_was_not_measured_is_not_shown() -> None:
     missing = {check["check"]: check["why"] for check in outcome["checks"] if check["result"] == "not shown"}
     assert set(missing) == {"usable agreement, MTG", "usable agreement minus the teacher's", "flips by probes"}
     assert "--teacher" in missing["usable agreement minus the teacher's"]
+
+
+def test_agreement_that_a_blind_judge_would_reach_is_not_shown() -> None:
+    # Says usable wherever a category mostly is: kappa is high over all categories and 0 within each.
+    study = passing()
+    study["by_category"] = {
+        name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in study["by_category"].items()
+    }
+    outcome = gate_result(study, Gate())
+    assert outcome["passed"] is None
+    assert "beyond chance" in outcome["checks"][0]["why"]
+
+
+def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_show_nothing() -> None:
+    study = passing()
+    study["probes"]["not_applied"] = ["reordered"]
+    assert results(study)["flips by probe reordered"] == "not shown"
+    assert gate_result(study, Gate())["passed"] is None
+    study = passing()
+    study["teacher"]["n"] = 100
+    assert results(study)["usable agreement minus the teacher's"] == "not shown"
+
+
+def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_gate(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("usable_agreement: {MK: 0.5}")
+    gate = read_gate(tmp_path / "gate.yaml")
+    assert gate.usable_agreement == {**Gate().usable_agreement, "MK": 0.5}
+    assert gate_result(passing(), gate)["usual"] is False
+    assert gate_result(passing(), Gate())["usual"] is True
 
 
 def test_one_failure_fails_the_gate() -> None:
@@ -130,6 +164,7 @@ def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:
     ("text", "problem"),
     [
         ("cohens_kappa: 0.6", "cohens_kappa: Extra inputs"),
+        ("usable_agreement: {MK: 94.0}", "usable_agreement.MK: Input should be less than or equal to 1"),
         ("cohen_kappa: high", "cohen_kappa: Input should be a valid number"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
         ("- a list", "valid dictionary"),

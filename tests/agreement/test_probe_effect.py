@@ -38,11 +38,12 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
     assert (found["n"], found["conversations"], found["skipped"], found["unscored"]) == (4, 3, 2, 1)
     assert found["shift"]["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
-    assert found["flips"]["value"] == 2 / 4
+    assert found["flips"]["value"] == 3 / 4  # a judge that falls silent has been moved
     assert found["to_usable"]["value"] == 1 / 4
     assert found["to_unusable"]["value"] == 2 / 4
     wrong = probe_effect(before, after, groups, only_rises=True)
-    assert wrong["flips"] == wrong["to_usable"] == found["to_usable"]
+    # Only what was not usable can rise: a, and it did.
+    assert (wrong["n"], wrong["flips"]["value"], wrong["to_usable"]["value"]) == (1, 1.0, 1.0)
     assert probe_effect(reversed(before), reversed(after), groups) == found
 
 
@@ -101,7 +102,7 @@ def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
     assert (empty["n"], empty["conversations"], empty["shift"], empty["flips"]) == (0, 0, nothing, nothing)
     stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
     assert stopped["shift"] == nothing
-    assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 0.0, 1.0)
+    assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 1.0, 1.0)
     one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
     assert one["shift"] == {"value": 1.0, "low": None, "high": None}
     still = [verdict("a", 4), verdict("b", 4)]

@@ -3,14 +3,20 @@ from typing import Any
 from medjudge.agreement.standing import standing, states
 
 
-def study(passed: bool | None, result: str = "passed", against: str = "physicians", **changed: Any) -> dict[str, Any]:
+def study(
+    passed: bool | None,
+    result: str = "passed",
+    against: str = "physicians",
+    kappa: str = "not shown",
+    **changed: Any,
+) -> dict[str, Any]:
     part = {
         "usable_agreement": {"value": 0.912, "low": 0.86, "high": 0.95},
         "cohen_kappa": {"value": None, "low": None, "high": None},
         "n": {"value": 57, "low": None, "high": None},
     }
-    checks = [{"check": "usable agreement, MK", "result": result}, {"check": "Cohen's kappa", "result": "not shown"}]
-    gate = {"passed": passed, "checks": checks}
+    checks = [{"check": "usable agreement, MK", "result": result}, {"check": "Cohen's kappa", "result": kappa}]
+    gate = {"passed": passed, "usual": True, "checks": checks}
     whole = {"file": "scores.xlsx", "against": against, "overall": part, "by_category": {"MK": part}, "gate": gate}
     return whole | changed
 
@@ -34,8 +40,11 @@ def test_the_line_says_on_what_and_how_well() -> None:
 
 
 def test_a_category_has_its_own_standing() -> None:
-    all_states = states([study(False)])
-    assert (all_states["OP"].state, all_states["MK"].state) == ("failed", "validated")
+    all_states = states([study(None, kappa="passed")])
+    assert (all_states["OP"].state, all_states["MK"].state) == ("not shown", "validated")
+    # It is no better than what holds for all categories.
+    assert states([study(None)])["MK"].state == "not shown"
+    assert states([study(False, kappa="failed")])["MK"].state == "failed"
     assert all_states["MTG"] == ("never validated", "never validated in MTG: no physicians' score")
     assert states([study(None, "failed")])["MK"].state == "failed"
 

@@ -119,9 +119,21 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert "FAILED" in validate(sample_run, "--judge", judge_folder).stdout
     seen = medjudge("eval", "--judge", judge_folder, "--run", "other")
     assert "judge mine: gate failed" in seen.stdout
+    # Physicians who see it as the judge does, but for every ninth answer, and one of them every seventh.
+    agreeing = [
+        PhysicianScore(
+            question_id=one.question_id,
+            model=one.model,
+            rater=f"dr-{name}",
+            score=6 - one.score if place % 9 == 0 or (name == "c" and place % 7 == 0) else one.score,
+        )
+        for place, one in enumerate(Run(sample_run).judgments("mine"))
+        for name in "abc"
+    ]
+    write_records(sample_run / "physician_scores.jsonl", agreeing)
     with_teacher(sample_run)
     (tmp_path / "easy.yaml").write_text(EASY_GATE)
-    options = ("--judge", judge_folder, "--teacher", "gpt", "--probes", "--probe-answers", 6)
+    options = ("--judge", judge_folder, "--teacher", "gpt", "--probes", "--probe-answers", 30)
     done = validate(sample_run, *options, "--gate", "easy.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "GATE PASSED" in done.stdout
@@ -132,7 +144,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert study["physicians"]["answers"] == 280
     assert study["teacher"]["non_inferiority"] == {"margin": 0.99, "shown": True}
     card = json.loads((judge_folder / "judge.json").read_text())
-    assert [one["gate"]["passed"] for one in card["validated_on"]] == [True]
+    assert [one["gate"]["passed"] for one in card["validated_on"]] == [False, True]
     readme = (judge_folder / "README.md").read_text()
     assert "Standing: gate passed" in readme
     assert "| Cohen's kappa | -0.99 |" in readme

@@ -68,7 +68,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     zero = {"value": 0.0, "low": 0.0, "high": 0.05}
     effect = {"n": 40, "conversations": 35, "unscored": 0}
     effect |= dict.fromkeys(("shift", "flips", "to_usable", "to_unusable"), zero)
-    study["probes"] = {"answers": 40, "effects": {"filler": effect}}
+    study["probes"] = {"answers": 40, "effects": {"filler": effect}, "not_applied": []}
     rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
     study["leave_out"] = {"by": "category", "rows": [{**row, "removed": 9} for row in rows]}
     write_json(run.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
@@ -175,17 +175,17 @@ def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
     empty = {"required": 0.5, "value": None, "low": None, "high": None, "n": 0, "why": ""}
     checks = [{"check": f"check {k}", "result": result, **empty} for k, result in enumerate(results)]
     passed = False if "failed" in results else None if "not shown" in results else True
-    change(run, gate={"passed": passed, "checks": checks})
+    change(run, gate={"passed": passed, "usual": True, "checks": checks})
     assert verdict in page(run).text
 
 
 @pytest.mark.usefixtures("without_plots")
 def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
     checks = [
-        {**one, "result": "passed" if one["check"].endswith(", MK") else "failed"}
+        {**one, "result": "failed" if one["check"] in ("usable agreement, MLU", "usable agreement, MR") else "passed"}
         for one in run.agreement("mine")["gate"]["checks"]
     ]
-    change(run, gate={"passed": False, "checks": checks})
+    change(run, gate={"passed": False, "usual": True, "checks": checks})
     shown = page(run)
     badges = [one for one in shown.all("span") if (one["class"] or "").startswith("badge")]
     assert len(badges) == 2 * 7  # two judges: a line above the table, and OP with the five categories
