@@ -55,8 +55,8 @@ def _checks(checks: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{result:<9}  {_joined(names)}: {finding}"
         if flips:
             shown = ", ".join(f"{one['check'].removeprefix(_FLIPS)} {span(one)}" for one in flips)
-            reasons = "; ".join(dict.fromkeys(one["why"] for one in flips if one["why"]))
-            yield f"{result:<9}  {_FLIPS}{shown}; at most {flips[0]['required']:g} asked{reasons and '; '}{reasons}"
+            few = "; too few answers for more" if result == "not shown" else ""
+            yield f"{result:<9}  {_FLIPS}{shown}; at most {flips[0]['required']:g} asked{few}"
 
 
 def _finding(check: dict[str, Any]) -> str:

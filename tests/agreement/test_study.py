@@ -124,3 +124,21 @@ def test_a_teacher_can_stand_in_the_physicians_place(questions) -> None:
     teacher = teacher_scores([judged("q0", 5, judge="gpt"), judged("q1", None, judge="gpt")])
     study = agreement_study("j", questions, [judged("q0", 4), judged("q1", 4)], teacher, against="gpt", settings=FEW)
     assert (study["n"], study["against"]) == (1, "gpt")
+
+
+def test_a_perfect_judge_has_a_kappa_with_a_low_end(question, physician_score) -> None:
+    questions = [question(id=f"q{n}") for n in range(100)]
+    scores = [physician_score(question_id=f"q{n}", score=5 if n % 2 else 1) for n in range(100)]
+    study = agreement_study(
+        "j", questions, [judged(f"q{n}", 5 if n % 2 else 1) for n in range(100)], scores, settings=FEW
+    )
+    kappa = study["overall"]["cohen_kappa"]
+    # Wilson, 100 of 100: at least 96.3 % agree, where half would by chance.
+    assert (kappa["value"], kappa["high"]) == (1.0, 1.0)
+    assert kappa["low"] == pytest.approx(1 - 0.036994 / 0.5, abs=1e-4)
+
+
+def test_a_teacher_that_scored_none_of_the_answers_is_said(questions, physician_score) -> None:
+    teacher = [judged("q5", 4, judge="gpt")]
+    with pytest.raises(InputError, match="--teacher gpt: it scored none of the 1 answers"):
+        agreement_study("j", questions, [judged("q0", 4)], [physician_score(question_id="q0")], teacher=teacher)

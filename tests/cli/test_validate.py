@@ -244,6 +244,27 @@ def test_a_validated_judge_defers_by_its_conformal_sets(
     assert 0 < sum(certain) < 280
 
 
+def test_ids_that_match_nothing_are_named_and_a_changed_judge_is_not_validated(
+    medjudge, validate, sample_run, judge_folder, physicians
+) -> None:
+    file = physicians(questions=20)
+    scores = read_records(file, PhysicianScore)
+    write_records(file, [*scores, scores[0].model_copy(update={"model": "model-A"})])
+    done = validate(sample_run, "--judge", judge_folder)
+    assert "1 scores belong to no answer" in done.stderr
+    assert "model-A" in done.stderr
+    assert "coverage 100.0 %" in done.stdout
+    assert "judge mine: gate failed" in medjudge("eval", "--judge", judge_folder, "--run", "same").stdout
+    card = json.loads((judge_folder / "judge.json").read_text())
+    card["slope"] += 1
+    (judge_folder / "judge.json").write_text(json.dumps(card))
+    assert "never validated" in medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
+    write_records(file, [one.model_copy(update={"model": f"nobody-{one.model}"}) for one in scores])
+    (sample_run / "run.json").unlink()
+    shutil.rmtree(sample_run / "judgments")
+    refused(validate(sample_run, "--judge", judge_folder), "no score belongs to an answer", "nobody")
+
+
 @pytest.mark.slow
 def test_folds_that_never_saw_a_category_are_trained_and_compared(
     medjudge, validate, sample_run, judge_folder, tiny_encoder, tmp_path
