@@ -278,7 +278,6 @@ def test_without_matplotlib_the_page_says_how_to_get_plots(run, page) -> None:
 
 
 def test_plots_are_inside_the_page_and_nothing_is_outside(run, page) -> None:
-    pytest.importorskip("matplotlib")
     shown = page(run)
     assert [image["alt"].split(".")[0].split(" ")[0] for image in shown.all("img")] == ["On", "Same", "The", "On", "Of"]
     for image in shown.all("img"):

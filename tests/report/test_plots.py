@@ -4,13 +4,12 @@ from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-matplotlib = pytest.importorskip("matplotlib")
-
-from medjudge.report import plots  # noqa: E402
+from medjudge.report import plots
 
 
 def share(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
