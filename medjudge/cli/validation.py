@@ -17,6 +17,7 @@ from medjudge.judge.open import Chosen, choose_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, consensus
 from medjudge.store import Run, write_json, write_records
+from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import train_folds
 
 
@@ -175,12 +176,15 @@ def _leave_out(
             values.setdefault(value, set()).add(score.answer_key)
     if len(values) < 2:
         raise InputError(f"--leave-out {wanted.by}: physicians scored answers of one {wanted.by} only; two are needed")
+    train, validation = (wanted.training_set / f"{name}.jsonl" for name in ("train", "validation"))
+    taught = frozenset(line.question.id for file in (train, validation) for line in read_training_lines(file))
+    require_unseen(Chosen(str(wanted.training_set), seen=taught), scores, group_of)
     # A run of its own, so that the judges of the folds are not listed among those of the run.
     place = Run(run.path / "leave-out")
     trained = train_folds(
         wanted.config,
-        wanted.training_set / "train.jsonl",
-        wanted.training_set / "validation.jsonl",
+        train,
+        validation,
         wanted.by,
         sorted(values),
         place.path / "judges",

@@ -271,10 +271,11 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
 ) -> None:
     """The price of an unseen category, with a judge of two layers."""
     questions = Run(sample_run).questions()
-    held = {one.id for one in questions if one.category in ("MK", "MR")}
+    groups = sorted({one.group for one in questions if one.category in ("MK", "MR")})
     scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
-    # Half of the questions of two categories are scored by physicians; the rest teaches.
-    asked = set(sorted(held)[::2])
+    # Half of the conversations of two categories are scored by physicians; the rest teaches.
+    asked = {one.id for one in questions if one.group in groups[::2]}
+    shutil.copytree(sample_run, tmp_path / "all")
     folder = tmp_path / "teaching"
     shutil.copytree(sample_run, folder)
     write_records(folder / "physician_scores.jsonl", [one for one in scores if one.question_id not in asked])
@@ -297,6 +298,11 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(options))
     command = (sample_run, "--judge", judge_folder, "--leave-out", "category", "--device", "cpu", "--json")
     refused(validate(*command), "--config", "--training-set")
+    assert medjudge("distill", tmp_path / "all", "--out", "leaky").returncode == 0
+    leaky = validate(*command, "--config", "tiny.yaml", "--training-set", "leaky")
+    assert leaky.returncode == 2
+    assert "leaky: was trained or tuned on" in leaky.stderr
+    assert "fold" not in leaky.stderr  # before anything is trained
     done = validate(*command, "--config", "tiny.yaml", "--training-set", "data")
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)["leave_out"]
