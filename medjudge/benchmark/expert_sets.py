@@ -1,12 +1,14 @@
 """Brings expert-scored sets into the project's records."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 from medjudge.errors import InputError
 from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.store import read_text
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
@@ -94,3 +96,57 @@ def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list
             )
         )
     return pairs
+
+
+def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
+    """Reads TREC 2017 LiveQA's medical test questions, their reference answers, and the systems' judged answers.
+
+    A question is its subject and message, its reference all of its reference answers. Answers are told apart as model
+    `system-N`, in the order of the file, which names no systems. Scores are read as MEDIQA's; an answer judged
+    unreadable (-2) stays without a score.
+
+    Args:
+        references: XML with `NLM-QUESTION` elements.
+        judged: `qid score text` a line.
+
+    Raises:
+        InputError: A file is of another kind, or a line has an unknown question or score.
+    """
+    try:
+        root = ElementTree.parse(references).getroot()
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        raise InputError(f"{references}: not valid XML ({error})") from None
+    except OSError as error:
+        raise InputError(f"{references}: {(error.strerror or str(error)).lower()}; check the path") from None
+    elements = {(element.get("qid") or "").removeprefix("TQ"): element for element in root.iter("NLM-QUESTION")}
+    if not elements:
+        raise InputError(f"{references}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
+    found = ExpertSet([_liveqa_question(number, element) for number, element in elements.items()], [], [])
+    count: Counter[str] = Counter()
+    for line, text in enumerate(read_text(judged).splitlines(), start=1):
+        if not text.strip():
+            continue
+        number, score, said = [*text.split(None, 2), "", ""][:3]
+        if number not in elements or score not in {*LEVEL_OF_MEDIQA, "-2"} or not said.strip():
+            raise InputError(f"{judged}, line {line}: '{text[:40]}' is no question, score (1-4 or -2) and text")
+        count[number] += 1
+        name, model = f"liveqa-{number}", f"system-{count[number]}"
+        found.answers.append(Answer(question_id=name, model=model, text=said.strip()))
+        if score != "-2":
+            level = LEVEL_OF_MEDIQA[score]
+            found.scores.append(PhysicianScore(question_id=name, model=model, rater="nist-assessor", score=level))
+    return found
+
+
+def _liveqa_question(number: str, element: ElementTree.Element) -> Question:
+    asked = [" ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")]
+    answers = [" ".join((answer.text or "").split()) for answer in element.iter("ANSWER")]
+    return Question(
+        id=f"liveqa-{number}",
+        category="MK",
+        subcategory="consumer health",
+        group=f"liveqa-{number}",
+        prompt=". ".join(part for part in asked if part),
+        reference="\n\n".join(answer for answer in answers if answer) or None,
+        language="en",
+    )

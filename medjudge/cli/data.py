@@ -15,6 +15,7 @@ class Format(str, Enum):
     """Formats that `convert` reads."""
 
     mediqa2019 = "mediqa2019"
+    liveqa_med = "liveqa-med"
     llmeval_scores = "llmeval-scores"
 
 
@@ -56,7 +57,7 @@ def check(
 @app.command("convert")
 def convert(
     format: Annotated[
-        Format, typer.Argument(help="mediqa2019, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
+        Format, typer.Argument(help="mediqa2019, liveqa-med, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],
     out: Annotated[Path, typer.Option(help="Folder for the records; it can be used as a run folder.")],
@@ -76,10 +77,12 @@ def convert(
     if run.questions_file.exists():
         raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
     oddities: list[Any] = []
-    if format is Format.mediqa2019:
-        from medjudge.benchmark.expert_sets import read_mediqa2019
+    if format is not Format.llmeval_scores:
+        from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
 
-        experts = read_mediqa2019(files)
+        if format is Format.liveqa_med and len(files) != 2:
+            raise InputError("liveqa-med: name two files, the XML of the reference answers and the judged answers")
+        experts = read_mediqa2019(files) if format is Format.mediqa2019 else read_liveqa_med(*files)
         parts: dict[Path, Any] = {
             run.physicians_file: experts.scores,
             run.answers_file: experts.answers,

@@ -1,16 +1,25 @@
-"""Makes `train.jsonl` and `validation.jsonl` from a teacher's judgments and physicians' scores."""
+"""Makes `train.jsonl` and `validation.jsonl` from teachers' judgments, physicians' scores and synthetic answers."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from medjudge.agreement.pairs import level_of
 from medjudge.benchmark.splits import held_out_groups
+from medjudge.distill.graded import MODEL, GradedAnswer, graded_answers
+from medjudge.distill.labels import (
+    Label,
+    Physicians,
+    Teachers,
+    changes,
+    label_answers,
+    physicians_by_answer,
+    teachers_by_answer,
+)
 from medjudge.errors import InputError
 from medjudge.records import (
-    CONSTRUCTED,
     USABLE_FROM,
     Answer,
     AnswerKey,
@@ -20,6 +29,12 @@ from medjudge.records import (
     consensus,
     earlier_turns,
 )
+
+Source = Literal["physician", "teacher", "constructed", "synthetic", "matching"]
+
+WEIGHTS: dict[str, float] = {"physician": 1, "constructed": 1, "teacher": 1, "synthetic": 0.5}
+"""What a line of each source counts unless told otherwise. Synthetic faults are made by rule, cruder than those that
+models make: they shall teach where nothing else does, and not outvote scores of real answers."""
 
 
 class TrainingLine(BaseModel):
@@ -31,8 +46,9 @@ class TrainingLine(BaseModel):
     answer: Answer
     level: int = Field(ge=1, le=5)
     probabilities: list[float] = Field(min_length=5, max_length=5, description="soft label, level 1 first")
-    source: Literal["physician", "teacher", "constructed"]
-    scored_by: list[str] = Field(description="raters, or the teacher with its rounds")
+    source: Source
+    scored_by: list[str] = Field(description="raters, the teacher with its rounds, or how the answer was made")
+    made_from: list[str] = Field(default=[], description="ids of further questions whose text is in the answer")
     weight: float = Field(default=1.0, gt=0)
     rationale: str | None = None
 
@@ -52,17 +68,24 @@ def build_training_set(
     scores: Sequence[PhysicianScore],
     validation_share: float,
     seed: int,
+    *,
+    calibrate: bool = True,
+    weights: Mapping[str, float] = WEIGHTS,
+    synthetic: int = 0,
 ) -> TrainingSet:
-    """Joins the sources to one target an answer, and splits by conversation.
+    """Joins the sources to one target an answer (`label_answers`), and splits by conversation.
 
-    A physician's score outranks the teacher's. Several raters or rounds become a soft label: the mean of their
-    probabilities where a judgment has them, of their one-hot scores elsewhere. Unscored judgments teach nothing and
-    are counted.
+    Unscored judgments teach nothing and are counted. Maps that calibrate a teacher see physicians' scores of the
+    training side only. Synthetic answers are made from questions of the training side; only where nothing is scored at
+    all, held-out questions give some to validation, so that there is one.
 
     Args:
         judgments: Of one or several teachers, any number of rounds.
         validation_share: The part of the conversations that goes to validation.
-        seed: Fixes the split.
+        seed: Fixes the split, the folds of calibration and the synthetic answers.
+        calibrate: Whether teachers are calibrated to the physicians.
+        weights: Source -> weight of its lines.
+        synthetic: How many graded synthetic answers to add.
 
     Raises:
         InputError: A score or judgment belongs to no answer, or nothing is scored at all.
@@ -70,112 +93,49 @@ def build_training_set(
     known = {answer.key for answer in answers}
     _require_known("physicians' score", (score.answer_key for score in scores), known)
     _require_known("judgment", (judgment.answer_key for judgment in judgments), known)
-    by_physicians = _grouped(scores)
-    by_teachers = _grouped([judgment for judgment in judgments if judgment.score is not None])
-    earlier = earlier_turns(questions)
+    if synthetic and any(answer.model == MODEL for answer in answers):
+        raise InputError(f"a model here is called {MODEL}, as --synthetic names its own; rename the model")
+    physicians, teachers = physicians_by_answer(scores), teachers_by_answer(judgments)
     by_id = {question.id: question for question in questions}
-    lines = [
-        _line(by_id[answer.question_id], earlier[answer.question_id], answer, by_physicians, by_teachers)
-        for answer in answers
-        if answer.text.strip()
-        and answer.question_id in by_id
-        and (answer.key in by_physicians or answer.key in by_teachers)
-    ]
-    if not lines:
+    judged = physicians.keys() | {key for given in teachers.values() for key in given}
+    scored = [one for one in answers if one.text.strip() and one.question_id in by_id and one.key in judged]
+    if not scored and not synthetic:
         raise InputError("nothing to distil: no answer here has a physician's score or a judgment with a score")
-    held = held_out_groups([line.question for line in lines], validation_share, seed)
+    held = _held_out([by_id[one.question_id] for one in scored] or questions, validation_share, seed)
+    sides = {one.key: by_id[one.question_id].group in held for one in scored}
+    labels = label_answers(
+        sides, physicians, teachers, by_id, [key for key, out in sides.items() if not out] if calibrate else None, seed
+    )
+    earlier = earlier_turns(questions)
+    lines = [
+        _line(by_id[one.question_id], earlier[one.question_id], one, labels.by_answer[one.key], weights)
+        for one in scored
+    ]
+    made = _synthetic(questions, held, synthetic, seed) if synthetic else []
+    if synthetic and not scored:
+        trained = {one.group for one in questions} - held
+        made += _synthetic(questions, trained, max(1, round(synthetic * validation_share)), seed)
+    lines += [_synthetic_line(one, earlier[one.question.id], weights) for one in made]
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
-    if not train or not validation:
-        raise InputError(
-            f"{len({line.question.group for line in lines})} scored conversations are too few to hold some out for "
-            "validation; score more of them"
-        )
-    return TrainingSet(train, validation, _summary(train, validation, by_physicians, by_teachers, judgments))
-
-
-def _require_known(what: str, keys: Iterable[AnswerKey], known: set[AnswerKey]) -> None:
-    for key in keys:
-        if key not in known:
-            raise InputError(
-                f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample {key.sample}; "
-                "were the answers of another run given?"
-            )
-
-
-def _grouped(items: Iterable[Any]) -> dict[AnswerKey, list[Any]]:
-    groups: dict[AnswerKey, list[Any]] = {}
-    for item in items:
-        groups.setdefault(item.answer_key, []).append(item)
-    return groups
-
-
-def _line(
-    question: Question,
-    earlier: Sequence[str],
-    answer: Answer,
-    by_physicians: dict[AnswerKey, list[PhysicianScore]],
-    by_teachers: dict[AnswerKey, list[Judgment]],
-) -> TrainingLine:
-    physicians = by_physicians.get(answer.key)
-    teachers = by_teachers.get(answer.key, [])
-    if physicians:
-        level = consensus(score.level for score in physicians)
-        soft = np.mean([_one_hot(score.level) for score in physicians], axis=0)
-        scored_by = [score.rater for score in physicians]
-    else:
-        level = consensus(judgment.score for judgment in teachers if judgment.score is not None)
-        soft = np.mean([_soft(judgment) for judgment in teachers], axis=0)
-        scored_by = [f"{judgment.judge}, round {judgment.round}" for judgment in teachers]
-    # A rationale argues for one score: it may only teach where that score is the target.
-    rationale = next((one.rationale for one in teachers if one.rationale and one.score == level), None)
-    return TrainingLine(
-        question=question,
-        earlier=list(earlier),
-        answer=answer,
-        level=level,
-        probabilities=[round(float(value), 6) for value in soft],
-        source=_source(physicians),
-        scored_by=scored_by,
-        rationale=rationale,
-    )
-
-
-def _source(physicians: list[PhysicianScore] | None) -> Literal["physician", "teacher", "constructed"]:
-    if not physicians:
-        return "teacher"
-    return "constructed" if all(score.rater == CONSTRUCTED for score in physicians) else "physician"
-
-
-def _one_hot(level: int) -> np.ndarray:
-    return np.eye(5)[level - 1]
-
-
-def _soft(judgment: Judgment) -> np.ndarray:
-    assert judgment.score is not None
-    return np.array(judgment.probabilities) if judgment.probabilities else _one_hot(judgment.score)
-
-
-def _summary(
-    train: list[TrainingLine],
-    validation: list[TrainingLine],
-    by_physicians: dict[AnswerKey, list[PhysicianScore]],
-    by_teachers: dict[AnswerKey, list[Judgment]],
-    judgments: Sequence[Judgment],
-) -> dict[str, Any]:
-    return {
-        "train": _side(train),
-        "validation": _side(validation),
+    summary = {
+        "train": side(train),
+        "validation": side(validation),
+        "weights": {source: weights[source] for source in sorted({line.source for line in lines})},
         "unscored_judgments": sum(judgment.score is None for judgment in judgments),
-        "teacher_against_physicians": _teacher_disagreement(by_physicians, by_teachers),
+        "teacher_against_physicians": _teacher_disagreement(physicians, teachers),
         "raters_disagree_on_usable": sum(
-            len({score.level >= USABLE_FROM for score in scores}) > 1 for scores in by_physicians.values()
+            len({level >= USABLE_FROM for level in given.values()}) > 1 for given in physicians.values()
         ),
-        "answers_with_several_raters": sum(len(scores) > 1 for scores in by_physicians.values()),
+        "answers_with_several_raters": sum(len(given) > 1 for given in physicians.values()),
+        "raters": labels.raters,
+        "calibration": {"teachers": labels.teachers, "changed": changes(labels.by_answer, by_id)},
     }
+    return TrainingSet(train, validation, summary)
 
 
-def _side(lines: list[TrainingLine]) -> dict[str, Any]:
+def side(lines: Sequence[TrainingLine]) -> dict[str, Any]:
+    """What one side of the split holds, for the summary."""
     return {
         "answers": len(lines),
         "questions": len({line.question.id for line in lines}),
@@ -188,15 +148,71 @@ def _side(lines: list[TrainingLine]) -> dict[str, Any]:
     }
 
 
-def _teacher_disagreement(
-    by_physicians: dict[AnswerKey, list[PhysicianScore]], by_teachers: dict[AnswerKey, list[Judgment]]
-) -> dict[str, Any]:
-    pairs = [
-        (
-            consensus(one.score for one in by_teachers[key] if one.score is not None),
-            consensus(score.level for score in by_physicians[key]),
+def _require_known(what: str, keys: Iterable[AnswerKey], known: set[AnswerKey]) -> None:
+    for key in keys:
+        if key not in known:
+            raise InputError(
+                f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample {key.sample}; "
+                "were the answers of another run given?"
+            )
+
+
+def _held_out(questions: Sequence[Question], share: float, seed: int) -> set[str]:
+    held = held_out_groups(questions, share, seed)
+    conversations = {question.group for question in questions}
+    if not held or held == conversations:
+        raise InputError(
+            f"{len(conversations)} scored conversations are too few to hold some out for validation; score more of them"
         )
-        for key in sorted(by_physicians.keys() & by_teachers.keys())
+    return held
+
+
+def _line(
+    question: Question, earlier: Sequence[str], answer: Answer, label: Label, weights: Mapping[str, float]
+) -> TrainingLine:
+    return TrainingLine(
+        question=question,
+        earlier=list(earlier),
+        answer=answer,
+        level=label.level,
+        probabilities=[round(float(value), 6) for value in label.probabilities],
+        source=label.source,
+        scored_by=label.scored_by,
+        weight=weights[label.source],
+        rationale=label.rationale,
+    )
+
+
+def _synthetic(questions: Sequence[Question], without: set[str], count: int, seed: int) -> list[GradedAnswer]:
+    """Graded answers to questions outside these conversations."""
+    made = graded_answers([one for one in questions if one.group not in without], count, seed)
+    if not made:
+        raise InputError("--synthetic: no question to train on has a reference that answers it; add references")
+    return made
+
+
+def _synthetic_line(made: GradedAnswer, earlier: Sequence[str], weights: Mapping[str, float]) -> TrainingLine:
+    return TrainingLine(
+        question=made.question,
+        earlier=list(earlier),
+        answer=made.answer,
+        level=made.level,
+        probabilities=[float(level == made.level) for level in range(1, 6)],
+        source="synthetic",
+        scored_by=[f"synthetic: {made.how}"],
+        made_from=made.made_from,
+        weight=weights["synthetic"],
+    )
+
+
+def _teacher_disagreement(physicians: Physicians, teachers: Teachers) -> dict[str, Any]:
+    rounds: dict[AnswerKey, list[Judgment]] = {}
+    for given in teachers.values():
+        for key, some in given.items():
+            rounds.setdefault(key, []).extend(some)
+    pairs = [
+        (level_of(rounds[key]), consensus(physicians[key].values()))
+        for key in sorted(physicians.keys() & rounds.keys())
     ]
     return {
         "answers": len(pairs),

@@ -11,10 +11,10 @@ from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer, w
 from medjudge.errors import InputError
 from medjudge.hardware import fast_dtype
 from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, reads_token_types, with_adapter
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
-from medjudge.rubrics.render import prompt_hashes
+from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.store import read_text, write_whole
 
 CARD_FILE = "judge.json"
@@ -22,7 +22,7 @@ Kind = Literal["generative", "ordinal", "similarity"]
 _ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 _NEEDED: dict[str, tuple[str, ...]] = {
     "generative": (*_ADAPTER_FILES, "tokenizer_config.json"),
-    "ordinal": (*_ADAPTER_FILES, HEAD_FILE, "tokenizer_config.json"),
+    "ordinal": (HEAD_FILE, "tokenizer_config.json"),
     "similarity": (),
 }
 
@@ -45,6 +45,7 @@ class JudgeCard(BaseModel):
     kind: Kind
     base_model: str
     base_revision: str | None = None
+    style: Style = "score-first"
     prompt_hashes: dict[str, str] = Field(default_factory=dict)
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
@@ -55,6 +56,7 @@ class JudgeCard(BaseModel):
     validated_on: list[dict[str, Any]] = Field(default_factory=list)
     training: dict[str, Any] = Field(default_factory=dict)
     note: str | None = None
+    only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
 
     def write(self, folder: Path) -> None:
         write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n")
@@ -125,16 +127,22 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
     _require_window(card, folder)
-    body = load_encoder(card.base_model, card.base_revision)
-    model = OrdinalModel(with_adapter(body, folder), body.config.get_text_config().hidden_size)
+    tokenizer = load_tokenizer(str(folder))
+    if (folder / _ADAPTER_FILES[0]).is_file():
+        body = with_adapter(load_encoder(card.base_model, card.base_revision), folder)
+    else:  # trained in full: the folder holds all of the body
+        body = load_encoder(str(folder))
+    model = OrdinalModel(body, body.config.get_text_config().hidden_size, reads_token_types(body, tokenizer))
     model.load_head(folder)
-    return OrdinalJudge(name, model.to(device).eval(), load_tokenizer(str(folder)), card.max_length, card.temperature)
+    return OrdinalJudge(
+        name, model.to(device).eval(), tokenizer, card.max_length, card.temperature, card.only_languages
+    )
 
 
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
-    if card.prompt_hashes and card.prompt_hashes != prompt_hashes("score-first"):
+    if card.prompt_hashes and card.prompt_hashes != prompt_hashes(card.style):
         raise InputError(
             f"judge {folder}: trained with other rubrics than this version of medjudge has; "
             "use the version named in its judge.json, or train it again"
@@ -150,4 +158,5 @@ def _generative(
         card.max_length,
         card.temperature,
         rationale_tokens=rationale_tokens,
+        style=card.style,
     )

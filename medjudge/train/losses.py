@@ -20,3 +20,19 @@ def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torc
     above = target.flip(1).cumsum(1).flip(1)[:, 1:]
     each = functional.binary_cross_entropy_with_logits(cumulative, above.to(cumulative.dtype), reduction="none").sum(1)
     return (each * weight).sum() / weight.sum()
+
+
+def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Squared error of the expected level, 1 + sum over k of P(level > k); the peer that `cumulative_loss` is held to.
+
+    Args:
+        cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
+        target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
+        weight: Shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar.
+    """
+    expected = 1 + torch.sigmoid(cumulative).sum(dim=1)
+    wanted = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
+    return ((expected - wanted).square() * weight).sum() / weight.sum()

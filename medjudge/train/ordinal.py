@@ -1,33 +1,51 @@
 """Trains an `ordinal` judge: LoRA on the body, a cumulative-link head on top."""
 
-import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from peft import PeftModel
 from safetensors.torch import save_file
 from sklearn.metrics import cohen_kappa_score
 from torch import nn
-from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, TrainingArguments
+from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainingArguments
 from trl import ModelConfig
 
 from medjudge.base_models import load_encoder
 from medjudge.hardware import fast_dtype
-from medjudge.judge.ordinal import OrdinalModel, collate, probabilities
+from medjudge.judge.ordinal import (
+    Batch,
+    Encoded,
+    Marks,
+    OrdinalModel,
+    collate,
+    probabilities,
+    reads_token_types,
+    with_adapter,
+)
 from medjudge.judge.protocol import median_level
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.records import USABLE_FROM
 from medjudge.train.lora import add_lora
-from medjudge.train.losses import cumulative_loss
+from medjudge.train.losses import cumulative_loss, expected_level_loss
+from medjudge.train.weighted_steps import WeightedSteps
 
 _BUCKET_TOKENS = 2048
 """Of one forward pass inside a training step: small, so that short texts are not padded to long ones."""
 _START_ANSWERS = 256
 
 
-def new_ordinal_model(options: ModelConfig) -> OrdinalModel:
-    """A body with a fresh LoRA adapter and a fresh head.
+def new_ordinal_model(
+    options: ModelConfig, tokenizer: PreTrainedTokenizerBase, start_from: Path | None = None, full: bool = False
+) -> OrdinalModel:
+    """A body and a head, ready to train.
+
+    Args:
+        options: The base model and the shape of the adapter; of a judge that is started from, both are taken from it.
+        tokenizer: Of the base model; it tells whether question and text are marked by token types.
+        start_from: An ordinal judge whose adapter and head go on; a fresh adapter and head without.
+        full: Train all of the body instead of an adapter.
 
     Raises:
         InputError: The base model cannot be had, or has no layer that `lora_target_modules` names.
@@ -35,7 +53,19 @@ def new_ordinal_model(options: ModelConfig) -> OrdinalModel:
     assert options.model_name_or_path
     body = load_encoder(options.model_name_or_path, options.model_revision)
     without_dropout(body)
-    return OrdinalModel(add_lora(body, options), body.config.get_text_config().hidden_size)
+    width = body.config.get_text_config().hidden_size
+    marked = reads_token_types(body, tokenizer)
+    if full:
+        whole = body if start_from is None else with_adapter(body, start_from)
+        whole.requires_grad_(True)
+        model = OrdinalModel(whole, width, marked)
+    elif start_from is None:
+        model = OrdinalModel(add_lora(body, options), width, marked)
+    else:
+        model = OrdinalModel(PeftModel.from_pretrained(body, str(start_from), is_trainable=True), width, marked)
+    if start_from is not None:
+        model.load_head(start_from)
+    return model
 
 
 def without_dropout(body: nn.Module) -> None:
@@ -47,27 +77,36 @@ def without_dropout(body: nn.Module) -> None:
             module.dropout_prob = 0.0  # type: ignore[assignment]
 
 
-def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int) -> None:
+def start_from_similarity(model: OrdinalModel, dataset: Any, marks: Marks, seed: int) -> None:
     """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
     chosen = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
     rows = [dataset[int(index)] for index in chosen]
-    batch = collate([(row["parts"], row["answer"]) for row in rows], pad_id, _BUCKET_TOKENS)
+    batch = collate([_encoded(row) for row in rows], marks, _BUCKET_TOKENS)
     dtype = fast_dtype(torch.device("cpu"))
     with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
-        vectors = model.embed(batch.buckets)
-    there = (batch.parts >= 0).float()
-    cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * there
+        product, there = model.cosines(*model.embed(batch.buckets, batch.text), batch.answer, batch.others)
+    cosines = product.sum(dim=-1) * there
     levels = _levels(np.array([row["labels"] for row in rows]))
     baseline = fit_cut_points((cosines.sum(dim=1) / there.sum(dim=1)).numpy(), levels)
-    model.start_from(baseline, float(there.sum(dim=1).mean()))
+    model.start_from(baseline, there.mean(dim=0))
 
 
-class OrdinalTrainer(Trainer):
-    """The Trainer with the ordinal loss, and checkpoints that hold only what is trained."""
+def _encoded(row: dict[str, Any]) -> Encoded:
+    """A row of the dataset as the collation takes it."""
+    return Encoded(row["question"], row["answer"], row["reference"], row["checklist"], 0, 0)
 
-    def compute_loss(self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
-        cumulative = model(buckets=inputs["buckets"], parts=inputs["parts"], answer=inputs["answer"])
-        loss = cumulative_loss(cumulative, inputs["labels"], inputs["weight"])
+
+class OrdinalTrainer(WeightedSteps):
+    """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
+
+    judge_loss = staticmethod(cumulative_loss)
+
+    def compute_loss(
+        self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        cumulative = model(**{name: inputs[name] for name in Batch._fields})
+        loss = self.judge_loss(cumulative, inputs["labels"], inputs["weight"])
+        loss = self.of_step(loss, inputs["weight"], num_items_in_batch)
         return (loss, {"logits": cumulative}) if return_outputs else loss
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
@@ -84,19 +123,35 @@ class OrdinalTrainer(Trainer):
 
 
 def ordinal_trainer(
-    model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, arguments: TrainingArguments, train: Any, validation: Any
+    model: OrdinalModel,
+    tokenizer: PreTrainedTokenizerBase,
+    arguments: TrainingArguments,
+    train: Any,
+    validation: Any,
+    loss: Literal["ordinal", "mse"] = "ordinal",
+    fresh: bool = True,
 ) -> OrdinalTrainer:
-    """A trainer over datasets from `ordinal_dataset`."""
+    """A trainer over datasets from `ordinal_dataset`.
+
+    Args:
+        loss: `ordinal` (cumulative cross-entropy) or `mse` (squared error of the expected level).
+        fresh: Whether the head is new: it then starts as the similarity baseline.
+    """
     # The columns are ours, not arguments of the model's forward.
     arguments.remove_unused_columns = False
     arguments.label_names = ["labels"]
     # The Trainer would multiply gradients to account for token counts; this loss is a mean over answers.
     arguments.average_tokens_across_devices = False
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    start_from_similarity(model, train, pad_id, arguments.seed)
+    if arguments.gradient_checkpointing:
+        # The body has it; the Trainer would look for it on the head around it.
+        model.body.gradient_checkpointing_enable(arguments.gradient_checkpointing_kwargs)  # type: ignore[operator]
+        arguments.gradient_checkpointing = arguments.activation_checkpointing = False
+    marks = Marks.of(tokenizer)
+    if fresh:
+        start_from_similarity(model, train, marks, arguments.seed)
 
     def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        texts = collate([(row["parts"], row["answer"]) for row in rows], pad_id, _BUCKET_TOKENS)
+        texts = collate([_encoded(row) for row in rows], marks, _BUCKET_TOKENS)
         # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
         return {
             "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
@@ -113,6 +168,7 @@ def ordinal_trainer(
         compute_metrics=validation_metrics,
     )
     trainer.model_accepts_loss_kwargs = False
+    trainer.judge_loss = {"ordinal": cumulative_loss, "mse": expected_level_loss}[loss]
     return trainer
 
 
@@ -133,10 +189,9 @@ def _levels(soft: np.ndarray) -> np.ndarray:
 
 
 def save_ordinal(model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes adapter, head and tokenizer; the card comes last, by the recipe."""
+    """Writes adapter (or the whole body, where that was trained), head and tokenizer; the card comes last."""
     folder.mkdir(parents=True, exist_ok=True)
     model.body.save_pretrained(folder)  # type: ignore[operator]
     (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
     model.save_head(folder)
     tokenizer.save_pretrained(folder)
-    assert os.path.isfile(folder / "adapter_model.safetensors")

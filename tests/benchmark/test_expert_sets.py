@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.benchmark.expert_sets import read_mediqa2019
+from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
 from medjudge.errors import InputError
 
 XML = """<?xml version="1.0"?>
@@ -51,3 +51,35 @@ def test_the_three_released_files(real_data: Path) -> None:
         read = read_mediqa2019([folder / f"{name}.xml"])
         sizes[name] = (len(read.questions), len(read.answers), len({one.key for one in read.answers}))
     assert sizes == {"train-alexa": (104, 862, 862), "train-liveqamed": (104, 839, 839), "validation": (25, 234, 234)}
+
+
+LIVEQA = """<?xml version="1.0"?><LiveQA2017-Medical-Test-Set-Full><NLM-QUESTION qid="TQ3"><Original-Question>
+<SUBJECT>gluten</SUBJECT><MESSAGE>are   they
+free</MESSAGE></Original-Question><ReferenceAnswers><RefAnswer><ANSWER> Yes. </ANSWER></RefAnswer>
+<ReferenceAnswer><ANSWER>Ask.</ANSWER></ReferenceAnswer></ReferenceAnswers></NLM-QUESTION></LiveQA2017-Medical-Test-Set-Full>"""
+
+
+def test_liveqa_brings_references_and_the_assessors_scores(tmp_path: Path) -> None:
+    (tmp_path / "reference.xml").write_text(LIVEQA)
+    (tmp_path / "judged.txt").write_text("3 4 Yes, they are free of it.\n3 -2 \x01garbled\n3 1 No idea.\n")
+    read = read_liveqa_med(tmp_path / "reference.xml", tmp_path / "judged.txt")
+    assert [(one.id, one.prompt, one.reference) for one in read.questions] == [
+        ("liveqa-3", "gluten. are they free", "Yes.\n\nAsk.")
+    ]
+    assert [one.model for one in read.answers] == ["system-1", "system-2", "system-3"]
+    assert [(one.model, one.level) for one in read.scores] == [("system-1", 5), ("system-3", 1)]
+
+
+@pytest.mark.parametrize("line", ["9 4 text", "3 7 text", "3 4", "just words here"])
+def test_a_wrong_line_of_judged_answers_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "reference.xml").write_text(LIVEQA)
+    (tmp_path / "judged.txt").write_text(f"3 4 Fine.\n{line}\n")
+    with pytest.raises(InputError, match=r"judged.txt, line 2"):
+        read_liveqa_med(tmp_path / "reference.xml", tmp_path / "judged.txt")
+
+
+def test_the_real_liveqa_set_has_its_known_size(real_data: Path) -> None:
+    folder = real_data / "liveqa-med"
+    read = read_liveqa_med(folder / "reference-answers.xml", folder / "qrels-nist-692.txt")
+    assert (len(read.questions), len(read.answers), len(read.scores)) == (104, 692, 674)
+    assert all(one.reference for one in read.questions)

@@ -1,19 +1,32 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 
 from medjudge.base_models import load_encoder, load_tokenizer
-from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, collate, encode, probabilities
+from medjudge.judge.ordinal import (
+    MOST_WINDOWS,
+    Encoded,
+    Marks,
+    OrdinalJudge,
+    OrdinalModel,
+    collate,
+    encode,
+    probabilities,
+    windows,
+)
 from medjudge.judge.similarity import CutPoints
 
 
 @pytest.fixture
 def judge(tiny_encoder) -> OrdinalJudge:
     torch.manual_seed(1)
-    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32).eval()
-    model.start_from(CutPoints(6.0, (1.0, 2.0, 3.0, 4.0)), 2.0)
+    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32, token_types=True).eval()
+    model.start_from(CutPoints(6.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
     with torch.no_grad():
         model.product.normal_(std=0.3)
+        model.alone.normal_(std=0.3)
     return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), max_length=64, chunk=3)
 
 
@@ -28,12 +41,16 @@ def test_probabilities_come_from_ordered_cuts() -> None:
 
 def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
     baseline = CutPoints(5.0, (1.0, 1.5, 2.5, 3.0))
-    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32)
-    model.start_from(baseline, parts_each=1.0)
-    vectors = torch.nn.functional.normalize(torch.randn(2, 32), dim=1)
-    cumulative = model.head(vectors, torch.tensor([[0, -1, -1]]), torch.tensor([1]))
-    expected = baseline.probabilities(np.array([float(vectors[0] @ vectors[1])]))
-    assert probabilities(cumulative).detach().numpy() == pytest.approx(expected, abs=1e-5)
+    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32, token_types=True)
+    model.start_from(baseline, shares=torch.tensor([1.0, 1.0, 0.0]))
+    asked, said = [torch.nn.functional.normalize(torch.randn(2, 32), dim=1) for _ in range(2)]
+    cumulative = model.head(asked, said, torch.tensor([0]), torch.tensor([[1, -1]]))
+    mean = (float(asked[0] @ said[0]) + float(said[1] @ said[0])) / 2
+    assert probabilities(cumulative).detach().numpy() == pytest.approx(
+        baseline.probabilities(np.array([mean])), abs=1e-5
+    )
+    with_checklist = model.head(asked, said, torch.tensor([0]), torch.tensor([[1, 0]]))
+    assert with_checklist.tolist() == cumulative.tolist()  # none in the data: passed over
 
 
 def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
@@ -52,30 +69,90 @@ def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
         assert alone.expected == pytest.approx(together[one.question.id], abs=0.02)
 
 
-def test_shared_texts_are_embedded_once() -> None:
-    question, first, second = [2, 9, 3], [2, 5, 3], [2, 6, 6, 3]
-    batch = collate([((question, [], []), first), ((question, [], []), second)], pad_id=0, bucket_tokens=100)
-    assert sum(len(bucket["input_ids"]) for bucket in batch.buckets) == 3
-    assert batch.parts[0, 0] == batch.parts[1, 0]
-    assert batch.parts[:, 1:].tolist() == [[-1, -1], [-1, -1]]
+MARKS = Marks([2], [3], 0)
 
 
-def test_a_long_answer_is_cut_in_its_middle_and_the_judgment_says_so(judge, assignment) -> None:
-    long = assignment("first " + "dose " * 400 + "last", id="long")
+def row(answer: list[list[int]], reference: list[list[int]]) -> Encoded:
+    return Encoded([9, 8], answer, reference, [], 0, 0)
+
+
+def test_shared_texts_are_read_once() -> None:
+    batch = collate([row([[5]], [[7, 7]]), row([[6, 6], [6]], [[7, 7]])], MARKS, bucket_tokens=100)
+    assert sum(len(bucket["input_ids"]) for bucket in batch.buckets) == 4  # reference, one answer, two windows
+    assert batch.others.tolist() == [[batch.others[0, 0].item(), -1]] * 2
+    assert sorted(Counter(batch.text.tolist()).values()) == [1, 1, 2]
+    ids = [one for bucket in batch.buckets for one in bucket["input_ids"].tolist()]
+    assert [2, 9, 8, 3, 7, 7, 3] in ids
+    segments = [one for bucket in batch.buckets for one in bucket["segment"].tolist()]
+    assert [0, 1, 1, 0, 2, 2, 0] in segments
+
+
+def test_a_text_is_the_mean_over_the_tokens_of_all_its_windows(judge) -> None:
+    batch = collate([row([[5, 6, 7], [8]], [])], MARKS, bucket_tokens=7)
+    with torch.no_grad():
+        _, said = judge.model.embed(batch.buckets, batch.text)
+        hidden = []
+        for window in ([5, 6, 7], [8]):
+            ids = torch.tensor([[2, 9, 8, 3, *window, 3]])
+            types = torch.tensor([[0] * 4 + [1] * len(window) + [0]])
+            states = judge.model.body(input_ids=ids, token_type_ids=types).last_hidden_state[0]
+            hidden.append(states[4 : 4 + len(window)])
+    expected = torch.nn.functional.normalize(torch.cat(hidden).mean(dim=0), dim=0)
+    assert said[0].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 10, 11, 29, 30, 31, 500])
+def test_windows_hold_every_token_once_or_say_how_many_they_leave_out(length: int) -> None:
+    tokens = list(range(length))
+    found, cut = windows(tokens, size=10, most=3)
+    assert len(found) <= 3
+    assert max(map(len, found)) <= 10
+    kept = [token for window in found for token in window]
+    assert len(set(kept)) == len(kept) == length - cut
+    assert (kept[0], kept[-1]) == (0, length - 1)
+    assert cut == max(0, length - 30)
+    assert windows([], 10, 3) == ([], 0)
+
+
+def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
+    long = "first " + "dose " * 300
+    same, other = [judge.judge([assignment(long + end)]) for end in ("of four grams", "is never allowed here")]
+    assert next(iter(same)).expected != pytest.approx(next(iter(other)).expected, abs=1e-4)
+
+
+def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
+    long = assignment("dose " * 2000, id="long", prompt="Why? " * 100)
     short = assignment("short", id="short")
     found = {one.question_id: one for one in judge.judge([long, short])}
-    assert found["long"].answer_tokens_cut > 300
-    assert found["short"].answer_tokens_cut == 0
-    ids = encode(judge.tokenizer, long.question, (), long.answer.text, 64).answer
-    assert len(ids) == 64
-    whole = judge.tokenizer(long.answer.text)["input_ids"]
-    assert (ids[:20], ids[-20:]) == (whole[:20], whole[-20:])
+    assert found["long"].answer_tokens_cut > 900
+    assert found["long"].context_tokens_cut > 50
+    assert (found["short"].answer_tokens_cut, found["short"].context_tokens_cut) == (0, 0)
+    encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64)
+    assert len(encoded.answer) == MOST_WINDOWS
+    assert all(len(encoded.question) + len(window) + 3 <= 64 for window in encoded.answer)
+
+
+def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
+    judge.languages = ["en"]
+    german = "Nehmen Sie am Tag nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
+    work = {
+        None: assignment("Take no more than four grams of paracetamol a day, and less where the liver is ill.", id="en"),
+        "another language (de)": assignment(german, id="de"),
+        "another script": assignment("每天不超过四克。", id="script"),
+        "the question is in zh": assignment("Four grams.", id="zh", language="zh"),
+    }
+    found = {one.question_id: one for one in judge.judge(list(work.values()))}
+    for reason, one in work.items():
+        judgment = found[one.question.id]
+        assert (judgment.score is None) == (reason is not None)
+        assert reason is None or reason in judgment.error
+    assert next(iter(judge.judge([assignment("Paracetamol 500 mg t.i.d.", id="short")]))).score is not None
 
 
 def test_special_tokens_in_a_text_are_text(judge, question) -> None:
-    encoded = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64)
-    assert encoded.answer.count(judge.tokenizer.sep_token_id) == 1
-    assert encoded.answer.count(judge.tokenizer.cls_token_id) == 1
+    (window,) = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64).answer
+    assert judge.tokenizer.sep_token_id not in window
+    assert judge.tokenizer.cls_token_id not in window
 
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:
@@ -84,8 +161,8 @@ def test_an_empty_answer_is_unscored(judge, assignment) -> None:
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
-    model = OrdinalModel(load_encoder(str(tiny_lm)), 64).eval()
-    model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), 2.0)
+    model = OrdinalModel(load_encoder(str(tiny_lm)), 64, token_types=False).eval()
+    model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
     judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), max_length=64)
     (one,) = judge.judge([assignment()])
     assert one.score in range(1, 6)

@@ -1,0 +1,46 @@
+"""Whether a text is in a language that a judge knows."""
+
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from medjudge.records import Question
+
+_LEAST_LETTERS = 80
+"""Shorter texts are names, doses and codes as often as sentences: only their script is looked at."""
+_SURE = 0.95
+_MOST_OF_ANOTHER_SCRIPT = 0.3
+
+
+def other_language(question: Question, answer: str, known: Sequence[str]) -> str | None:
+    """Why a judge that knows these languages must not score this answer; None where it may.
+
+    The question's language is what its record says. The answer's is told by its script and, from 80 letters on, by
+    py3langid (Lui and Baldwin, 2012) where that is sure of it.
+
+    Args:
+        known: Of `en` and `zh`.
+    """
+    names = " and ".join(known)
+    if question.language not in known:
+        return f"this judge knows {names} only, and the question is in {question.language}"
+    letters = [letter for letter in answer if letter.isalpha()]
+    chinese = sum(unicodedata.name(letter, "").startswith("CJK") for letter in letters)
+    latin = sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
+    expected = (latin if "en" in known else 0) + (chinese if "zh" in known else 0)
+    if letters and 1 - expected / len(letters) > _MOST_OF_ANOTHER_SCRIPT:
+        return f"this judge knows {names} only, and the answer is in another script"
+    if len(letters) >= _LEAST_LETTERS:
+        found, probability = _identifier().classify(answer)
+        if found not in known and probability > _SURE:
+            return f"this judge knows {names} only, and the answer is in another language ({found})"
+    return None
+
+
+@cache
+def _identifier() -> Any:
+    # Here, because its model is unpacked at import; other judges need none of it.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

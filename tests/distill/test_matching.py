@@ -1,0 +1,65 @@
+import gzip
+import json
+
+import pytest
+
+from medjudge.distill.matching import OTHER, OWN, RELATED, Pair, matching_lines, read_pairs
+from medjudge.errors import InputError
+
+PAIRS = [
+    Pair(f"What {kind} has {focus}?", f"{focus}: the {kind} of it.", focus, kind)
+    for focus in ("gout", "flu", "acne", "mumps")
+    for kind in ("causes", "treatment", "symptoms")
+]
+
+
+def test_levels_say_how_the_answer_belongs_to_the_question() -> None:
+    lines = matching_lines(PAIRS, 100, seed=0)
+    by_id = {f"pair-{index}": pair for index, pair in enumerate(PAIRS)}
+    answers = {pair.answer: pair for pair in PAIRS}
+    for line in lines:
+        asked, answered = by_id[line.question.id], answers[line.answer.text]
+        assert line.level == (
+            OWN if answered == asked else RELATED if answered.focus == asked.focus else OTHER
+        )
+        assert line.source == "matching"
+        assert line.made_from == ([] if answered == asked else [f"pair-{PAIRS.index(answered)}"])
+        assert line.question.group == asked.focus
+    assert sum(line.level == OWN for line in lines) == len(PAIRS)
+    assert {line.level for line in lines} == {OWN, RELATED, OTHER}
+
+
+def test_the_draw_is_fixed_by_its_seed() -> None:
+    first, again, other = [matching_lines(PAIRS, 5, seed) for seed in (1, 1, 2)]
+    assert first == again != other
+    assert len({line.question.id for line in first}) == 5
+
+
+def test_pairs_on_one_subject_are_refused() -> None:
+    with pytest.raises(InputError, match="on one subject"):
+        matching_lines(PAIRS[:3], 3, 0)
+
+
+def test_pairs_are_read_from_json_lines(tmp_path) -> None:
+    long = "It is a form of arthritis that comes from crystals of uric acid in a joint."
+    lines = [
+        {"question": "What is gout?", "answer": long, "focus": "Gout", "qtype": "information"},
+        {"question": "What is flu?", "answer": "short"},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "plain.jsonl").write_text(text)
+    with gzip.open(tmp_path / "packed.jsonl.gz", "wt") as file:
+        file.write(text)
+    for name in ("plain.jsonl", "packed.jsonl.gz"):
+        assert read_pairs(tmp_path / name) == [Pair("What is gout?", long, "gout", "information")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [('{"answer": "x"}\n', "line 1: no question"), ("{\n", "line 1: not JSON")]
+)
+def test_a_wrong_line_is_named(tmp_path, text, message) -> None:
+    (tmp_path / "bad.jsonl").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_pairs(tmp_path / "bad.jsonl")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_pairs(tmp_path / "none.jsonl")
