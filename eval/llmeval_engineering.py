@@ -45,8 +45,8 @@ def main(data: Path, work: Path) -> None:
             "oddities": len(checked["oddities"]),
             "answers": len(answers),
             "answers_not_generated": sum(not answer["text"] for answer in answers),
-            "judges": {"tiny-generative": _summary(work, "tiny-generative"), "built-in": _summary(work, "built-in")},
-            "rates": {"tiny-generative": _rates(first), "built-in": _rates(second)},
+            "judges": {"tiny-generative": _summary(work, "tiny-generative"), "similarity": _summary(work, "similarity")},
+            "rates": {"tiny-generative": _rates(first), "similarity": _rates(second)},
         },
     )
 

@@ -6,7 +6,7 @@ The judge that comes with the package was made from the bundled sample:
 
     medjudge distill medjudge/data/sample --out data
     cat data/train.jsonl data/validation.jsonl > data/all.jsonl
-    python recipes/fit_similarity.py data/all.jsonl medjudge/data/built-in "No physician scored the sample."
+    python recipes/fit_similarity.py data/all.jsonl medjudge/data/similarity "No physician scored the sample."
 """
 
 import sys

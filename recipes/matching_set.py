@@ -9,8 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.matching import matching_lines, read_pairs
+from medjudge.distill.matching import apart, matching_lines, read_pairs
 from medjudge.errors import InputError
 from medjudge.store import write_whole
 
@@ -24,15 +23,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     try:
-        lines = matching_lines(read_pairs(chosen.corpus), chosen.questions, chosen.seed)
+        sides = dict(zip(("train", "validation"), apart(read_pairs(chosen.corpus), 0.03, chosen.seed), strict=True))
+        made = {name: matching_lines(pairs, chosen.questions, chosen.seed) for name, pairs in sides.items()}
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    held = held_out_groups([line.question for line in lines], 0.03, chosen.seed)
-    for name, kept in (("train", False), ("validation", True)):
-        side = [line for line in lines if (line.question.group in held) == kept]
-        write_whole(chosen.out / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in side))
-        print(f"{chosen.out / name}.jsonl: {len(side)} answers", file=sys.stderr)
+    for name, lines in made.items():
+        write_whole(chosen.out / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
+        print(f"{chosen.out / name}.jsonl: {len(lines)} answers", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -215,11 +215,11 @@ def _judge_of(run: "Run", spec: str) -> "Chosen":
 
 def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> None:
     """Adds the result to the judge folder, in place of an earlier one on the same file."""
-    from medjudge.judge.open import built_in_folder
+    from medjudge.judge.open import built_in_folder, similarity_folder
     from medjudge.store import file_sha256
     from medjudge.train.card import write_readme
 
-    if chosen.card is None or chosen.folder is None or chosen.folder == built_in_folder():
+    if chosen.card is None or chosen.folder is None or chosen.folder in (built_in_folder(), similarity_folder()):
         return
     digest = file_sha256(file)
     kept = ["file", "judge_sha256", "against", "n", "questions", "conversations", "raters", "coverage", "interval"]

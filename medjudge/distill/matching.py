@@ -1,17 +1,22 @@
 """Question-answer matching for intermediate training: which answer belongs to which question.
 
 A corpus of questions with their answers says, without any score, what an answer to the point looks like: a question's own
-answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1.
+answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1. Part of the
+questions is put into a message, as people write them: an encoder that saw short questions only is too strict with long
+ones.
 """
 
 import gzip
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 
 from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
@@ -24,9 +29,14 @@ _SAME_KIND = 0.7
 """The part of the answers on another subject that answer the same kind of question: only the subject is wrong then."""
 
 
+_MESSAGES = 0.5
+"""The part of the questions that become messages."""
+
+
 class Pair(NamedTuple):
     """A question with its answer; `focus` is its subject and `kind` what is asked of it, empty where unknown."""
 
+    name: str
     question: str
     answer: str
     focus: str
@@ -51,12 +61,24 @@ def read_pairs(path: Path) -> list[Pair]:
                 answer = str(fields.get("answer") or "").strip()
                 if len(answer) >= _LEAST_CHARACTERS:
                     focus, kind = str(fields.get("focus") or ""), str(fields.get("qtype") or "")
-                    pairs.append(Pair(str(fields["question"]).strip(), answer[:_MOST_CHARACTERS], focus.lower(), kind))
+                    asked, said = str(fields["question"]).strip(), answer[:_MOST_CHARACTERS]
+                    pairs.append(Pair(f"pair-{number}", asked, said, focus.lower(), kind))
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {number}: not JSON ({error}); one object a line is expected") from None
     return pairs
+
+
+def apart(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Splits pairs by subject: those to train on, and those of a share of the subjects to validate on."""
+    subjects = sorted({pair.focus or pair.name for pair in pairs})
+    drawn = np.random.default_rng(seed).permutation(len(subjects))[: max(1, round(share * len(subjects)))]
+    held = {subjects[index] for index in drawn}
+    return (
+        [pair for pair in pairs if (pair.focus or pair.name) not in held],
+        [pair for pair in pairs if (pair.focus or pair.name) in held],
+    )
 
 
 def matching_lines(pairs: Sequence[Pair], questions: int, seed: int) -> list[TrainingLine]:
@@ -82,35 +104,53 @@ def matching_lines(pairs: Sequence[Pair], questions: int, seed: int) -> list[Tra
     lines = []
     for index in generator.permutation(len(pairs))[:questions]:
         asked = pairs[index]
-        lines.append(_line(pairs, int(index), int(index), OWN))
+        prompt = message(asked, generator) if generator.random() < _MESSAGES else asked.question
+        lines.append(_line(asked, asked, OWN, prompt))
         related = [one for one in by_focus[asked.focus] if asked.focus and pairs[one].kind != asked.kind]
         if related:
-            lines.append(_line(pairs, int(index), int(generator.choice(related)), RELATED))
+            lines.append(_line(asked, pairs[generator.choice(related)], RELATED, prompt))
         pool = by_kind[asked.kind] if generator.random() < _SAME_KIND else everything
-        other = int(pool[generator.integers(len(pool))])
-        if pairs[other].focus != asked.focus:
-            lines.append(_line(pairs, int(index), other, OTHER))
+        other = pairs[pool[generator.integers(len(pool))]]
+        if other.focus != asked.focus:
+            lines.append(_line(asked, other, OTHER, prompt))
     return lines
 
 
-def _line(pairs: Sequence[Pair], asked: int, answered: int, level: int) -> TrainingLine:
-    name = f"pair-{asked}"
+def message(pair: Pair, generator: np.random.Generator) -> str:
+    """The question of a pair inside a message: an opening, what it is about, perhaps an aside, the question, thanks."""
+    texts = _messages()
+
+    def some(part: str, chance: float) -> list[str]:
+        return [str(generator.choice(texts[part]))] if generator.random() < chance else []
+
+    before = [*some("openings", 0.5), *(some("context", 0.8) if pair.focus else []), *some("aside", 0.5)]
+    sentences = [*before, *some("asking", 1.0), *some("aside", 0.2), *some("closings", 0.5)]
+    return " ".join(sentences).replace("{focus}", pair.focus).replace("{question}", pair.question)
+
+
+@cache
+def _messages() -> dict[str, list[str]]:
+    read: dict[str, list[str]] = yaml.safe_load((files("medjudge.distill") / "messages.en.yaml").read_text("utf-8"))
+    return read
+
+
+def _line(asked: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:
     question = Question(
-        id=name,
+        id=asked.name,
         category="MK",
-        subcategory=pairs[asked].kind,
-        group=pairs[asked].focus or name,
-        prompt=pairs[asked].question,
+        subcategory=asked.kind,
+        group=asked.focus or asked.name,
+        prompt=prompt,
         language="en",
     )
     how = {OWN: "own answer", RELATED: "same subject", OTHER: "other subject"}[level]
     return TrainingLine(
         question=question,
         earlier=[],
-        answer=Answer(question_id=name, model=how.replace(" ", "-"), text=pairs[answered].answer),
+        answer=Answer(question_id=asked.name, model=how.replace(" ", "-"), text=answered.answer),
         level=level,
         probabilities=[float(level == one) for one in range(1, 6)],
         source="matching",
         scored_by=[f"matching: {how}"],
-        made_from=[] if answered == asked else [f"pair-{answered}"],
+        made_from=[] if answered == asked else [answered.name],
     )

@@ -39,7 +39,7 @@ def choose_judge(spec: str) -> Chosen:
 
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges, else the built-in one), `similarity` (the
-            built-in baseline), `openai:MODEL`, or a judge folder.
+            baseline), `openai:MODEL`, or a judge folder.
 
     Raises:
         InputError: There is no such judge, or its folder is incomplete.
@@ -52,7 +52,7 @@ def choose_judge(spec: str) -> Chosen:
     if spec == "local":
         folder = _local_folder()
     elif spec == "similarity":
-        folder = built_in_folder()
+        folder = similarity_folder()
     else:
         folder = Path(spec)
     card = read_card(folder)
@@ -60,8 +60,13 @@ def choose_judge(spec: str) -> Chosen:
 
 
 def built_in_folder() -> Path:
-    """The judge folder that comes with the package."""
+    """The trained judge that comes with the package."""
     return Path(str(files("medjudge") / "data" / "built-in"))
+
+
+def similarity_folder() -> Path:
+    """The baseline that comes with the package."""
+    return Path(str(files("medjudge") / "data" / "similarity"))
 
 
 def _local_folder() -> Path:

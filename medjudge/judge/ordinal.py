@@ -31,7 +31,7 @@ MOST_WINDOWS = 16
 """Of one text at judging. Further ones are left out evenly, and the judgment says how many tokens that was."""
 _QUESTION_SHARE = 0.35
 """The most of a sequence that its question takes; a longer one loses its middle."""
-_HEAD_RATE = 3.0
+HEAD_RATE = 3.0
 """The head's numbers are stored divided by this, so that Adam moves them this much faster than the adapter's."""
 
 Bucket = dict[str, torch.Tensor]
@@ -211,14 +211,14 @@ class OrdinalModel(nn.Module):
         """
         steps = torch.tensor(np.diff(baseline.cuts), dtype=torch.float32).clamp_min(0.05)
         with torch.no_grad():
-            self.slope.copy_((shares > 0) * baseline.slope / float(shares.sum()) / _HEAD_RATE)
-            self.first_cut.fill_(baseline.cuts[0] / _HEAD_RATE)
-            self.steps.copy_(torch.log(torch.expm1(steps)) / _HEAD_RATE)
+            self.slope.copy_((shares > 0) * baseline.slope / float(shares.sum()) / HEAD_RATE)
+            self.first_cut.fill_(baseline.cuts[0] / HEAD_RATE)
+            self.steps.copy_(torch.log(torch.expm1(steps)) / HEAD_RATE)
 
     def cuts(self) -> torch.Tensor:
         """The four cut points, rising, shape (4,)."""
-        first = self.first_cut * _HEAD_RATE
-        return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * _HEAD_RATE), dim=0)])
+        first = self.first_cut * HEAD_RATE
+        return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * HEAD_RATE), dim=0)])
 
     def embed(self, buckets: Sequence[Bucket], text: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Reads all sequences.
@@ -274,7 +274,7 @@ class OrdinalModel(nn.Module):
             each = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
             each = each + self.offset
             alone = torch.stack([asked[answer], said[answer]], dim=1) * self.alone
-            score = ((each * there).sum(dim=-1) + self.entry_scale * alone.sum(dim=(1, 2))) * _HEAD_RATE
+            score = ((each * there).sum(dim=-1) + self.entry_scale * alone.sum(dim=(1, 2))) * HEAD_RATE
             return score[:, None] - self.cuts()
 
     def save_head(self, folder: Path) -> None:

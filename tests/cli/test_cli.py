@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from medjudge.judge.open import built_in_folder
-from medjudge.records import Judgment
+from medjudge.judge.open import similarity_folder
+from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, read_records, write_records
 
 SAMPLE_QUESTION = {
@@ -176,7 +176,7 @@ def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
 )
 def test_a_broken_judge_folder_is_named(medjudge, tmp_path, damage, parts) -> None:
     folder = tmp_path / "judges" / "mine"
-    shutil.copytree(built_in_folder(), folder)
+    shutil.copytree(similarity_folder(), folder)
     damage(folder)
     refused(medjudge("eval", "--judge", folder), str(folder), *parts)
 
@@ -191,7 +191,7 @@ def test_local_is_the_variable_then_the_newest_judge_then_the_built_in(medjudge,
 
     assert judge_of() == "built-in"
     for age, name in enumerate(("older", "newer")):
-        shutil.copytree(built_in_folder(), tmp_path / "judges" / name)
+        shutil.copytree(similarity_folder(), tmp_path / "judges" / name)
         os.utime(tmp_path / "judges" / name / "judge.json", (1_000_000 + age, 1_000_000 + age))
     (tmp_path / "judges" / "half-trained").mkdir()
     assert judge_of() == "newer"
@@ -232,6 +232,117 @@ def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) 
     refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
 
 
+@pytest.fixture
+def taught_run(sample_run):
+    """The sample: a physician scored two thirds of its conversations, a lenient teacher all answers."""
+    run = Run(sample_run)
+    questions = {one.id: one for one in run.questions()}
+    truth = {one.answer_key: one.level for one in run.physician_scores()}
+    groups = sorted({one.group for one in questions.values()})
+    scored = [key for key in truth if groups.index(questions[key.question_id].group) % 3]
+    write_records(
+        run.physicians_file,
+        [PhysicianScore(**key._asdict(), rater="dr-a", score=truth[key]) for key in scored],
+    )
+    run.judgments_file("gpt").parent.mkdir()
+    write_records(
+        run.judgments_file("gpt"),
+        [
+            Judgment(**key._asdict(), judge="gpt", score=min(5, level + 1), rationale="so")
+            for key, level in truth.items()
+        ],
+    )
+    return sample_run
+
+
+def test_distill_calibrates_the_teacher_and_says_what_it_changed(medjudge, taught_run, tmp_path) -> None:
+    done = medjudge("distill", taught_run, "--out", "data")
+    assert done.returncode == 0, done.stderr
+    assert "teacher gpt: calibrated on " in done.stdout
+    assert "log loss" in done.stdout
+    assert len(done.stdout.splitlines()) <= 14
+    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
+    changed = summary["calibration"]["changed"]
+    assert changed["usable_after"] < changed["usable_before"]
+    copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
+    assert "teacher gpt: copied as it is (no calibration was wanted)" in copied.stdout
+    lines = [json.loads(line) for line in (tmp_path / "copied" / "train.jsonl").read_text().splitlines()]
+    assert {(line["source"], line["weight"]) for line in lines} == {("physician", 1.0), ("teacher", 0.3)}
+
+
+def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_path, jsonl) -> None:
+    run = Run(taught_run)
+    questions = run.questions()
+    kept = [questions[3], questions[20]]
+    done = medjudge(
+        "distill", taught_run, "--out", "a", "--keep-out", jsonl("s.jsonl", *[{"question_id": one.id} for one in kept])
+    )
+    assert done.returncode == 0, done.stderr
+    assert "kept out: " in done.stdout
+    written = "".join((tmp_path / "a" / f"{side}.jsonl").read_text() for side in ("train", "validation"))
+    assert not any(f'"question_id":"{one.id}"' in written for one in kept)
+    report = json.loads((tmp_path / "a" / "summary.json").read_text())["checks"]["kept_out"]
+    assert {one.id for one in kept} <= set(report["ids"])
+    assert (report["by_id"], report["questions"]) == (2, len(report["ids"]))
+    # A training set is kept out by the questions in its lines; the same text under another id goes, too.
+    again = medjudge(
+        "distill",
+        taught_run,
+        "--out",
+        "b",
+        "--keep-out",
+        "a/validation.jsonl",
+        "--keep-out",
+        jsonl("q.jsonl", {"id": "elsewhere", "prompt": kept[0].prompt}),
+        "--json",
+    )
+    summary = json.loads(again.stdout)
+    held = {
+        json.loads(line)["question"]["id"] for line in (tmp_path / "a" / "validation.jsonl").read_text().splitlines()
+    }
+    assert held | {kept[0].id} <= set(summary["checks"]["kept_out"]["ids"])
+    refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", taught_run), "names all questions here")
+    refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", jsonl("x.jsonl", {"a": 1})), "x.jsonl, line 1")
+    assert not (tmp_path / "c").exists()
+
+
+def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path) -> None:
+    (sample_run / "physician_scores.jsonl").unlink()
+    refused(medjudge("distill", sample_run, "--out", "data"), "nothing to distil")
+    done = medjudge("distill", sample_run, "--out", "data", "--synthetic", "60", "--weight", "synthetic=1", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert set(summary["train"]["sources"]) == set(summary["validation"]["sources"]) == {"synthetic"}
+    assert summary["weights"] == {"synthetic": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"score": 7}, ["physician_scores.jsonl, line 1", "score", "7"]),
+        ({"score": 0}, ["physician_scores.jsonl, line 1", "score", "0"]),
+        ({"model": "nobody"}, ["belongs to no answer", "nobody", "were the answers of another run given?"]),
+    ],
+)
+def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, parts) -> None:
+    file = sample_run / "physician_scores.jsonl"
+    first, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([json.dumps({**json.loads(first), **change}), *rest]) + "\n")
+    refused(medjudge("distill", sample_run, "--out", "data"), *parts)
+    assert not (tmp_path / "data").exists()
+
+
+def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sample_run, tmp_path) -> None:
+    for given in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
+        refused(medjudge("distill", sample_run, "--out", "data", "--weight", given), f"--weight {given}", "above 0")
+    scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
+    write_records(sample_run / "physician_scores.jsonl", [one.model_copy(update={"score": 4}) for one in scores])
+    refused(medjudge("distill", sample_run, "--out", "data"), "have level 4", "--synthetic")
+    write_records(sample_run / "physician_scores.jsonl", [one for one in scores if one.model == "model-a"][:6])
+    refused(medjudge("distill", sample_run, "--out", "data"), "fewer than a batch")
+    assert not (tmp_path / "data").exists()
+
+
 def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) -> None:
     entry = {
         "category1": "医疗知识",
@@ -242,8 +353,11 @@ def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) 
         "sanswer": "答",
         "model_answer": "甲",
     }
-    for run, scores in enumerate([("5", "3"), ("4", "4")]):
-        items = [{**entry, "groupCode": code, "model_answer_score": score} for code, score in enumerate(scores)]
+    for run, scores in enumerate(["5353535353", "4444444444"]):
+        items = [
+            {**entry, "problem": f"问{code}", "groupCode": code, "model_answer_score": score}
+            for code, score in enumerate(scores)
+        ]
         (tmp_path / f"{run}.json").write_text(json.dumps({"医疗知识": items}, ensure_ascii=False), encoding="utf-8")
     done = medjudge("data", "convert", "llmeval-scores", "0.json", "1.json", "--out", "scored", "--model", "gpt")
     assert done.returncode == 0, done.stderr
@@ -302,7 +416,7 @@ def test_two_models_of_one_name_are_not_mixed_up(medjudge, tiny_lm, tmp_path) ->
 
 def test_two_judges_of_one_name_are_not_mixed_up(medjudge, tmp_path) -> None:
     for place in ("a", "b"):
-        shutil.copytree(built_in_folder(), tmp_path / place / "mine")
+        shutil.copytree(similarity_folder(), tmp_path / place / "mine")
     card = json.loads((tmp_path / "b" / "mine" / "judge.json").read_text())
     (tmp_path / "b" / "mine" / "judge.json").write_text(json.dumps(card | {"slope": 3.0}))
     assert medjudge("eval", "--judge", "a/mine", "--limit", "2").returncode == 0

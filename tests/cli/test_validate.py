@@ -9,7 +9,7 @@ import pytest
 import yaml
 from openpyxl import Workbook
 
-from medjudge.judge.open import built_in_folder
+from medjudge.judge.open import similarity_folder
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, read_records, write_records
 
@@ -27,7 +27,7 @@ minimum_conversations: 1
 def judge_folder(tmp_path: Path) -> Path:
     """A similarity judge that was fitted on nothing of the sample."""
     folder = tmp_path / "judges" / "mine"
-    shutil.copytree(built_in_folder(), folder)
+    shutil.copytree(similarity_folder(), folder)
     card = json.loads((folder / "judge.json").read_text())
     card["trained_on"] = {"files": {}, "question_ids": [], "tuned_question_ids": []}
     (folder / "judge.json").write_text(json.dumps(card))

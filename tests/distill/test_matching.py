@@ -3,11 +3,11 @@ import json
 
 import pytest
 
-from medjudge.distill.matching import OTHER, OWN, RELATED, Pair, matching_lines, read_pairs
+from medjudge.distill.matching import OTHER, OWN, RELATED, Pair, apart, matching_lines, read_pairs
 from medjudge.errors import InputError
 
 PAIRS = [
-    Pair(f"What {kind} has {focus}?", f"{focus}: the {kind} of it.", focus, kind)
+    Pair(f"{focus}-{kind}", f"What {kind} has {focus}?", f"{focus}: the {kind} of it.", focus, kind)
     for focus in ("gout", "flu", "acne", "mumps")
     for kind in ("causes", "treatment", "symptoms")
 ]
@@ -15,7 +15,7 @@ PAIRS = [
 
 def test_levels_say_how_the_answer_belongs_to_the_question() -> None:
     lines = matching_lines(PAIRS, 100, seed=0)
-    by_id = {f"pair-{index}": pair for index, pair in enumerate(PAIRS)}
+    by_id = {pair.name: pair for pair in PAIRS}
     answers = {pair.answer: pair for pair in PAIRS}
     for line in lines:
         asked, answered = by_id[line.question.id], answers[line.answer.text]
@@ -23,7 +23,7 @@ def test_levels_say_how_the_answer_belongs_to_the_question() -> None:
             OWN if answered == asked else RELATED if answered.focus == asked.focus else OTHER
         )
         assert line.source == "matching"
-        assert line.made_from == ([] if answered == asked else [f"pair-{PAIRS.index(answered)}"])
+        assert line.made_from == ([] if answered == asked else [answered.name])
         assert line.question.group == asked.focus
     assert sum(line.level == OWN for line in lines) == len(PAIRS)
     assert {line.level for line in lines} == {OWN, RELATED, OTHER}
@@ -33,6 +33,13 @@ def test_the_draw_is_fixed_by_its_seed() -> None:
     first, again, other = [matching_lines(PAIRS, 5, seed) for seed in (1, 1, 2)]
     assert first == again != other
     assert len({line.question.id for line in first}) == 5
+
+
+def test_a_subject_stays_on_one_side() -> None:
+    train, validation = apart(PAIRS, 0.25, seed=0)
+    assert len(train) == 9
+    assert len(validation) == 3
+    assert not {pair.focus for pair in train} & {pair.focus for pair in validation}
 
 
 def test_pairs_on_one_subject_are_refused() -> None:
@@ -51,7 +58,7 @@ def test_pairs_are_read_from_json_lines(tmp_path) -> None:
     with gzip.open(tmp_path / "packed.jsonl.gz", "wt") as file:
         file.write(text)
     for name in ("plain.jsonl", "packed.jsonl.gz"):
-        assert read_pairs(tmp_path / name) == [Pair("What is gout?", long, "gout", "information")]
+        assert read_pairs(tmp_path / name) == [Pair("pair-1", "What is gout?", long, "gout", "information")]
 
 
 @pytest.mark.parametrize(
@@ -63,3 +70,14 @@ def test_a_wrong_line_is_named(tmp_path, text, message) -> None:
         read_pairs(tmp_path / "bad.jsonl")
     with pytest.raises(InputError, match="cannot be read"):
         read_pairs(tmp_path / "none.jsonl")
+
+
+def test_half_of_the_questions_become_messages_that_still_ask_the_question() -> None:
+    pairs = [pair._replace(name=f"{pair.name}-{number}") for number in range(20) for pair in PAIRS]
+    lines = matching_lines(pairs, 240, seed=0)
+    by_id = {pair.name: pair for pair in pairs}
+    asked = {line.question.id: line.question.prompt for line in lines}
+    assert all(by_id[name].question in prompt for name, prompt in asked.items())
+    longer = sum(prompt != by_id[name].question for name, prompt in asked.items())
+    assert 0.3 < longer / len(asked) < 0.7
+    assert not any("{" in prompt for prompt in asked.values())

@@ -1,6 +1,9 @@
+import json
+
+import numpy as np
 import pytest
 
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import WEIGHTS, TrainingLine, build_training_set
 from medjudge.errors import InputError
 from medjudge.records import Judgment
 
@@ -76,3 +79,173 @@ def test_scores_of_unknown_answers_and_nothing_at_all_are_refused(pieces, physic
         build_training_set(questions, answers, [], [physician_score(question_id="q0", model="other")], 0.3, 0)
     with pytest.raises(InputError, match="nothing to distil"):
         build_training_set(questions, answers, [], [], 0.3, 0)
+
+
+@pytest.fixture
+def lenient(question, answer, physician_score):
+    """200 conversations, half of them scored by a physician; the teacher is a level above the truth, up to 5."""
+    generator = np.random.default_rng(0)
+    truth = generator.integers(1, 6, 200)
+    questions = [question(id=f"q{n}", prompt=f"prompt {n}", category="MTG") for n in range(200)]
+    answers = [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
+    judgments = [
+        judged(one.id, min(5, int(level) + 1), rationale=f"a reason for {min(5, level + 1)}")
+        for one, level in zip(questions, truth, strict=True)
+    ]
+    scores = [physician_score(question_id=f"q{n}", score=int(truth[n])) for n in range(0, 200, 2)]
+    return questions, answers, judgments, scores, {f"q{n}": int(level) for n, level in enumerate(truth)}
+
+
+def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
+    *given, truth = lenient
+    made = build_training_set(*given, 0.2, 0)
+    copied = build_training_set(*given, 0.2, 0, calibrate=False)
+    taught = {name: line for name, line in lines_by_id(made).items() if line.source == "teacher"}
+    assert len(taught) == 100
+    # A 5 of this teacher can be a 4 or a 5; all below it is one too high.
+    assert all(line.level == truth[name] for name, line in taught.items() if truth[name] < 4)
+    assert all(line.level in (4, 5) for name, line in taught.items() if truth[name] >= 4)
+    assert sum(line.level == truth[name] for name, line in lines_by_id(copied).items() if name in taught) < 30
+    assert all(sum(line.probabilities) == pytest.approx(1, abs=1e-5) for line in taught.values())
+    # Its rationale argues for a level that no longer stands.
+    kept = [line for line in taught.values() if line.rationale]
+    assert all(line.rationale == f"a reason for {line.level}" for line in kept)
+    assert len(kept) < sum(line.rationale is not None for line in lines_by_id(copied).values())
+    changed = made.summary["calibration"]["changed"]
+    assert changed["answers"] == changed["by_category"]["MTG"]["answers"] == 100
+    assert changed["other_level"] == sum(line.level != min(5, truth[name] + 1) for name, line in taught.items())
+    assert changed["usable_before"] == sum(truth[name] >= 3 for name in taught)
+    assert changed["usable_after"] == sum(line.level >= 4 for line in taught.values())
+    assert sum(sum(row.values()) for row in changed["levels_before_after"].values()) == 100
+    assert copied.summary["calibration"]["teachers"]["gpt"]["why"] == "no calibration was wanted"
+
+
+def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> None:
+    questions, answers, judgments, scores, _ = lenient
+    made = build_training_set(questions, answers, judgments, scores, 0.3, 0)
+    held = {line.question.id for line in made.validation}
+    turned = [
+        physician_score(question_id=one.question_id, score=6 - one.level) if one.question_id in held else one
+        for one in scores
+    ]
+    assert turned != scores
+    assert build_training_set(questions, answers, judgments, turned, 0.3, 0).train == made.train
+
+
+def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> None:
+    questions, answers, judgments, scores, truth = lenient
+    # As good as the physicians: a map could not help, so it is copied as it is.
+    other = [one.model_copy(update={"judge": "other", "score": truth[one.question_id]}) for one in judgments]
+    rare = [judged("q1", 1, rationale="rare"), judged("q1", 1, round=2), judged("q1", 1, round=3)]
+    rare = [one.model_copy(update={"judge": "rare"}) for one in rare]
+    made = build_training_set(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
+    reports = made.summary["calibration"]["teachers"]
+    assert {name: one["applied"] for name, one in reports.items()} == {"gpt": True, "other": False, "rare": False}
+    line = lines_by_id(made)["q1"]
+    alone = [
+        lines_by_id(build_training_set(questions, answers, some, scores, 0.2, 0))["q1"].probabilities
+        for some in (judgments, other)
+    ]
+    assert line.probabilities == pytest.approx(np.mean([*alone, [1, 0, 0, 0, 0]], axis=0), abs=1e-5)
+    assert line.scored_by == ["gpt, round 1", "other, round 1", "rare, round 1", "rare, round 2", "rare, round 3"]
+
+
+def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, physician_score) -> None:
+    questions, answers = pieces
+    scores = [physician_score(question_id=one.id, rater="constructed", score=5) for one in questions]
+    scores.append(physician_score(question_id="q3", rater="dr", score=2))
+    made = build_training_set(questions, answers, [], scores, 0.2, 0)
+    line = lines_by_id(made)["q3"]
+    assert (line.level, line.source, line.scored_by, line.probabilities) == (2, "physician", ["dr"], [0, 1, 0, 0, 0])
+    assert lines_by_id(made)["q4"].source == "constructed"
+    assert set(made.summary["raters"]["raters"]) == {"dr"}
+
+
+def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None:
+    questions, answers = pieces
+    scores = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
+    with pytest.raises(InputError, match="rater dr gave the answer of m to q3, sample 0, level 2 and level 4"):
+        build_training_set(questions, answers, [], scores, 0.2, 0)
+
+
+def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) -> None:
+    questions, answers = pieces
+    judgments = [judged(one.id, 4) for one in questions]
+    scores = [physician_score(question_id="q3", score=2)]
+    made = build_training_set(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
+    assert {line.source: line.weight for line in lines_by_id(made).values()} == {"physician": 1, "teacher": 0.25}
+    assert made.summary["weights"] == {"physician": 1, "teacher": 0.25}
+
+
+def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(
+    pieces, question, physician_score, answer
+):
+    generator = np.random.default_rng(1)
+    questions = [question(id=f"q{n}", prompt=f"prompt {n}") for n in range(150)]
+    answers = [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
+    truth = generator.integers(1, 6, 150)
+    given = {
+        "sure": truth,
+        "steady": np.clip(truth + generator.choice([-1, 0, 1], 150, p=[0.1, 0.8, 0.1]), 1, 5),
+        "noisy": np.clip(truth + generator.choice([-2, -1, 0, 1, 2], 150), 1, 5),
+    }
+    scores = [
+        physician_score(question_id=f"q{n}", rater=name, score=int(level))
+        for name, levels in given.items()
+        for n, level in enumerate(levels)
+    ]
+    made = build_training_set(questions, answers, [], scores, 0.2, 0)
+    raters = made.summary["raters"]["raters"]
+    assert raters["sure"]["reliability"] > raters["steady"]["reliability"] > raters["noisy"]["reliability"]
+    for name, line in lines_by_id(made).items():
+        n = int(name[1:])
+        assert line.level == sum(int(levels[n]) for levels in given.values()) // 3
+    right = [int(np.argmax(line.probabilities)) + 1 == truth[int(name[1:])] for name, line in lines_by_id(made).items()]
+    assert np.mean(right) > 0.95
+
+
+def test_synthetic_answers_come_from_the_training_side_only(question, answer, physician_score) -> None:
+    reference = (
+        "Take at most 4 g of paracetamol a day. Leave six hours between two doses. Avoid alcohol while you take it. "
+        "See a doctor where the fever lasts longer than three days. Do not give it to an infant below two months."
+    )
+    questions = [
+        question(id=f"q{n}", prompt=f"What about matter {n}?", reference=f"This is matter {n}. {reference} {n} mg.")
+        for n in range(20)
+    ]
+    answers = [answer(question_id=f"q{n}", text=f"answer {n}") for n in range(10)]
+    scores = [physician_score(question_id=f"q{n}", score=n % 5 + 1) for n in range(10)]
+    made = build_training_set(questions, answers, [], scores, 0.3, 0, synthetic=25)
+    synthetic = [line for line in made.train if line.source == "synthetic"]
+    held = {line.question.id for line in made.validation}
+    assert 5 <= len(synthetic) <= 25
+    assert all(line.source == "physician" for line in made.validation)
+    assert not held & {name for line in synthetic for name in (line.question.id, *line.made_from)}
+    assert any(int(line.question.id[1:]) >= 10 for line in synthetic)  # an unscored question will do
+    assert all(line.weight == 0.5 and line.answer.model == "synthetic" for line in synthetic)
+    assert all(line.scored_by[0].startswith("synthetic: ") for line in synthetic)
+    assert all(line.probabilities[line.level - 1] == 1 for line in synthetic)
+    # With nothing scored there are two sides all the same.
+    alone = build_training_set(questions, [], [], [], 0.3, 0, synthetic=25)
+    groups = [{line.question.group for line in side} for side in (alone.train, alone.validation)]
+    assert groups[0]
+    assert groups[1]
+    texts = {name for line in alone.train for name in (line.question.id, *line.made_from)}
+    assert not texts & {name for line in alone.validation for name in (line.question.id, *line.made_from)}
+    with pytest.raises(InputError, match="no question to train on has a reference"):
+        build_training_set([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
+    taken = [answer(question_id="q1", model="synthetic")]
+    with pytest.raises(InputError, match="rename the model"):
+        build_training_set(
+            questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5
+        )
+
+
+def test_a_line_of_an_earlier_version_is_read(pieces, physician_score) -> None:
+    questions, answers = pieces
+    made = build_training_set(
+        questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0
+    )
+    fields = json.loads(made.train[0].model_dump_json())
+    del fields["made_from"]
+    assert TrainingLine.model_validate(fields) == made.train[0]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from medjudge.train.losses import cumulative_loss
+from medjudge.train.losses import cumulative_loss, expected_level_loss
 
 FLAT = torch.zeros(1, 4)
 
@@ -36,3 +36,10 @@ def test_weights_count_answers() -> None:
     doubled = cumulative_loss(logits, target, torch.tensor([2.0, 1.0]))
     repeated = cumulative_loss(logits[[0, 0, 1]], target[[0, 0, 1]], torch.ones(3))
     assert doubled.item() == pytest.approx(repeated.item(), abs=1e-6)
+
+
+def test_the_squared_error_is_that_of_the_expected_level() -> None:
+    assert expected_level_loss(FLAT, one_hot(3), torch.ones(1)).item() == pytest.approx(0.0, abs=1e-6)
+    assert expected_level_loss(FLAT, one_hot(5), torch.ones(1)).item() == pytest.approx(4.0, abs=1e-6)
+    both = expected_level_loss(FLAT.repeat(2, 1), torch.cat([one_hot(5), one_hot(3)]), torch.tensor([1.0, 3.0]))
+    assert both.item() == pytest.approx(1.0, abs=1e-6)

@@ -1,0 +1,129 @@
+"""The training lines of the built-in judge, and what its ablations leave out."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.distill.graded import graded_answers
+from medjudge.distill.training_set import TrainingLine
+from medjudge.records import Answer, Question
+from medjudge.store import Run, write_whole
+
+SCALE = (1, 2, 4, 5)
+"""The levels that MEDIQA's and LiveQA's four scores become."""
+_SOFT = 0.2
+"""The part of a soft label that goes to the neighbouring levels of the scale: experts differ by one now and then."""
+_LIVEQA_WEIGHT = 0.5
+"""Of LiveQA's answers, which other assessors scored, against MEDIQA's."""
+_SYNTHETIC_WEIGHT = 0.3
+
+
+class Ablation(NamedTuple):
+    """What a training set is made of."""
+
+    references: bool = True
+    liveqa: bool = True
+    synthetic: int = 400
+    soft: bool = True
+
+
+def scored_lines(folder: Path) -> list[TrainingLine]:
+    """The scored answers of a folder of records as training lines, one-hot, weight 1."""
+    run = Run(folder)
+    by_id = {question.id: question for question in run.questions()}
+    levels = {score.answer_key: (score.level, score.rater) for score in run.physician_scores()}
+    return [
+        _line(by_id[answer.question_id], answer, *levels[answer.key], 1.0)
+        for answer in run.answers()
+        if answer.key in levels
+    ]
+
+
+def liveqa_lines(folder: Path) -> list[TrainingLine]:
+    """LiveQA's answers with their references, and its references as answers.
+
+    They belong to the same questions as MEDIQA's `liveqamed` ones, by number, and take those ids: the same question
+    never stands on two sides of a split.
+    """
+    lines = []
+    for line in scored_lines(folder):
+        question = _as_mediqa(line.question)
+        answer = line.answer.model_copy(update={"question_id": question.id, "model": f"liveqa-{line.answer.model}"})
+        lines.append(_line(question, answer, line.level, line.scored_by[0], _LIVEQA_WEIGHT))
+    for question in Run(folder).questions():
+        asked = _as_mediqa(question)
+        answer = Answer(question_id=asked.id, model="liveqa-reference", text=question.reference or "")
+        bare = asked.model_copy(update={"reference": None})
+        lines.append(_line(bare, answer, 5, "liveqa-reference", _LIVEQA_WEIGHT))
+    return lines
+
+
+def _as_mediqa(question: Question) -> Question:
+    name = question.id.replace("liveqa-", "mediqa-liveqamed-")
+    return question.model_copy(update={"id": name, "group": name})
+
+
+def training_lines(
+    scored: Sequence[TrainingLine], liveqa: Sequence[TrainingLine], what: Ablation, seed: int
+) -> list[TrainingLine]:
+    """The training set of one run, from the questions that it may see.
+
+    Args:
+        scored: MEDIQA's lines of those questions.
+        liveqa: LiveQA's lines of those questions.
+        what: What of it all to take.
+        seed: Of the synthetic answers.
+    """
+    lines = [*scored, *(liveqa if what.liveqa else [])]
+    if what.synthetic:
+        questions = {line.question.id: line.question for line in liveqa if line.question.reference}
+        for one in graded_answers(list(questions.values()), what.synthetic, seed):
+            line = _line(one.question, one.answer, one.level, f"synthetic: {one.how}", _SYNTHETIC_WEIGHT)
+            lines.append(line.model_copy(update={"source": "synthetic", "made_from": one.made_from}))
+    if not what.references:
+        lines = [
+            line.model_copy(update={"question": line.question.model_copy(update={"reference": None})}) for line in lines
+        ]
+    return [softened(line) for line in lines] if what.soft else lines
+
+
+def softened(line: TrainingLine) -> TrainingLine:
+    """The same line with a part of its label on the neighbouring levels of the scale."""
+    if line.level not in SCALE:
+        return line
+    place = SCALE.index(line.level)
+    near = [SCALE[one] for one in (place - 1, place + 1) if 0 <= one < len(SCALE)]
+    label = np.eye(5)[line.level - 1] * (1 - _SOFT)
+    label[np.array(near) - 1] += _SOFT / len(near)
+    return line.model_copy(update={"probabilities": [round(float(value), 6) for value in label]})
+
+
+def folds(lines: Sequence[TrainingLine], count: int, seed: int) -> dict[str, int]:
+    """The fold of each question, by conversation: the same share of each set in each."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, int] = {}
+    groups = sorted({line.question.group for line in lines})
+    for name in sorted({group.rsplit("-", 1)[0] for group in groups}):
+        of_set = [group for group in groups if group.rsplit("-", 1)[0] == name]
+        found |= {of_set[index]: place % count for place, index in enumerate(generator.permutation(len(of_set)))}
+    return found
+
+
+def write_lines(path: Path, lines: Iterable[TrainingLine]) -> None:
+    """Writes training lines as `medjudge distill` does."""
+    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
+
+
+def _line(question: Question, answer: Answer, level: int, rater: str, weight: float) -> TrainingLine:
+    return TrainingLine(
+        question=question,
+        earlier=[],
+        answer=answer,
+        level=level,
+        probabilities=[float(level == one) for one in range(1, 6)],
+        source="physician",
+        scored_by=[rater],
+        weight=weight,
+    )

@@ -1,0 +1,130 @@
+"""Several physicians: each rater's bias and noise, and from them soft labels of the level behind their scores."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from medjudge.agreement.measures import LEVELS
+from medjudge.records import AnswerKey
+
+FEWEST_SHARED = 20
+"""Answers that a rater must share with others before bias and noise say something of that rater."""
+
+_BIASES = np.round(np.arange(-2, 2.01, 0.05), 2)
+_NOISES = np.geomspace(0.2, 3, 28)
+_PRIOR_BIAS, _PRIOR_NOISE, _PRIOR_LOG_NOISE = 0.3, 0.6, 0.5
+"""Before any score: a bias of 0 with standard deviation 0.3 levels; a noise of 0.6 levels, e^0.5 up or down."""
+_ITERATIONS = 500
+
+
+class RaterModel(NamedTuple):
+    """One row an answer, one value a rater.
+
+    `labels` (n, 5) are the probabilities of the level behind the scores; NaN in a row without a score. `bias` is how
+    far a rater scores above it, in levels; `noise` the standard deviation around that; `reliability` the probability
+    that the rater gives that level itself. `prevalence` (5,) is the share of each level.
+    """
+
+    labels: np.ndarray
+    bias: np.ndarray
+    noise: np.ndarray
+    reliability: np.ndarray
+    prevalence: np.ndarray
+
+
+def fit_raters(levels: np.ndarray) -> RaterModel:
+    """Fits the raters of an ordinal scale by expectation-maximisation.
+
+    The latent level is a class, as in Dawid and Skene (Applied Statistics 28, 1979). A rater is no full confusion
+    matrix of 20 numbers but a bias and a noise: a normal around the level, cut into the five scores (after
+    Lakshminarayanan and Teh, arXiv 1305.0015). Both have priors, so that two raters with 20 answers stay near unbiased
+    ones of like noise. The maximisation runs over a grid of these two numbers, so it finds the best pair for sure.
+
+    Args:
+        levels: 1-5, shape (n, raters), NaN where a rater did not score.
+    """
+    given = np.isfinite(levels)
+    # One-hot scores, zero where there is none: every sum below runs over what was given.
+    scores = np.eye(LEVELS)[np.where(given, levels, 1).astype(int) - 1] * given[..., None]
+    table, prior = _grid()
+    flat = table.reshape(len(table), -1)
+    labels = (scores.sum(axis=1) + 0.1) / (scores.sum(axis=1) + 0.1).sum(axis=1, keepdims=True)
+    prevalence, chosen = np.empty(LEVELS), np.empty(0, dtype=int)
+    for _ in range(_ITERATIONS):
+        counts = np.einsum("nt,nrl->rtl", labels, scores).reshape(levels.shape[1], -1)
+        chosen = np.argmax(counts @ flat.T + prior, axis=1)
+        prevalence = labels[given.any(axis=1)].sum(axis=0) + 1
+        prevalence /= prevalence.sum()
+        log_likelihood = np.einsum("nrl,rtl->nt", scores, table[chosen]) + np.log(prevalence)
+        new = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+        new /= new.sum(axis=1, keepdims=True)
+        moved = np.abs(new - labels).max(initial=0)
+        labels = new
+        if moved < 1e-6:
+            break
+    labels[~given.any(axis=1)] = np.nan
+    right = np.exp(np.diagonal(table[chosen], axis1=1, axis2=2))
+    bias, noise = np.divmod(chosen, len(_NOISES))
+    return RaterModel(labels, _BIASES[bias], _NOISES[noise], right @ prevalence, prevalence)
+
+
+def rater_labels(
+    scores: Mapping[AnswerKey, Mapping[str, int]],
+) -> tuple[dict[AnswerKey, np.ndarray], dict[str, Any]]:
+    """Soft labels of answers that physicians scored, and what there is to say of the raters.
+
+    Where fewer than 20 answers have several scores, raters cannot be told apart: the label is the plain mean of the
+    one-hot scores. So it is for a single score of a rater who shares fewer than 20 answers with others.
+
+    Args:
+        scores: Answer -> rater -> level.
+
+    Returns:
+        Probabilities (5,) by answer; and `fitted`, `several` (answers with several scores), and by rater `n`, `shared`,
+        `bias`, `noise`, `reliability` (null where the model was not fitted).
+    """
+    raters = sorted({rater for given in scores.values() for rater in given})
+    column = {rater: place for place, rater in enumerate(raters)}
+    levels = np.full((len(scores), len(raters)), np.nan)
+    for row, given in enumerate(scores.values()):
+        for rater, level in given.items():
+            levels[row, column[rater]] = level
+    several = np.isfinite(levels).sum(axis=1) > 1
+    shared = np.isfinite(levels[several]).sum(axis=0)
+    labels = {key: _plain(list(given.values())) for key, given in scores.items()}
+    fitted = bool(several.sum() >= FEWEST_SHARED)
+    report: dict[str, Any] = {"fitted": fitted, "several": int(several.sum())}
+    model = fit_raters(levels) if fitted else None
+    if model is not None:
+        known = shared >= FEWEST_SHARED
+        for row, (key, given) in enumerate(scores.items()):
+            if several[row] or known[column[next(iter(given))]]:
+                labels[key] = model.labels[row]
+    report["raters"] = {
+        rater: {
+            "n": int(np.isfinite(levels[:, place]).sum()),
+            "shared": int(shared[place]),
+            "bias": None if model is None else round(float(model.bias[place]), 2),
+            "noise": None if model is None else round(float(model.noise[place]), 2),
+            "reliability": None if model is None else round(float(model.reliability[place]), 3),
+        }
+        for rater, place in column.items()
+    }
+    return labels, report
+
+
+def _plain(levels: Sequence[int]) -> np.ndarray:
+    return np.mean(np.eye(LEVELS)[np.array(levels) - 1], axis=0)
+
+
+def _grid() -> tuple[np.ndarray, np.ndarray]:
+    """Log P(score | level) for each bias and noise, shape (grid, 5, 5), and the log prior, shape (grid,)."""
+    bias, noise = (axis.ravel()[:, None, None] for axis in np.meshgrid(_BIASES, _NOISES, indexing="ij"))
+    edges = np.concatenate([[-np.inf], np.arange(1.5, LEVELS), [np.inf]])
+    level = np.arange(1, LEVELS + 1)[:, None]
+    table = np.log(np.maximum(np.diff(norm.cdf((edges - level - bias) / noise), axis=2), 1e-6))
+    log_noise = np.log(noise / _PRIOR_NOISE) / _PRIOR_LOG_NOISE
+    prior = -((bias / _PRIOR_BIAS) ** 2 + log_noise**2) / 2
+    return table, prior.ravel()

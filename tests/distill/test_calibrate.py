@@ -1,0 +1,184 @@
+import numpy as np
+import pytest
+
+from medjudge.agreement.measures import confusion, usable_agreement
+from medjudge.distill.calibrate import (
+    calibrate_teacher,
+    calibrated,
+    cross_fitted,
+    fit_teacher_map,
+    soft_label,
+)
+from medjudge.judge.protocol import median_level
+from medjudge.records import CATEGORIES, Judgment
+
+EYE = np.eye(5)
+
+
+def scored(n: int, seed: int, lenient: str | None = "MTG") -> tuple[np.ndarray, ...]:
+    """A teacher like GPT-4 in the paper: near the physicians, but in one category up to two levels too high.
+
+    Expected score, physicians' level, category and conversation (three answers each).
+    """
+    generator = np.random.default_rng(seed)
+    conversation = np.arange(n) // 3
+    category = generator.choice(CATEGORIES, n)[conversation].astype(object)
+    physician = generator.choice([1, 2, 3, 4, 5], n, p=[0.08, 0.15, 0.22, 0.3, 0.25])
+    teacher = physician + generator.choice([-1, 0, 1], n, p=[0.1, 0.75, 0.15])
+    too_high = category == lenient
+    teacher[too_high] = physician[too_high] + generator.choice([0, 1, 2], too_high.sum(), p=[0.1, 0.35, 0.55])
+    return np.clip(teacher, 1, 5).astype(float), physician, category, conversation
+
+
+def log_loss(labels: np.ndarray, physician: np.ndarray) -> float:
+    return float(-np.log(np.maximum(labels[np.arange(len(labels)), physician - 1], 1e-12)).mean())
+
+
+def judgment(question_id: str, score: int, **fields: object) -> Judgment:
+    return Judgment.model_validate({"question_id": question_id, "model": "m", "judge": "t", "score": score, **fields})
+
+
+def as_records(question, teacher, physician, category, conversation, **fields):
+    questions = {
+        f"q{n}": question(id=f"q{n}", group=f"g{conversation[n]}", category=category[n]) for n in range(len(teacher))
+    }
+    rounds = {}
+    for n, score in enumerate(teacher):
+        one = judgment(f"q{n}", round(score), **{name: values[n] for name, values in fields.items()})
+        rounds[one.answer_key] = [one]
+    return rounds, dict(zip(rounds, physician.tolist(), strict=True)), questions
+
+
+def test_a_lenient_teacher_agrees_better_with_unseen_physicians_after_calibration() -> None:
+    teacher, physician, category, conversation = scored(900, 0)
+    unseen, truth, of, _ = scored(6000, 1)
+    raw = unseen.astype(int)
+    wrong = (of == "MTG") & (raw >= 4) & (truth < 4)
+    assert wrong.sum() / ((of == "MTG") & (raw >= 4)).sum() > 0.3
+    labels = calibrated(fit_teacher_map(teacher, physician, category, conversation), unseen, of)
+    after = np.array([median_level(row) for row in labels])
+    softened = min(log_loss((1 - share) * EYE[raw - 1] + share / 5, truth) for share in np.linspace(0.01, 0.9, 90))
+    assert log_loss(labels, truth) < softened - 0.2
+    mtg = of == "MTG"
+    gain = usable_agreement(confusion(after[mtg], truth[mtg])) - usable_agreement(confusion(raw[mtg], truth[mtg]))
+    assert gain > 0.05
+    # Where the teacher was right, nothing is lost.
+    assert usable_agreement(confusion(after[~mtg], truth[~mtg])) >= usable_agreement(confusion(raw[~mtg], truth[~mtg]))
+    assert abs((after - truth).mean()) < abs((raw - truth).mean()) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_maps_are_monotone_and_their_rows_distributions(seed: int) -> None:
+    teacher, physician, category, conversation = scored(120, seed)
+    between = np.clip(teacher + np.random.default_rng(seed).normal(0, 0.4, 120), 1, 5)
+    for expected in (teacher, between):
+        fitted = fit_teacher_map(expected, physician, category, conversation)
+        scores = np.linspace(1, 5, 101)
+        for name in (*CATEGORIES, "never scored"):
+            rows = calibrated(fitted, scores, np.full(101, name, dtype=object))
+            assert rows.sum(axis=1) == pytest.approx(np.ones(101))
+            assert rows.min() > 0
+            above = 1 - np.cumsum(rows, axis=1)[:, :4]
+            assert (np.diff(above, axis=0) > -1e-12).all()
+
+
+def test_three_pairs_leave_a_category_near_the_overall_map() -> None:
+    teacher, physician, category, conversation = scored(600, 3)
+    keep = category != "MSE"
+    few = [
+        np.concatenate([one[keep], extra])
+        for one, extra in zip(
+            (teacher, physician, category, conversation),
+            ([5.0] * 3, [1] * 3, np.array(["MSE"] * 3, dtype=object), [900, 901, 902]),
+            strict=True,
+        )
+    ]
+    fitted = fit_teacher_map(*few)
+    five = [
+        calibrated(fitted, np.array([5.0]), np.array([name], dtype=object))[0] for name in ("MSE", "elsewhere", "MTG")
+    ]
+    assert np.abs(five[0] - five[1]).sum() / 2 < 0.25
+    assert np.abs(five[2] - five[1]).sum() / 2 > 0.1  # a category with many pairs goes its own way
+    assert five[1] == pytest.approx(fitted.maps[-1][-1])
+
+
+def test_a_perfect_teacher_is_left_nearly_alone() -> None:
+    _, physician, category, conversation = scored(300, 4)
+    labels = calibrated(
+        fit_teacher_map(physician.astype(float), physician, category, conversation), physician, category
+    )
+    assert [median_level(row) for row in labels] == physician.tolist()
+    assert labels[np.arange(300), physician - 1].min() > 0.9
+    assert labels[np.arange(300), physician - 1].mean() > 0.97
+
+
+def test_a_held_out_label_does_not_see_its_own_conversation() -> None:
+    teacher, physician, category, conversation = scored(150, 5)
+    raw = EYE[teacher.astype(int) - 1]
+    before = cross_fitted(teacher, raw, physician, category, conversation)
+    other = physician.copy()
+    other[conversation == 7] = 6 - other[conversation == 7]
+    after = cross_fitted(teacher, raw, other, category, conversation)
+    assert (after.after[conversation == 7] == before.after[conversation == 7]).all()
+    assert (after.before[conversation == 7] == before.before[conversation == 7]).all()
+    assert (after.after != before.after).any()
+
+
+def test_the_report_says_that_calibration_helped(question) -> None:
+    calibration = calibrate_teacher(*as_records(question, *scored(450, 6)))
+    assert calibration.report["applied"]
+    assert calibration.report["conversations"] == 150
+    held_out = calibration.report["held_out"]
+    assert held_out["log_loss"]["difference"]["high"] < 0
+    assert held_out["log_loss"]["difference"]["value"] == pytest.approx(
+        held_out["log_loss"]["after"]["value"] - held_out["log_loss"]["before"]["value"], abs=1e-5
+    )
+    assert held_out["bias"]["before"]["low"] > 0
+    assert abs(held_out["bias"]["after"]["value"]) < held_out["bias"]["before"]["value"]
+    assert set(held_out) == {"log_loss", "usable_agreement", "bias", "quadratic_kappa"}
+    assert calibration.report["map"]["probabilities"]["MTG"]["5"][4] < 0.6
+
+
+def test_too_few_pairs_are_copied_as_they_are(question) -> None:
+    rounds, physicians, questions = as_records(question, *scored(120, 7))
+    few = dict(list(physicians.items())[:29])
+    calibration = calibrate_teacher(rounds, few, questions)
+    assert calibration.teacher_map is None
+    assert "30 answers in 10 conversations" in calibration.report["why"]
+    one_group = {
+        name: one.model_copy(update={"group": f"g{int(one.group[1:]) % 9}"}) for name, one in questions.items()
+    }
+    assert calibrate_teacher(rounds, physicians, one_group).teacher_map is None
+    assert calibrate_teacher({}, {}, {}).report["answers"] == 0
+
+
+def test_a_teacher_that_knows_the_physicians_probabilities_is_copied_as_it_is(question) -> None:
+    generator = np.random.default_rng(8)
+    _, _, category, conversation = scored(300, 8)
+    # Its probabilities are the truth, and they differ at one and the same expected score.
+    probabilities = generator.dirichlet([0.3] * 5, 300)
+    physician = np.array([generator.choice(5, p=row) + 1 for row in probabilities])
+    expected = probabilities @ np.arange(1, 6)
+    rounds, physicians, questions = as_records(
+        question, expected, physician, category, conversation, probabilities=probabilities.tolist(), expected=expected
+    )
+    calibration = calibrate_teacher(rounds, physicians, questions)
+    assert calibration.teacher_map is None
+    assert "no lower" in calibration.report["why"]
+    assert calibration.report["held_out"]["log_loss"]["difference"]["value"] > 0
+
+
+def test_one_level_only_is_no_trouble(question) -> None:
+    rounds, physicians, questions = as_records(
+        question, np.full(60, 5.0), np.full(60, 4), np.full(60, "MK", dtype=object), np.arange(60)
+    )
+    calibration = calibrate_teacher(rounds, physicians, questions)
+    assert calibration.teacher_map is not None
+    row = calibrated(calibration.teacher_map, np.array([5.0]), np.array(["MK"], dtype=object))[0]
+    assert median_level(row) == 4
+    assert calibration.report["held_out"]["quadratic_kappa"]["before"]["value"] == 0
+
+
+def test_a_soft_label_is_the_mean_over_rounds() -> None:
+    rounds = [judgment("q", 4, probabilities=[0, 0, 0.2, 0.6, 0.2]), judgment("q", 5, round=2)]
+    assert soft_label(rounds) == pytest.approx([0, 0, 0.1, 0.3, 0.6])

@@ -1,0 +1,153 @@
+import random
+
+import pytest
+
+from medjudge.distill.checks import check_training_set, kept_out, near_duplicates
+from medjudge.distill.training_set import TrainingLine
+from medjudge.errors import InputError
+
+WORDS = [
+    "dose",
+    "renal",
+    "daily",
+    "avoid",
+    "infant",
+    "fever",
+    "review",
+    "insulin",
+    "bleeding",
+    "asthma",
+    "before",
+    "never",
+]
+
+
+def words(n: int, seed: int) -> str:
+    draw = random.Random(seed)
+    return " ".join(draw.choice(WORDS) + str(draw.randrange(100)) for _ in range(n))
+
+
+@pytest.fixture
+def line(question, answer):
+    def build(
+        n: int, level: int = 3, prompt: str | None = None, text: str | None = None, **fields: object
+    ) -> TrainingLine:
+        return TrainingLine(
+            question=question(id=f"q{n}", prompt=prompt or words(12, n), language=fields.pop("language", "en")),
+            earlier=[],
+            answer=answer(question_id=f"q{n}", text=text or words(60, 1000 + n)),
+            level=level,
+            probabilities=[float(level == one) for one in range(1, 6)],
+            source=fields.pop("source", "teacher"),
+            scored_by=["gpt, round 1"],
+        )
+
+    return build
+
+
+def jaccard(one: str, other: str) -> float:
+    first, second = ({text[k : k + 5] for k in range(len(text) - 4)} for text in (one, other))
+    return len(first & second) / len(first | second)
+
+
+def test_near_duplicates_are_those_of_the_plain_definition() -> None:
+    texts = [words(80, seed) for seed in range(40)]
+    changed = []
+    for seed, text in enumerate(texts):
+        draw, parts = random.Random(seed), text.split()
+        for place in draw.sample(range(80), seed // 2):  # the later, the more changed
+            parts[place] = words(1, 10_000 + 100 * seed + place)
+        changed.append(" ".join(parts))
+    found = {one.one: one for one in near_duplicates(texts, changed[::-1])}
+    expected = {n: jaccard(text, changed[n]) for n, text in enumerate(texts)}
+    assert 5 < sum(value >= 0.8 for value in expected.values()) < 35
+    assert set(found) == {n for n, value in expected.items() if value >= 0.8}
+    for n, one in found.items():
+        assert one.other == 39 - n
+        assert one.similarity == pytest.approx(expected[n], abs=6e-4)
+
+
+def test_case_and_punctuation_make_no_difference_and_chinese_and_short_texts_are_read() -> None:
+    texts = ["Take  4 g, daily!", "每日最多4克，分四次服用。", "Yes.", ""]
+    found = near_duplicates(texts, ["yes", "每日最多4克。分四次服用", "take 4 g daily"])
+    assert found == [(0, 2, 1), (1, 1, 1), (2, 0, 1)]
+    assert near_duplicates([], ["a"]) == near_duplicates(["a"], []) == []
+
+
+def test_the_same_question_and_answer_leave_training_and_near_ones_are_named(line) -> None:
+    train = [line(n, level=n % 5 + 1) for n in range(20)]
+    other = line(49, prompt=train[5].question.prompt, text=train[5].answer.text + " < 4 g")
+    train.append(line(20, prompt=other.question.prompt, text=other.answer.text.replace("<", ">")))
+    twin = line(50, prompt=train[3].question.prompt.upper(), text=train[3].answer.text + " ")
+    near = line(51, prompt=train[4].question.prompt + " please", text=words(60, 7777))
+    checked = check_training_set(train, [twin, near, other])
+    assert [one.question.id for one in checked.train] == [f"q{n}" for n in range(21) if n != 3]
+    duplicates = checked.report["duplicates"]
+    assert duplicates["removed"] == {"answers": 1, "pairs": [{"train": ["q3", "m", 0], "validation": ["q50", "m", 0]}]}
+    named = {one["train"][0]: one["validation"] for one in duplicates["questions"]["pairs"]}
+    assert (named, duplicates["questions"]["near"]) == ({"q4": ["q51"], "q5": ["q49"], "q20": ["q49"]}, 3)
+    assert {one["train"][0] for one in duplicates["answers"]["pairs"]} == {"q5", "q20"}
+    assert "3 training questions" in checked.warnings[0]
+    assert "such as q4 and q51" in checked.warnings[0]
+
+
+def test_an_answer_given_twice_to_other_questions_is_reported_and_stays(line) -> None:
+    train = [line(n, level=n % 5 + 1) for n in range(20)]
+    checked = check_training_set(train, [line(50, text=train[6].answer.text)])
+    assert len(checked.train) == 20
+    assert checked.report["duplicates"]["answers"]["same"] == 1
+    assert "1 training answers" in checked.warnings[0]
+
+
+def test_balance(line) -> None:
+    train = [line(n, level=level) for n, level in enumerate([1, 2, 2, 4, 4, 4, 4, 5])]
+    checked = check_training_set(train, [line(50, level=2), line(51, level=2)])
+    assert checked.report["balance"]["train"] == {
+        "levels": {"1": 0.125, "2": 0.25, "3": 0, "4": 0.5, "5": 0.125},
+        "largest_share": 0.5,
+        "usable": 0.625,
+    }
+    assert checked.warnings == ["validation holds level 2 only: kappa cannot choose a checkpoint"]
+
+
+def test_one_level_and_too_few_lines_are_refused(line) -> None:
+    with pytest.raises(InputError, match="all 9 training answers have level 4"):
+        check_training_set([line(n, level=4) for n in range(9)], [line(50)])
+    with pytest.raises(InputError, match="7 training answers are fewer than a batch of 8"):
+        check_training_set([line(n, level=n % 5 + 1) for n in range(7)], [line(50)])
+
+
+def test_length_that_tells_the_level_is_warned_of(line) -> None:
+    told = [line(n, level=n % 5 + 1, text=words(10 * (n % 5) + 10, n)) for n in range(40)]
+    checked = check_training_set(told, [line(50, level=1, text=words(3, 3)), line(51, level=4, text=words(70, 4))])
+    english = checked.report["length"]["by_language"]["en"]
+    assert (english["answers"], english["usable_by_length"]) == (42, 1)
+    assert english["usable_by_majority"] == pytest.approx(25 / 42, abs=5e-4)
+    assert english["spearman"] > 0.9
+    assert any(one.startswith("en: longer answers have higher levels (Spearman 0.9") for one in checked.warnings)
+    shorter = [line(n, level=5 - n % 5, text=words(10 * (n % 5) + 10, n), language="zh") for n in range(40)]
+    checked = check_training_set(
+        [*shorter, *[line(100 + n, level=n % 5 + 1) for n in range(40)]], [line(50), line(51, 4)]
+    )
+    assert checked.report["length"]["by_language"]["zh"]["usable_by_length"] == 1
+    assert abs(checked.report["length"]["by_language"]["en"]["spearman"]) < 0.3
+    assert any(one.startswith("zh: shorter answers have higher levels") for one in checked.warnings)
+
+
+def test_length_of_few_answers_or_of_one_length_says_nothing(line) -> None:
+    train = [line(n, level=n % 5 + 1, text="x" * 9 + str(n)) for n in range(10)]
+    english = check_training_set(train, [line(50, text="y" * 10)]).report["length"]["by_language"]["en"]
+    assert english["spearman"] is None
+    assert english["usable_by_length"] == english["usable_by_majority"] == pytest.approx(7 / 11, abs=5e-4)
+
+
+def test_what_is_kept_out_takes_its_conversation_and_its_text_along(question) -> None:
+    questions = [
+        question(id="a", group="g1"),
+        question(id="b", group="g1", round=2, prompt="And for a child?"),
+        question(id="c", prompt="How much  PARACETAMOL a day"),
+        question(id="d", prompt="Something else?"),
+    ]
+    assert kept_out(questions, {"b"}, set()) == {"a", "b"}
+    assert kept_out(questions, {"elsewhere"}, {"How much paracetamol a day?"}) == {"a", "b", "c"}
+    assert kept_out(questions, set(), set()) == set()

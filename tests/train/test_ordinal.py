@@ -1,0 +1,68 @@
+"""What is particular to training an ordinal judge, on a tiny model."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from medjudge.base_models import load_tokenizer
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.protocol import Assignment
+from medjudge.train.features import ordinal_dataset, read_training_lines
+from medjudge.train.run import parse_arguments, train_judge
+
+CPU = torch.device("cpu")
+
+
+def probabilities(folder, lines) -> np.ndarray:
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+    judged = {(one.question_id, one.model): one.probabilities for one in load_judge(folder, "j", CPU).judge(work)}
+    return np.array([judged[line.question.id, line.answer.model] for line in lines])
+
+
+def test_training_goes_on_from_a_judge(recipe, tiny_encoder, training_files, tmp_path) -> None:
+    """With no step to learn in, the second judge is the first."""
+    lines = read_training_lines(training_files[1])
+    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    options = {"start_from": first, "output_dir": tmp_path / "second", "learning_rate": 0}
+    second = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
+    assert read_card(second).training["started_from"] == str(first)
+    for name in ("adapter_model.safetensors", "head.safetensors"):
+        before, after = load_file(first / name), load_file(second / name)
+        assert all(torch.equal(before[key], after[key]) for key in before)
+    assert probabilities(first, lines).argmax(axis=1).tolist() == probabilities(second, lines).argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_full_fine_tuning_writes_a_whole_body_that_judges(recipe, tiny_encoder, training_files, tmp_path, started) -> None:
+    options = {"full_fine_tuning": True, "output_dir": tmp_path / "full"}
+    if started:
+        options["start_from"] = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
+    assert not (folder / "adapter_config.json").exists()
+    body = load_file(folder / "model.safetensors")
+    fresh = load_file(tiny_encoder / "model.safetensors")
+    moved = [key for key in fresh if key in body and not torch.equal(body[key], fresh[key])]
+    assert any("attention" in key for key in moved)
+    rows = probabilities(folder, read_training_lines(training_files[1]))
+    assert rows.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_loss_of_the_config_is_the_one_that_falls(recipe, tiny_encoder, tmp_path) -> None:
+    first = {}
+    for loss in ("ordinal", "mse"):
+        options = {"loss": loss, "output_dir": tmp_path / loss, "max_steps": 1, "eval_steps": 1, "save_steps": 1}
+        folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
+        card = read_card(folder)
+        first[loss] = card.training["loss"][0][1]
+        assert card.training["objective"] == loss
+    assert first["ordinal"] != pytest.approx(first["mse"], rel=0.05)
+
+
+def test_training_reads_fewer_windows_than_judging(training_files, tiny_encoder) -> None:
+    lines = read_training_lines(training_files[0])[:5]
+    tokenizer = load_tokenizer(str(tiny_encoder))
+    few, many = [ordinal_dataset(lines, tokenizer, 32, most)["answer"] for most in (1, 16)]
+    assert all(len(windows) == 1 for windows in few)
+    assert max(len(windows) for windows in many) > 1
+    assert all(one[0][0] == other[0][0] for one, other in zip(few, many, strict=True))  # both begin at the beginning
