@@ -2,18 +2,17 @@
 
     python eval/built_in.py DATA WORK
 
-DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder for
-what is made on the way; a step that is finished there is not made again. First the intermediate stage, then one judge for
-each of three seeds on all training questions; their adapters and heads are averaged (Wortsman et al., 2022), and
-temperature and shift are fitted on MEDIQA's validation file. `eval/built_in_folds.py` measures the same on held-out
-questions; where its result is there, the card carries it.
+DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
+for what is made on the way; a step that is finished there is not made again. First the intermediate stage, then one
+judge for each of three seeds on all training questions; their adapters and heads are averaged (Wortsman et al.,
+2022), and temperature and shift are fitted on MEDIQA's validation file. `eval/built_in_folds.py` measures the same on
+held-out questions; where its result is there, the card carries it.
 """
 
 import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,28 +23,27 @@ from scipy.optimize import minimize
 from study import REPOSITORY, RESULTS, Study
 
 from medjudge.base_models import MINILM, load_encoder, load_tokenizer
-from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
+from medjudge.distill.training_set import TrainingLine
+from medjudge.judge.folder import TrainedOn, read_card
+from medjudge.judge.open import built_in_folder
 from medjudge.judge.ordinal import (
     HEAD_FILE,
     HEAD_RATE,
-    Marks,
     OrdinalModel,
     collate,
     encode,
     probabilities,
-    reads_token_types,
     with_adapter,
 )
-from medjudge.distill.training_set import TrainingLine
-from medjudge.judge.open import built_in_folder
-from medjudge.store import file_sha256, write_json
+from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
 
 SEEDS = (0, 1, 2)
+LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
 RANK = 32
 NOTE = (
-    "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it leaves texts in other "
-    "languages unscored. It knows what an answer to the point looks like; it does not know medicine."
+    "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it "
+    "leaves texts in other languages unscored. It knows what an answer to the point looks like; it knows no medicine."
 )
 
 
@@ -53,27 +51,32 @@ def main(data: Path, work: Path) -> None:
     """Makes what is not there yet, from the data to the judge folder."""
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     prepare(study)
-    study.run("accelerate launch --cpu --num_processes 1 $MEDJUDGE/recipes/train_judge.py --config $MEDJUDGE/configs/judges/minilm-intermediate.yaml")
+    study.run(f"{LAUNCH} --config $MEDJUDGE/configs/judges/minilm-intermediate.yaml")
     lines = training_lines(scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa"), Ablation(), seed=0)
     write_lines(work / "data" / "train.jsonl", lines)
     write_lines(work / "data" / "validation.jsonl", scored_lines(work / "mediqa-validation"))
     for seed in SEEDS:
         study.run(
-            "accelerate launch --cpu --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
-            f" --config $MEDJUDGE/configs/judges/built-in.yaml --seed {seed} --output_dir judges/built-in-seed{seed}"
+            f"{LAUNCH} --config $MEDJUDGE/configs/judges/built-in.yaml"
+            f" --seed {seed} --output_dir judges/built-in-seed{seed}"
         )
-    averaged([work / "judges" / f"built-in-seed{seed}" for seed in SEEDS], work / "judges" / "built-in")
-    shift_and_temperature(work / "judges" / "built-in", scored_lines(work / "mediqa-validation"))
+    out = work / "judges" / "built-in"
+    averaged([work / "judges" / f"built-in-seed{seed}" for seed in SEEDS], out)
+    shift_and_temperature(out, scored_lines(work / "mediqa-validation"))
+    complete_card(out, data)
     shutil.rmtree(built_in_folder(), ignore_errors=True)
-    shutil.copytree(work / "judges" / "built-in", built_in_folder())
+    shutil.copytree(out, built_in_folder())
 
 
 def prepare(study: Study) -> None:
     """Brings the data into the project's records."""
-    study.run("medjudge data convert mediqa2019 $DATA/mediqa2019-qa/train-alexa.xml $DATA/mediqa2019-qa/train-liveqamed.xml --out mediqa")
-    study.run("medjudge data convert mediqa2019 $DATA/mediqa2019-qa/validation.xml --out mediqa-validation")
-    study.run("medjudge data convert liveqa-med $DATA/liveqa-med/reference-answers.xml $DATA/liveqa-med/qrels-nist-692.txt --out liveqa")
-    study.run("python $MEDJUDGE/recipes/matching_set.py $DATA/medquad/medquad.jsonl.gz data/matching --questions 9000")
+    mediqa, liveqa = "$DATA/mediqa2019-qa", "$DATA/liveqa-med"
+    study.run(f"medjudge data convert mediqa2019 {mediqa}/train-alexa.xml {mediqa}/train-liveqamed.xml --out mediqa")
+    study.run(f"medjudge data convert mediqa2019 {mediqa}/validation.xml --out mediqa-validation")
+    study.run(
+        f"medjudge data convert liveqa-med {liveqa}/reference-answers.xml {liveqa}/qrels-nist-692.txt --out liveqa"
+    )
+    study.run("python $MEDJUDGE/recipes/matching_set.py $DATA/medquad/medquad.jsonl.gz data/matching --questions 5000")
 
 
 def averaged(folders: list[Path], out: Path) -> None:
@@ -117,14 +120,14 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> dict[str, 
 def cumulative_logits(folder: Path, max_length: int, lines: list[TrainingLine]) -> np.ndarray:
     """What a judge folder's model says before temperature and probabilities, (n, 4)."""
     tokenizer = load_tokenizer(str(folder))
-    body = with_adapter(load_encoder(MINILM), folder)
-    model = OrdinalModel(body, body.config.hidden_size, reads_token_types(body, tokenizer)).eval()
+    body = load_encoder(MINILM)
+    model = OrdinalModel(with_adapter(body, folder), body.config.hidden_size).eval()
     model.load_head(folder)
     rows = []
     for start in range(0, len(lines), 64):
         part = lines[start : start + 64]
         encoded = [encode(tokenizer, line.question, line.earlier, line.answer.text, max_length) for line in part]
-        batch = collate(encoded, Marks.of(tokenizer), 8192)
+        batch = collate(encoded, tokenizer.pad_token_id, 8192)
         with torch.inference_mode():
             rows.append(model(*batch).numpy())
     return np.concatenate(rows)
@@ -146,3 +149,30 @@ def fitted(logits: np.ndarray, levels: np.ndarray) -> tuple[float, float]:
 
     found = minimize(loss, np.zeros(2), method="Nelder-Mead").x
     return float(found[0]), float(np.exp(found[1]))
+
+
+def complete_card(folder: Path, data: Path) -> None:
+    """Says in the card what the judge is for, what it was made from, and how it did on held-out questions."""
+    card = read_card(folder)
+    files = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name != "llmeval-med"}
+    # The pairs of the intermediate stage are numbered by their place in a file: its sha256 names them better.
+    learnt, tuned = [
+        [one for one in ids if not one.startswith("pair-")]
+        for ids in (card.trained_on.question_ids, card.trained_on.tuned_question_ids)
+    ]
+    card.trained_on = TrainedOn(files={**card.trained_on.files, **files}, question_ids=learnt, tuned_question_ids=tuned)
+    card.note = NOTE
+    card.only_languages = ["en"]
+    card.training["averaged_over_seeds"] = list(SEEDS)
+    result = RESULTS / "built-in.json"
+    if result.exists():
+        shipped = json.loads(result.read_text(encoding="utf-8"))["table"]["as shipped"]
+        card.training["cross_validation"] = shipped["per_run"]
+    write_readme(folder, card)
+    card.write(folder)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python eval/built_in.py DATA WORK")
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +25,13 @@ from scipy.stats import spearmanr
 from study import REPOSITORY, record
 
 from medjudge.agreement.pairs import Pairs, paired
-from medjudge.agreement.parts import measured
+from medjudge.agreement.parts import Estimate, measured
 from medjudge.distill.training_set import TrainingLine
+from medjudge.judge.protocol import median_level
 from medjudge.records import Judgment, PhysicianScore
 
 FOLDS, SEEDS = 5, (0, 1, 2)
+MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
 CONFIG = REPOSITORY / "configs" / "judges" / "built-in.yaml"
 
 
@@ -85,18 +88,10 @@ def run_job(job: Job, work: Path) -> None:
     write_lines(place / "validation.jsonl", validation)
     start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
     files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
-    config = work / "fresh.yaml"
-    if not variant.intermediate:
-        write_text = "".join(
-            line + "\n" for line in CONFIG.read_text().splitlines() if not line.startswith("start_from")
-        )
-        config.write_text(write_text)
-    arguments = ["--config", str(CONFIG if variant.intermediate else config), *files, *start, *variant.options]
-    train_judge(
-        *parse_arguments(
-            [*arguments, "--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true"]
-        )
-    )
+    config = [line for line in CONFIG.read_text().splitlines() if not line.startswith("start_from")]
+    (place / "config.yaml").write_text("\n".join(config))
+    out = ("--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true")
+    train_judge(*parse_arguments(["--config", str(place / "config.yaml"), *files, *start, *out, *variant.options]))
     tested = [line for line in scored if of[line.question.group] == job.fold]
     result = {"fold": probabilities(place / "judge", tested), "validation": probabilities(place / "judge", validation)}
     (place / "probabilities.json").write_text(json.dumps(result))
@@ -121,13 +116,15 @@ def pairs_of(lines: Sequence[TrainingLine], found: dict[str, list[float]]) -> Pa
         row = found.get(f"{line.question.id}|{line.answer.model}")
         if row is None:
             continue
-        name = {"question_id": line.question.id, "model": line.answer.model}
-        level = 1 + int(np.sum(np.cumsum(row) <= 0.5 + 1e-9))
+        asked, model = line.question.id, line.answer.model
+        level = median_level(np.array(row))
         expected = float(np.dot(row, np.arange(1, 6)))
         judgments.append(
-            Judgment(**name, judge="built-in", score=min(level, 5), expected=expected, probabilities=row)
+            Judgment(
+                question_id=asked, model=model, judge="built-in", score=level, expected=expected, probabilities=row
+            )
         )
-        scores.append(PhysicianScore(**name, rater=line.scored_by[0], score=line.level))
+        scores.append(PhysicianScore(question_id=asked, model=model, rater=line.scored_by[0], score=line.level))
     return paired([line.question for line in lines], judgments, scores)
 
 
@@ -141,40 +138,38 @@ def within_questions(pairs: Pairs) -> float:
     return float(np.mean(found))
 
 
-def plain(pairs: Pairs) -> dict[str, float]:
-    """The measures of the table, without intervals."""
-    found = measured(pairs, resamples=2)
-    names = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
-    return {**{name: float(found[name]["value"] or 0) for name in names}, "within_question": within_questions(pairs)}
+def intervals(pairs: Pairs) -> dict[str, Estimate]:
+    """The measures of the table, with 95 % intervals from 2,000 resamples of the questions."""
+    found = measured(pairs, resamples=2000)
+    within: Estimate = {"value": round(within_questions(pairs), 4), "low": None, "high": None}
+    return {**{name: found[name] for name in MEASURES}, "spearman_within_questions": within}
 
 
 def summary(jobs: Sequence[Job], work: Path) -> dict[str, Any]:
     """One row of the table: mean and spread over the runs, and all folds of a seed together with intervals."""
     scored, validation = scored_lines(work / "mediqa"), scored_lines(work / "mediqa-validation")
-    per_run, by_seed, on_validation = [], {}, []
+    per_run, on_validation = [], []
+    by_seed: dict[int, dict[str, list[float]]] = {}
     for job in jobs:
         found = json.loads((work / "folds" / job.name / "probabilities.json").read_text())
-        per_run.append({"seed": job.seed, "fold": job.fold, **plain(pairs_of(scored, found["fold"]))})
+        per_run.append(intervals(pairs_of(scored, found["fold"])))
         by_seed.setdefault(job.seed, {}).update(found["fold"])
-        on_validation.append(plain(pairs_of(validation, found["validation"])))
-    names = [name for name in per_run[0] if name not in ("seed", "fold")]
-
-    def spread(rows: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
-        return {
-            name: {
-                "mean": round(float(np.mean([row[name] for row in rows])), 4),
-                "sd": round(float(np.std([row[name] for row in rows], ddof=1)) if len(rows) > 1 else 0.0, 4),
-            }
-            for name in names
-        }
-
-    together = measured(pairs_of(scored, by_seed[0]))
+        on_validation.append(intervals(pairs_of(validation, found["validation"])))
     return {
         "runs": len(jobs),
         "folds": spread(per_run),
         "validation_file": spread(on_validation),
-        "seed 0, all its folds together": {name: together[name] for name in ("n", *names) if name in together},
-        "per_run": [{name: round(value, 4) for name, value in run.items()} for run in per_run],
+        "seed 0, all folds together": intervals(pairs_of(scored, by_seed[0])),
+        "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
+    }
+
+
+def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation over runs, by measure."""
+    values = {name: [float(run[name]["value"] or 0) for run in runs] for name in runs[0]}
+    return {
+        name: {"mean": round(mean(each), 4), "sd": round(stdev(each), 4) if len(each) > 1 else 0.0}
+        for name, each in values.items()
     }
 
 

@@ -45,7 +45,10 @@ def main(data: Path, work: Path) -> None:
             "oddities": len(checked["oddities"]),
             "answers": len(answers),
             "answers_not_generated": sum(not answer["text"] for answer in answers),
-            "judges": {"tiny-generative": _summary(work, "tiny-generative"), "similarity": _summary(work, "similarity")},
+            "judges": {
+                "tiny-generative": _summary(work, "tiny-generative"),
+                "similarity": _summary(work, "similarity"),
+            },
             "rates": {"tiny-generative": _rates(first), "similarity": _rates(second)},
         },
     )

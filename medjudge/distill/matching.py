@@ -1,9 +1,9 @@
 """Question-answer matching for intermediate training: which answer belongs to which question.
 
-A corpus of questions with their answers says, without any score, what an answer to the point looks like: a question's own
-answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1. Part of the
-questions is put into a message, as people write them: an encoder that saw short questions only is too strict with long
-ones.
+A corpus of questions with their answers says, without any score, what an answer to the point looks like: a question's
+own answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1. Part
+of the questions is put into a message, as people write them: an encoder that saw short questions only is too strict
+with long ones.
 """
 
 import gzip

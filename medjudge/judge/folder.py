@@ -11,7 +11,7 @@ from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer, w
 from medjudge.errors import InputError
 from medjudge.hardware import fast_dtype
 from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, reads_token_types, with_adapter
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -132,7 +132,7 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> 
         body = with_adapter(load_encoder(card.base_model, card.base_revision), folder)
     else:  # trained in full: the folder holds all of the body
         body = load_encoder(str(folder))
-    model = OrdinalModel(body, body.config.get_text_config().hidden_size, reads_token_types(body, tokenizer))
+    model = OrdinalModel(body, body.config.get_text_config().hidden_size)
     model.load_head(folder)
     return OrdinalJudge(
         name, model.to(device).eval(), tokenizer, card.max_length, card.temperature, card.only_languages

@@ -1,11 +1,13 @@
 """The `ordinal` judge: an encoder or decoder with a cumulative-link head over five levels.
 
-A text is read beside its question, "question, text", and pooled over the text's own tokens. Answer, reference and
-checklist are read like this one by one by the same model, and the head scores how the answer relates to the question and
-to each of the others. What belongs to the question is read once for all of its answers. A long text is read in windows.
+Question, reference, checklist and answer are embedded one by one by the same model, and the head scores how the answer
+relates to each of the others. Before training it is the similarity baseline, which is why a hundred scored answers are
+enough to start from; what belongs to the question is embedded once for all of its answers. A long text is read in
+windows and is the mean over all of them.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import ceil, sqrt
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +21,7 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.hardware import fast_dtype
-from medjudge.judge.batching import batches_by_length, cut_middle, padded
+from medjudge.judge.batching import batches_by_length, padded
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
@@ -29,8 +31,6 @@ HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
 MOST_WINDOWS = 16
 """Of one text at judging. Further ones are left out evenly, and the judgment says how many tokens that was."""
-_QUESTION_SHARE = 0.35
-"""The most of a sequence that its question takes; a longer one loses its middle."""
 HEAD_RATE = 3.0
 """The head's numbers are stored divided by this, so that Adam moves them this much faster than the adapter's."""
 
@@ -39,12 +39,12 @@ Windows = list[list[int]]
 
 
 class Encoded(NamedTuple):
-    """One answer and what it is compared with, as token ids without marks; an absent text has no window."""
+    """One answer and what it is compared with, as token ids in windows, marks included; an absent text has none."""
 
-    question: list[int]
-    answer: Windows
+    question: Windows
     reference: Windows
     checklist: Windows
+    answer: Windows
     answer_tokens_cut: int
     context_tokens_cut: int
 
@@ -57,24 +57,26 @@ def encode(
     max_length: int,
     most_windows: int = MOST_WINDOWS,
 ) -> Encoded:
-    """Tokenises question (with the earlier turns), and answer, reference and checklist in windows.
+    """Tokenises question (with the earlier turns), reference, checklist and answer.
 
     Args:
-        max_length: The most tokens of one sequence: marks, question, and one window of a text.
+        max_length: The most tokens of one window, marks included.
         most_windows: The most windows of one text; of a longer one they are spread evenly, first and last among them.
 
     Returns:
         Token ids, and how many tokens of the answer, and of all else together, were left out.
     """
-    asked = _tokens(tokenizer, " ".join([*earlier, question.prompt]))
-    asked, asked_cut = cut_middle(asked, int(_QUESTION_SHARE * max_length))
-    room = max_length - len(asked) - 3
+    start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    end = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    before, after = [[] if mark is None else [mark] for mark in (start, end)]
     texts, cut = [], []
-    for text in (answer, question.reference or "", question.checklist or ""):
-        found, left_out = windows(_tokens(tokenizer, text), room, most_windows)
-        texts.append(found)
+    for text in (" ".join([*earlier, question.prompt]), question.reference or "", question.checklist or "", answer):
+        # split_special_tokens: a "[SEP]" or "</s>" inside a text is text. verbose=False: windows are cut here.
+        ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+        found, left_out = windows(ids, max_length - len(before) - len(after), most_windows)
+        texts.append([[*before, *window, *after] for window in found])
         cut.append(left_out)
-    return Encoded(asked, texts[0], texts[1], texts[2], cut[0], asked_cut + cut[1] + cut[2])
+    return Encoded(*texts, cut[3], sum(cut[:3]))
 
 
 def windows(tokens: Sequence[int], size: int, most: int) -> tuple[Windows, int]:
@@ -93,109 +95,73 @@ def windows(tokens: Sequence[int], size: int, most: int) -> tuple[Windows, int]:
         starts = np.linspace(0, len(tokens) - size, most).round().astype(int)
         return [list(tokens[start : start + size]) for start in starts], len(tokens) - most * size
     edges = np.linspace(0, len(tokens), count + 1).round().astype(int)
-    return [list(tokens[start:end]) for start, end in zip(edges[:-1], edges[1:], strict=True)], 0
-
-
-def _tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    # split_special_tokens: a "[SEP]" or "</s>" inside a text is text. verbose=False: long texts are cut later.
-    ids: list[int] = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-    return ids
-
-
-class Marks(NamedTuple):
-    """The tokens around question and text, and the padding; a tokenizer that has none of a kind gives an empty list."""
-
-    start: list[int]
-    between: list[int]
-    pad: int
-
-    @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase) -> "Marks":
-        start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
-        end = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
-        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        return cls([] if start is None else [start], [] if end is None else [end], pad)
+    return [list(tokens[start:end]) for start, end in pairwise(edges)], 0
 
 
 class Batch(NamedTuple):
-    """Answers ready for the model: each pair of question and text once, in buckets of sequences of like length.
+    """Answers ready for the model: every text once, in buckets of windows of like length.
 
     Attributes:
-        buckets: `input_ids`, `attention_mask`, and `segment`: 1 on the question's tokens, 2 on the text's, 0 elsewhere.
-        text: For each sequence, in the order of the buckets, which text it is a window of, shape (sequences,).
+        buckets: `input_ids` and `attention_mask`, each of shape (windows, length).
+        text: For each window, in the order of the buckets, which text it belongs to, shape (windows,).
+        parts: Which texts an answer's question, reference and checklist are, shape (rows, 3), -1 where absent.
         answer: Which text each answer is, shape (rows,).
-        others: Which texts its reference and its checklist are, shape (rows, 2), -1 where absent.
     """
 
     buckets: list[Bucket]
     text: torch.Tensor
+    parts: torch.Tensor
     answer: torch.Tensor
-    others: torch.Tensor
 
 
-def collate(rows: Sequence[Encoded], marks: Marks, bucket_tokens: int) -> Batch:
+def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
     """Puts encoded answers into one batch.
 
     Args:
         rows: At least one.
-        marks: Of the tokenizer.
+        pad_id: The padding token.
         bucket_tokens: The most tokens of one bucket, padding included.
     """
-    texts: dict[tuple[object, ...], int] = {}
-    sequences: list[tuple[list[int], list[int], int]] = []
+    texts: dict[tuple[tuple[int, ...], ...], int] = {}
+    sequences: list[tuple[list[int], int]] = []
 
-    def place(question: list[int], found: Windows) -> int:
+    def place(found: Windows) -> int:
         if not found:
             return -1
-        key = (tuple(question), *map(tuple, found))
+        key = tuple(map(tuple, found))
         if key not in texts:
             texts[key] = len(texts)
-            sequences.extend((question, window, texts[key]) for window in found)
+            sequences.extend((window, texts[key]) for window in found)
         return texts[key]
 
-    answer = [place(row.question, row.answer) for row in rows]
-    others = [[place(row.question, found) for found in (row.reference, row.checklist)] for row in rows]
-    written = [[*marks.start, *asked, *marks.between, *window, *marks.between] for asked, window, _ in sequences]
-    segments = [
-        [0] * len(marks.start) + [1] * len(asked) + [0] * len(marks.between) + [2] * len(window)
-        for asked, window, _ in sequences
-    ]
+    parts = [[place(found) for found in (row.question, row.reference, row.checklist)] for row in rows]
+    answer = [place(row.answer) for row in rows]
     buckets, order = [], []
-    for indices in batches_by_length([len(one) for one in written], bucket_tokens):
-        ids, mask = padded([written[index] for index in indices], marks.pad)
-        segment = torch.zeros_like(ids)
-        for row, index in enumerate(indices):
-            segment[row, : len(segments[index])] = torch.tensor(segments[index])
-        buckets.append({"input_ids": ids, "attention_mask": mask, "segment": segment})
-        order += indices
-    return Batch(
-        buckets, torch.tensor([sequences[index][2] for index in order]), torch.tensor(answer), torch.tensor(others)
-    )
+    for indices in batches_by_length([len(window) for window, _ in sequences], bucket_tokens):
+        ids, mask = padded([sequences[index][0] for index in indices], pad_id)
+        buckets.append({"input_ids": ids, "attention_mask": mask})
+        order += [sequences[index][1] for index in indices]
+    return Batch(buckets, torch.tensor(order), torch.tensor(parts), torch.tensor(answer))
 
 
 class OrdinalModel(nn.Module):
     """One score an answer and four ordered cut points (proportional odds; McCullagh, 1980).
 
-    With q and a the mean vectors over the question's and the answer's tokens, read together, and p that over a
-    reference's or checklist's tokens, all of length 1:
-    score = slope . cos(q, a) + w . (q * a) + v . a + u . q, and for each p that is there
-    slope . cos(p, a) + w . (p * a) + offset;
-    P(level > k) = sigmoid(score - cut_k).
+    score = v . answer + sum over the parts that are there of slope * cosine(part, answer) + w . (part * answer) +
+    offset, with embeddings of length 1; P(level > k) = sigmoid(score - cut_k).
 
     Args:
-        body: The model underneath, plain or with a LoRA adapter.
+        body: The model underneath, plain or with a LoRA adapter; a text's embedding is the mean over its tokens.
         hidden_size: Its width.
-        token_types: Whether it tells question and text apart by `token_type_ids`, as BERT does.
     """
 
-    def __init__(self, body: nn.Module, hidden_size: int, token_types: bool) -> None:
+    def __init__(self, body: nn.Module, hidden_size: int) -> None:
         super().__init__()
         self.body = body
-        self.token_types = token_types
         self.slope = nn.Parameter(torch.zeros(len(PARTS)))
         self.product = nn.Parameter(torch.zeros(len(PARTS), hidden_size))
         self.offset = nn.Parameter(torch.zeros(len(PARTS)))
-        self.alone = nn.Parameter(torch.zeros(2, hidden_size))
+        self.alone = nn.Parameter(torch.zeros(hidden_size))
         self.first_cut = nn.Parameter(torch.zeros(1))  # not a scalar: DeepSpeed cannot broadcast one
         self.steps = nn.Parameter(torch.zeros(3))
         # The entries of a vector of length 1 are about 1 / sqrt(width) each: brought back to about 1 / 2.
@@ -220,61 +186,45 @@ class OrdinalModel(nn.Module):
         first = self.first_cut * HEAD_RATE
         return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * HEAD_RATE), dim=0)])
 
-    def embed(self, buckets: Sequence[Bucket], text: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Reads all sequences.
+    def embed(self, buckets: Sequence[Bucket], text: torch.Tensor) -> torch.Tensor:
+        """Embeds all texts: the mean over the tokens of all windows of each, (texts, width), each of length 1.
 
         Args:
             buckets: From `collate`.
-            text: Which text each sequence is a window of, shape (sequences,).
-
-        Returns:
-            Each text's question and each text, as vectors of length 1 (or 0 where it has no token), both of shape
-            (texts, width): the mean over the tokens of all of its windows.
+            text: Which text each window belongs to, shape (windows,).
         """
-        sums: dict[int, torch.Tensor] = {}
+        total: torch.Tensor | None = None
         start = 0
         for bucket in buckets:
-            segment = bucket["segment"]
-            types = {"token_type_ids": (segment == 2).long()} if self.token_types else {}
-            hidden = self.body(
-                input_ids=bucket["input_ids"], attention_mask=bucket["attention_mask"], **types
-            ).last_hidden_state.float()
-            of = text[start : start + len(segment)]
-            start += len(segment)
-            for which in (1, 2):
-                added = (hidden * (segment == which)[..., None]).sum(dim=1)
-                total = sums.get(which, added.new_zeros(int(text.max()) + 1, added.shape[1]))
-                sums[which] = total.index_add(0, of, added)
-        return functional.normalize(sums[1], dim=1), functional.normalize(sums[2], dim=1)
+            hidden = self.body(**bucket).last_hidden_state.float()
+            of = text[start : start + len(hidden)]
+            start += len(hidden)
+            added = (hidden * bucket["attention_mask"][..., None]).sum(dim=1)
+            if total is None:
+                total = added.new_zeros(int(text.max()) + 1, added.shape[1])
+            total = total.index_add(0, of, added)
+        assert total is not None
+        return functional.normalize(total, dim=1)
 
     def forward(
-        self, buckets: Sequence[Bucket], text: torch.Tensor, answer: torch.Tensor, others: torch.Tensor
+        self, buckets: Sequence[Bucket], text: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor
     ) -> torch.Tensor:
         """Scores a batch from `collate`.
 
         Returns:
             Cumulative logits, shape (batch, 4): of level > 1, > 2, > 3, > 4.
         """
-        return self.head(*self.embed(buckets, text), answer, others)
+        return self.head(self.embed(buckets, text), parts, answer)
 
-    def cosines(
-        self, asked: torch.Tensor, said: torch.Tensor, answer: torch.Tensor, others: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The entrywise products of each answer with its parts, (batch, 3, width), and which are there, (batch, 3)."""
-        parts = torch.stack([asked[answer], said[others[:, 0].clamp_min(0)], said[others[:, 1].clamp_min(0)]], dim=1)
-        there = torch.cat([torch.ones_like(answer)[:, None], (others >= 0).long()], dim=1).to(said.dtype)
-        return parts * said[answer][:, None], there
-
-    def head(
-        self, asked: torch.Tensor, said: torch.Tensor, answer: torch.Tensor, others: torch.Tensor
-    ) -> torch.Tensor:
-        """Cumulative logits, shape (batch, 4), from what `embed` returns."""
-        with torch.autocast(said.device.type, enabled=False):
-            product, there = self.cosines(asked, said, answer, others)
+    def head(self, vectors: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
+        """Cumulative logits, shape (batch, 4), from embeddings of shape (texts, width)."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            there = (parts >= 0).to(vectors.dtype)
+            said = vectors[answer]
+            product = vectors[parts.clamp_min(0)] * said[:, None]
             each = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
-            each = each + self.offset
-            alone = torch.stack([asked[answer], said[answer]], dim=1) * self.alone
-            score = ((each * there).sum(dim=-1) + self.entry_scale * alone.sum(dim=(1, 2))) * HEAD_RATE
+            alone = self.entry_scale * (said * self.alone).sum(dim=-1)
+            score = (((each + self.offset) * there).sum(dim=-1) + alone) * HEAD_RATE
             return score[:, None] - self.cuts()
 
     def save_head(self, folder: Path) -> None:
@@ -295,11 +245,6 @@ class OrdinalModel(nn.Module):
             raise ValueError(f"{HEAD_FILE} holds other tensors than a head")
 
 
-def reads_token_types(body: nn.Module, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a body tells two segments apart by `token_type_ids`, as BERT does."""
-    return "token_type_ids" in tokenizer.model_input_names and getattr(body.config, "type_vocab_size", 0) > 1
-
-
 def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
     """Level probabilities from cumulative logits, (batch, 4) -> (batch, 5), level 1 first."""
     above = torch.sigmoid(cumulative / temperature)
@@ -315,7 +260,7 @@ class OrdinalJudge:
         name: The judge's name.
         model: The model, on its device, in evaluation mode.
         tokenizer: Its tokenizer.
-        max_length: The most tokens of one sequence.
+        max_length: The most tokens of one window.
         temperature: Divides the logits, so that probabilities are calibrated.
         languages: The languages outside of which it gives no score; None where it tries all.
         batch_tokens: The most tokens, padding included, in one forward pass.
@@ -336,7 +281,6 @@ class OrdinalJudge:
         self.name = name
         self.model = model
         self.tokenizer = tokenizer
-        self.marks = Marks.of(tokenizer)
         self.max_length = max_length
         self.temperature = temperature
         self.languages = languages
@@ -374,7 +318,8 @@ class OrdinalJudge:
 
     def _probabilities(self, encoded: Sequence[Encoded]) -> np.ndarray:
         """(n answers) -> (n, 5)."""
-        batch = collate(encoded, self.marks, self.batch_tokens)
+        pad_id = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
+        batch = collate(encoded, pad_id, self.batch_tokens)
         dtype = fast_dtype(self.device)
         with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
             buckets = [{name: value.to(self.device) for name, value in bucket.items()} for bucket in batch.buckets]

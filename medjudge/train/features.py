@@ -1,5 +1,6 @@
 """Training lines -> token ids and targets, exactly as the judge will see them later."""
 
+from bisect import bisect_left, insort
 from pathlib import Path
 
 from datasets import Dataset
@@ -8,9 +9,20 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-from medjudge.judge.generative import LABELS, encode_prompt, score_token_ids
+from medjudge.judge.generative import (
+    LABELS,
+    Prompt,
+    before_score_ids,
+    encode_prompt,
+    prompt_room,
+    reason_tokens,
+    score_token_ids,
+    token_ids,
+)
 from medjudge.judge.ordinal import encode
 from medjudge.judge.protocol import Assignment
+from medjudge.rubrics.render import Style
+from medjudge.rubrics.verdict import before_score
 from medjudge.store import read_text
 
 
@@ -30,43 +42,62 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
             raise InputError(
-                f"{path}, line {number}: {place}: {first['msg']}; write it with `medjudge distill`"
+                f"{path}, line {number}: {place}: {first['msg']} (found {str(first['input'])[:40]}); write it with "
+                "`medjudge distill`"
             ) from None
+        if abs(sum(lines[-1].probabilities) - 1) > 1e-3 or min(lines[-1].probabilities) < 0:
+            raise InputError(
+                f"{path}, line {number}: probabilities: {lines[-1].probabilities} are not shares that add up to 1; "
+                "write it with `medjudge distill`"
+            )
     if not lines:
         raise InputError(f"{path}: no training line in it")
     return lines
 
 
 def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> None:
-    """Raises InputError where a conversation stands on both sides of the split."""
-    shared = {line.question.group for line in train} & {line.question.group for line in validation}
-    if shared:
-        raise InputError(
-            f"{len(shared)} conversations stand in the training and in the validation file (such as {min(shared)}); "
-            "split them again with `medjudge distill`"
-        )
+    """Raises InputError where a conversation, or the text of a question, stands on both sides of the split."""
+    conversations = {line.question.group for line in train} & {line.question.group for line in validation}
+    questions = question_ids(train) & question_ids(validation)
+    for what, shared in (("conversations", conversations), ("questions", questions)):
+        if shared:
+            raise InputError(
+                f"{len(shared)} {what} stand in the training and in the validation file (such as {min(shared)}); "
+                "split them again with `medjudge distill`"
+            )
 
 
-def ordinal_dataset(lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Columns `parts` and `answer` (token ids), `labels` (five probabilities, level 1 first) and `weight`."""
+def question_ids(lines: list[TrainingLine]) -> set[str]:
+    """The questions whose text the lines show: their own, and those that an answer was made from."""
+    return {name for line in lines for name in (line.question.id, *line.made_from)}
+
+
+def ordinal_dataset(
+    lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, most_windows: int
+) -> Dataset:
+    """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels` and `weight`.
+
+    Args:
+        most_windows: Of one text; fewer than at judging keep an epoch short, and the mean over them is the same on
+            average.
+    """
     rows = []
     for line in lines:
-        encoded = encode(tokenizer, line.question, line.earlier, line.answer.text, max_length)
-        rows.append(
-            {
-                "parts": list(encoded.parts),
-                "answer": encoded.answer,
-                "labels": line.probabilities,
-                "weight": line.weight,
-            }
-        )
+        encoded = encode(tokenizer, line.question, line.earlier, line.answer.text, max_length, most_windows)
+        texts = {name: value for name, value in encoded._asdict().items() if not name.endswith("_cut")}
+        rows.append({**texts, "labels": line.probabilities, "weight": line.weight})
     return Dataset.from_list(rows)
 
 
-def generative_dataset(lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Columns `input_ids` and `labels`: the prompt is -100 in `labels`, the loss is on the reply alone.
+def generative_dataset(
+    lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
+) -> Dataset:
+    """Columns `input_ids`, `labels`, `score_at` (where the score stands), `probabilities` and `weight`.
 
-    The reply is the level's token and, where the line has one, the rationale on the next line.
+    `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
+    elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
+    reason-first reply is the rationale and a last line "Score: N". Without a rationale, "Score: " is given and only the
+    score and the end of the reply are learnt: a judge that learnt to say "Score: " at once would stop reasoning.
 
     Raises:
         InputError: A prompt leaves no room for its answer in the window.
@@ -74,18 +105,61 @@ def generative_dataset(lines: list[TrainingLine], tokenizer: PreTrainedTokenizer
     level_ids = score_token_ids(tokenizer)
     rows = []
     for line in lines:
-        rationale = f"\n{line.rationale}" if line.rationale else ""
-        reply = [
-            level_ids[LABELS.index(str(line.level))],
-            *tokenizer(rationale, add_special_tokens=False)["input_ids"],
-            tokenizer.eos_token_id,
-        ]
-        work = Assignment(line.question, tuple(line.earlier), line.answer)
-        prompt = encode_prompt(tokenizer, work, max_length - len(reply))
-        if prompt is None:
-            raise InputError(
-                f"question {line.question.id}: rubric, question and reference leave no room for the answer in "
-                f"max_length {max_length}; raise max_length in the config"
-            )
-        rows.append({"input_ids": prompt.input_ids + reply, "labels": [-100] * len(prompt.input_ids) + reply})
+        rationale = before_score(line.rationale or "")
+        score = level_ids[LABELS.index(str(line.level))]
+        if style == "score-first":
+            before = []
+            after = token_ids(tokenizer, f"\n{rationale}") if rationale else []
+        else:
+            before = before_score_ids(tokenizer, rationale, line.question.language, reason_tokens(max_length))
+            after = []
+        reply = [*before, score, *after, tokenizer.eos_token_id]
+        prompt = prompt_ids(line, tokenizer, max_length, style, len(reply))
+        said = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
+        rows.append(
+            {
+                "input_ids": prompt.input_ids + reply,
+                "labels": [-100] * len(prompt.input_ids) + said,
+                "score_at": len(prompt.input_ids) + len(before),
+                "probabilities": line.probabilities,
+                "weight": line.weight,
+            }
+        )
     return Dataset.from_list(rows)
+
+
+def prompt_ids(
+    line: TrainingLine, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
+) -> Prompt:
+    """The prompt of a training line, with the room that the judge gives it, or less where a reply needs more.
+
+    Args:
+        reply: The tokens of the reply in training.
+
+    Raises:
+        InputError: Everything but the answer leaves it no room.
+    """
+    written = reason_tokens(max_length) if style == "reason-first" else 0
+    room = min(prompt_room(tokenizer, max_length, style, written), max_length - reply)
+    prompt = encode_prompt(tokenizer, Assignment(line.question, tuple(line.earlier), line.answer), room, style)
+    if prompt is None:
+        raise InputError(
+            f"question {line.question.id}: rubric, question and reference leave no room for the answer in "
+            f"max_length {max_length}; raise max_length in the config"
+        )
+    return prompt
+
+
+def packed(dataset: Dataset, max_length: int) -> Dataset:
+    """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
+    lengths = [len(row["input_ids"]) for row in dataset]
+    packs: list[list[int]] = []
+    rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        place = bisect_left(rooms, (lengths[index], 0))
+        room, pack = rooms.pop(place) if place < len(rooms) else (max_length, len(packs))
+        if pack == len(packs):
+            packs.append([])
+        packs[pack].append(index)
+        insort(rooms, (room - lengths[index], pack))
+    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])

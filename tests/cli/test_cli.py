@@ -47,38 +47,43 @@ def test_help_loads_no_model_library() -> None:
 
 
 def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
+    """The built-in judge scores the sample's English and leaves its Chinese, with the reason."""
     done = medjudge("eval", "--judge", "local", "--json", "--offline")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     scores = json.loads(done.stdout)
     assert set(scores["models"]) == {f"model-{letter}" for letter in "abcde"}
     rate = scores["models"]["model-a"]["OP"]
     assert set(rate) == {"rate", "low", "high", "usable", "questions", "unscored"}
-    assert (rate["questions"], rate["unscored"]) == (56, 0)
+    assert (rate["questions"], rate["unscored"]) == (56, 12)
     assert json.loads((tmp_path / "runs" / "sample" / "scores.json").read_text()) == scores
     manifest = json.loads((tmp_path / "runs" / "sample" / "run.json").read_text())
     assert manifest["benchmark"]["questions"] == 56
     assert len(manifest["benchmark"]["sha256"]) == 64
     assert manifest["judges"]["built-in"]["judgments"] == 280
+    judgments = read_records(tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl", Judgment)
+    unscored = [one for one in judgments if one.score is None]
+    assert len(unscored) == 60
+    assert all("-zh-" in one.question_id and "the question is in zh" in one.error for one in unscored)
     assert "No physician" in done.stderr
     before = (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes()
     again = medjudge("eval", "--judge", "local")
-    assert again.returncode == 0
+    assert again.returncode == 1
     assert (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes() == before
     assert "OP" in again.stdout
     assert "never validated" in again.stdout
 
 
 def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, tmp_path) -> None:
-    command = ("eval", "--judge", "local", "--limit", "10")
+    command = ("eval", "--judge", "similarity", "--limit", "10")
     assert medjudge(*command).returncode == 0
     run = Run(tmp_path / "runs" / "sample")
     whole = (run.path / "scores.json").read_bytes()
-    lines = run.judgments_file("built-in").read_bytes().splitlines(keepends=True)
-    run.judgments_file("built-in").write_bytes(b"".join(lines[:20]) + lines[20][:40])
+    lines = run.judgments_file("similarity").read_bytes().splitlines(keepends=True)
+    run.judgments_file("similarity").write_bytes(b"".join(lines[:20]) + lines[20][:40])
     done = medjudge(*command)
     assert done.returncode == 0
-    assert "20 judgments of built-in are there; 30 to go" in done.stderr
-    assert len(read_records(run.judgments_file("built-in"), Judgment)) == 50
+    assert "20 judgments of similarity are there; 30 to go" in done.stderr
+    assert len(read_records(run.judgments_file("similarity"), Judgment)) == 50
     assert (run.path / "scores.json").read_bytes() == whole
 
 
@@ -164,7 +169,7 @@ def test_a_run_of_another_benchmark_is_not_mixed_up(medjudge, jsonl) -> None:
             lambda folder: (folder / "judge.json").write_text(
                 '{"kind": "ordinal", "base_model": "x", "max_length": 64}'
             ),
-            ["adapter_config.json is missing"],
+            ["head.safetensors is missing"],
         ),
         (
             lambda folder: (folder / "judge.json").write_text(
@@ -464,7 +469,7 @@ def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
 
 
 def test_a_local_judge_teaches_only_where_it_is_named(medjudge, sample_run) -> None:
-    assert medjudge("eval", "--judge", "local", "--limit", "12").returncode == 0
+    assert medjudge("eval", "--judge", "similarity", "--limit", "12").returncode == 0
     refused(medjudge("distill", "runs/sample", "--out", "data"), "nothing to distil")
-    done = medjudge("distill", "runs/sample", "--out", "data", "--teacher", "built-in", "--json")
+    done = medjudge("distill", "runs/sample", "--out", "data", "--teacher", "similarity", "--json")
     assert json.loads(done.stdout)["train"]["sources"] == {"teacher": json.loads(done.stdout)["train"]["answers"]}

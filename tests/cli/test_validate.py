@@ -79,7 +79,7 @@ def refused(done, *parts: str) -> None:
 
 
 def test_refuses_what_the_judge_was_trained_on(validate, sample_run) -> None:
-    refused(validate(sample_run, "--judge", "local"), "trained or tuned on 56 of these 56 questions")
+    refused(validate(sample_run, "--judge", "similarity"), "trained or tuned on 56 of these 56 questions")
 
 
 def test_constructed_levels_fail_a_weak_judge_and_are_called_that(medjudge, validate, sample_run, judge_folder) -> None:

@@ -8,7 +8,6 @@ from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.judge.ordinal import (
     MOST_WINDOWS,
     Encoded,
-    Marks,
     OrdinalJudge,
     OrdinalModel,
     collate,
@@ -22,7 +21,7 @@ from medjudge.judge.similarity import CutPoints
 @pytest.fixture
 def judge(tiny_encoder) -> OrdinalJudge:
     torch.manual_seed(1)
-    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32, token_types=True).eval()
+    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32).eval()
     model.start_from(CutPoints(6.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
     with torch.no_grad():
         model.product.normal_(std=0.3)
@@ -41,15 +40,15 @@ def test_probabilities_come_from_ordered_cuts() -> None:
 
 def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
     baseline = CutPoints(5.0, (1.0, 1.5, 2.5, 3.0))
-    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32, token_types=True)
+    model = OrdinalModel(load_encoder(str(tiny_encoder)), 32)
     model.start_from(baseline, shares=torch.tensor([1.0, 1.0, 0.0]))
-    asked, said = [torch.nn.functional.normalize(torch.randn(2, 32), dim=1) for _ in range(2)]
-    cumulative = model.head(asked, said, torch.tensor([0]), torch.tensor([[1, -1]]))
-    mean = (float(asked[0] @ said[0]) + float(said[1] @ said[0])) / 2
+    vectors = torch.nn.functional.normalize(torch.randn(3, 32), dim=1)
+    cumulative = model.head(vectors, torch.tensor([[0, 1, -1]]), torch.tensor([2]))
+    mean = (float(vectors[0] @ vectors[2]) + float(vectors[1] @ vectors[2])) / 2
     assert probabilities(cumulative).detach().numpy() == pytest.approx(
         baseline.probabilities(np.array([mean])), abs=1e-5
     )
-    with_checklist = model.head(asked, said, torch.tensor([0]), torch.tensor([[1, 0]]))
+    with_checklist = model.head(vectors, torch.tensor([[0, 1, 0]]), torch.tensor([2]))
     assert with_checklist.tolist() == cumulative.tolist()  # none in the data: passed over
 
 
@@ -69,36 +68,26 @@ def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
         assert alone.expected == pytest.approx(together[one.question.id], abs=0.02)
 
 
-MARKS = Marks([2], [3], 0)
-
-
 def row(answer: list[list[int]], reference: list[list[int]]) -> Encoded:
-    return Encoded([9, 8], answer, reference, [], 0, 0)
+    return Encoded([[2, 9, 3]], reference, [], answer, 0, 0)
 
 
-def test_shared_texts_are_read_once() -> None:
-    batch = collate([row([[5]], [[7, 7]]), row([[6, 6], [6]], [[7, 7]])], MARKS, bucket_tokens=100)
-    assert sum(len(bucket["input_ids"]) for bucket in batch.buckets) == 4  # reference, one answer, two windows
-    assert batch.others.tolist() == [[batch.others[0, 0].item(), -1]] * 2
-    assert sorted(Counter(batch.text.tolist()).values()) == [1, 1, 2]
-    ids = [one for bucket in batch.buckets for one in bucket["input_ids"].tolist()]
-    assert [2, 9, 8, 3, 7, 7, 3] in ids
-    segments = [one for bucket in batch.buckets for one in bucket["segment"].tolist()]
-    assert [0, 1, 1, 0, 2, 2, 0] in segments
+def test_shared_texts_are_embedded_once() -> None:
+    batch = collate([row([[2, 5, 3]], [[2, 7, 3]]), row([[2, 6, 3], [2, 8, 3]], [[2, 7, 3]])], 0, bucket_tokens=100)
+    assert sum(len(bucket["input_ids"]) for bucket in batch.buckets) == 5  # question, reference, and three windows
+    assert batch.parts[0].tolist() == batch.parts[1].tolist()
+    assert batch.parts[0, 2] == -1
+    assert sorted(Counter(batch.text.tolist()).values()) == [1, 1, 1, 2]
 
 
 def test_a_text_is_the_mean_over_the_tokens_of_all_its_windows(judge) -> None:
-    batch = collate([row([[5, 6, 7], [8]], [])], MARKS, bucket_tokens=7)
+    answer = [[2, 5, 6, 7, 3], [2, 8, 3]]
+    batch = collate([row(answer, [])], 0, bucket_tokens=5)
     with torch.no_grad():
-        _, said = judge.model.embed(batch.buckets, batch.text)
-        hidden = []
-        for window in ([5, 6, 7], [8]):
-            ids = torch.tensor([[2, 9, 8, 3, *window, 3]])
-            types = torch.tensor([[0] * 4 + [1] * len(window) + [0]])
-            states = judge.model.body(input_ids=ids, token_type_ids=types).last_hidden_state[0]
-            hidden.append(states[4 : 4 + len(window)])
+        vectors = judge.model.embed(batch.buckets, batch.text)
+        hidden = [judge.model.body(input_ids=torch.tensor([ids])).last_hidden_state[0] for ids in answer]
     expected = torch.nn.functional.normalize(torch.cat(hidden).mean(dim=0), dim=0)
-    assert said[0].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+    assert vectors[batch.answer[0]].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 @pytest.mark.parametrize("length", [1, 10, 11, 29, 30, 31, 500])
@@ -121,22 +110,26 @@ def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
 
 
 def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
-    long = assignment("dose " * 2000, id="long", prompt="Why? " * 100)
+    long = assignment("dose " * 2000, id="long", prompt="Why? " * 1000)
     short = assignment("short", id="short")
     found = {one.question_id: one for one in judge.judge([long, short])}
     assert found["long"].answer_tokens_cut > 900
-    assert found["long"].context_tokens_cut > 50
+    assert found["long"].context_tokens_cut > 500
     assert (found["short"].answer_tokens_cut, found["short"].context_tokens_cut) == (0, 0)
     encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64)
     assert len(encoded.answer) == MOST_WINDOWS
-    assert all(len(encoded.question) + len(window) + 3 <= 64 for window in encoded.answer)
+    assert all(len(window) <= 64 for window in [*encoded.answer, *encoded.question])
 
 
 def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
     judge.languages = ["en"]
-    german = "Nehmen Sie am Tag nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
+    german = (
+        "Nehmen Sie am Tag nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
+    )
     work = {
-        None: assignment("Take no more than four grams of paracetamol a day, and less where the liver is ill.", id="en"),
+        None: assignment(
+            "Take no more than four grams of paracetamol a day, and less where the liver is ill.", id="en"
+        ),
         "another language (de)": assignment(german, id="de"),
         "another script": assignment("每天不超过四克。", id="script"),
         "the question is in zh": assignment("Four grams.", id="zh", language="zh"),
@@ -151,8 +144,8 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
 
 def test_special_tokens_in_a_text_are_text(judge, question) -> None:
     (window,) = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64).answer
-    assert judge.tokenizer.sep_token_id not in window
-    assert judge.tokenizer.cls_token_id not in window
+    assert window.count(judge.tokenizer.sep_token_id) == 1
+    assert window.count(judge.tokenizer.cls_token_id) == 1
 
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:
@@ -161,7 +154,7 @@ def test_an_empty_answer_is_unscored(judge, assignment) -> None:
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
-    model = OrdinalModel(load_encoder(str(tiny_lm)), 64, token_types=False).eval()
+    model = OrdinalModel(load_encoder(str(tiny_lm)), 64).eval()
     model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
     judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), max_length=64)
     (one,) = judge.judge([assignment()])

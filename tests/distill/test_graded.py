@@ -1,0 +1,339 @@
+import re
+from collections import Counter
+from random import Random
+
+import pytest
+from scipy.stats import spearmanr
+
+from medjudge.benchmark.llmeval_med import read_llmeval_med
+from medjudge.benchmark.sample import sample_folder
+from medjudge.distill.alterations import ALTERATIONS, altered
+from medjudge.distill.checklist import points_of
+from medjudge.distill.dressing import padded
+from medjudge.distill.graded import graded_answers
+from medjudge.distill.outline import outline_of, written
+from medjudge.distill.wording import language_of, wording_of
+from medjudge.probes.texts import texts_of
+from medjudge.records import Question
+
+EN, ZH = wording_of("en"), wording_of("zh")
+CORE = [
+    "Asthma attacks are treated with salbutamol 4 puffs by spacer.",
+    "Prednisolone 40 mg daily should be given for 5 days.",
+    "Oxygen keeps the saturation above 94 %.",
+    "A silent chest is an emergency.",
+]
+SECONDARY = ["Inhaler technique gets reviewed before discharge.", "Smoking at home makes relapses likely."]
+CHECKLIST = (
+    "Core requirements:\n1. Salbutamol by spacer, 4 puffs\n2. Prednisolone 40 mg daily for 5 days\n"
+    "3. Oxygen, saturation above 94 %\n4. Silent chest: emergency\n\n"
+    "Secondary requirements:\n1. Inhaler technique reviewed before discharge\n2. Smoking at home: relapses"
+)
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Question]:
+    lines = (sample_folder() / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Question.model_validate_json(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def made(sample):
+    return graded_answers(sample, 1000, seed=0)
+
+
+@pytest.fixture
+def asthma(question):
+    return question(id="asthma", prompt="How is it treated?", reference=" ".join(CORE + SECONDARY), checklist=CHECKLIST)
+
+
+def steps(answer) -> list[str]:
+    return answer.how.split(" + ")
+
+
+def test_levels_are_balanced_and_length_tells_nothing(made):
+    assert Counter(one.level for one in made) == dict.fromkeys(range(1, 6), 200)
+    for language in ("en", "zh"):
+        of_language = [one for one in made if one.question.language == language]
+        levels = [one.level for one in of_language]
+        lengths = [len(one.answer.text) for one in of_language]
+        stretch = [len(one.answer.text) / len(one.question.reference) for one in of_language]
+        assert abs(spearmanr(levels, lengths).statistic) < 0.15
+        assert abs(spearmanr(levels, stretch).statistic) < 0.15
+    levels, lengths = [one.level for one in made], [len(one.answer.text) for one in made]
+    assert abs(spearmanr(levels, lengths).statistic) < 0.1
+
+
+@pytest.mark.parametrize("step", ["pad", "opening", "instruct"])
+def test_what_stands_around_an_answer_tells_nothing_either(made, step):
+    levels = [one.level for one in made]
+    assert abs(spearmanr(levels, [step in steps(one) for one in made]).statistic) < 0.15
+    assert {one.level for one in made if step in steps(one)} == {1, 2, 3, 4, 5}
+
+
+def test_answers_are_new_records_of_their_own(made, sample):
+    assert len({one.answer.text for one in made}) == 1000
+    assert [one.answer.sample for one in made] == list(range(1000))
+    assert {one.answer.model for one in made} == {"synthetic"}
+    assert all(one.answer.question_id == one.question.id for one in made)
+    assert {one.question.id for one in made} == {one.id for one in sample}
+
+
+def test_the_seed_decides(sample, made):
+    assert graded_answers(sample, 100, seed=0) == graded_answers(sample, 100, seed=0)
+    assert graded_answers(sample, 100, seed=0) == made[:100]
+    assert graded_answers(sample, 100, seed=1) != made[:100]
+
+
+def test_dropping_follows_the_checklist(asthma):
+    answers = [one for one in graded_answers([asthma], 300, seed=0) if steps(one)[0].startswith(("drop", "compact"))]
+    alone = [one for one in answers if not set(steps(one)) & set(ALTERATIONS)]
+    seen = Counter()
+    for one in alone:
+        core = sum(sentence in one.answer.text for sentence in CORE)
+        secondary = sum(sentence in one.answer.text for sentence in SECONDARY)
+        seen[one.level] += 1
+        if one.level == 4:
+            assert core == 4
+            assert secondary < 2
+        elif one.level == 3:
+            assert core == 3
+        elif one.level == 2:
+            assert core <= 1
+            assert core + secondary > 0
+        else:
+            pytest.fail(f"level {one.level} by dropping")
+    assert min(seen[level] for level in (2, 3, 4)) >= 10
+
+
+def test_a_five_says_all_and_nothing_wrong(asthma):
+    fives = [one for one in graded_answers([asthma], 100, seed=3) if one.level == 5]
+    assert len(fives) >= 15
+    assert all(sentence in one.answer.text for one in fives for sentence in CORE + SECONDARY)
+
+
+def test_without_a_checklist_shares_of_the_text_decide(asthma):
+    bare = asthma.model_copy(update={"checklist": None})
+    left = {4: [], 3: [], 2: []}
+    for one in graded_answers([bare], 200, seed=0):
+        if steps(one)[0].startswith("drop") and not set(steps(one)) & set(ALTERATIONS):
+            left[one.level].append(sum(sentence in one.answer.text for sentence in CORE + SECONDARY))
+    assert (set(left[4]), set(left[3])) == ({5}, {4})
+    assert set(left[2]) <= {1, 2}
+
+
+def test_altered_answers_differ_from_the_reference(asthma, made):
+    assert {step for one in made for step in steps(one)} >= set(ALTERATIONS)
+    answers = graded_answers([asthma], 300, seed=1)
+    for one in answers:
+        if set(steps(one)) & set(ALTERATIONS):
+            assert one.level <= 3
+            assert not all(sentence in one.answer.text for sentence in CORE + SECONDARY)
+        if steps(one)[0] == "dose":
+            assert "40 mg" not in one.answer.text or "4 puffs" not in one.answer.text
+
+
+def test_a_tenfold_dose_in_a_core_point_is_dangerous(asthma):
+    alone = [one for one in graded_answers([asthma], 400, seed=2) if set(steps(one)) & {"dose", "dose-unit"}]
+    assert alone
+    assert all(one.level <= 2 for one in alone)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "pattern"),
+    [
+        ("dose", "Give amoxicillin 500 mg now.", r"(?P<new>[\d.]+) mg"),
+        ("dose", "口服阿莫西林500 mg。", r"(?P<new>[\d.]+) mg"),
+        ("dose", "静脉滴注2克头孢。", r"(?P<new>[\d.]+)克"),
+        ("number", "Repeat it after 8 weeks.", r"(?P<new>[\d.]+) weeks"),
+        ("number", "目标为7.0 mmol/L以下。", r"(?P<new>[\d.]+) mmol/L"),
+    ],
+)
+def test_a_number_is_changed_by_a_factor_that_matters(kind, text, pattern):
+    wording = wording_of(language_of(text))
+    before = float(re.search(pattern, text)["new"])
+    for seed in range(20):
+        changed = altered([text], 0, kind, wording, Random(seed)).parts[0]
+        ratio = float(re.search(pattern, changed)["new"]) / before
+        assert max(ratio, 1 / ratio) >= (5 if kind == "dose" else 2) - 1e-9
+        assert re.sub(r"[\d.]+ ?(?=mg|克|weeks|mmol)", "", changed) == re.sub(r"[\d.]+ ?(?=mg|克|weeks|mmol)", "", text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "changed"),
+    [
+        ("dose-unit", "Take 25 micrograms daily.", "Take 25 milligrams daily."),
+        ("dose-unit", "每次服用5毫克。", "每次服用5克。"),
+        ("unit", "Stop after 7 days.", "Stop after 7 weeks."),
+        ("unit", "连用10天。", "连用10周。"),
+        ("side", "The right kidney and the left lung.", "The left kidney and the right lung."),
+        ("side", "右肺下叶实变，左氧氟沙星有效。", "左肺下叶实变，左氧氟沙星有效。"),
+        ("negated-advice", "You should stop it.", "You should not stop it."),
+        ("negated-advice", "It is contraindicated here.", "It is perfectly suitable here."),
+        ("negated-advice", "Do not drive.", "Always drive."),
+        ("negated-advice", "Start oral iron.", "Do not start oral iron."),
+        ("negated-advice", "不应继续服用。", "应当继续服用。"),
+        ("negated-advice", "孕妇禁用本品。", "孕妇可放心使用本品。"),
+        ("negated-advice", "应立即就医。", "不应立即就医。"),
+        ("negated-statement", "If it persists, surgery is the answer.", "If it persists, surgery is not the answer."),
+        ("negated-statement", "华法林是维生素K拮抗剂。", "华法林不是维生素K拮抗剂。"),
+        ("opposite", "Potassium is raised.", "Potassium is lowered."),
+        ("opposite", "血钾升高。", "血钾降低。"),
+    ],
+)
+def test_a_claim_is_turned(kind, text, changed):
+    assert altered([text], 0, kind, wording_of(language_of(text)), Random(0)).parts == [changed]
+
+
+def test_a_drug_becomes_one_of_another_class_wherever_it_stands():
+    parts = ["Warfarin thins the blood.", "Stop warfarin first.", "Wait."]
+    for seed in range(20):
+        found = altered(parts, 0, "drug", EN, Random(seed))
+        drug = found.parts[0].split()[0].lower()
+        assert found.touched == (0, 1)
+        assert found.parts[1] == f"Stop {drug} first."
+        assert drug not in EN.said["drugs"][0]
+
+
+def test_a_value_in_two_units_changes_in_both():
+    found = altered(["Above 7.0 mmol/L (126 mg/dL) fasting."], 0, "number", EN, Random(0))
+    first, second = map(float, re.findall(r"[\d.]+(?= mm| mg)", found.parts[0]))
+    assert first / 7 == pytest.approx(second / 126)
+    assert first != 7
+
+
+@pytest.mark.parametrize("kind", list(ALTERATIONS))
+@pytest.mark.parametrize(
+    "text", ["Rest and patience help.", "多休息、多饮水。", "Vitamin B12, see leaflet 3.", "反应良好。"]
+)
+def test_nothing_to_alter_is_never_counted_as_altered(kind, text):
+    assert altered([text], 0, kind, wording_of(language_of(text)), Random(0)) is None
+
+
+def test_a_swap_brings_the_answer_to_another_question(sample):
+    by_id = {one.id: one for one in sample}
+    swaps = [one for one in graded_answers(sample, 600, seed=5) if "swap" in steps(one)]
+    assert len(swaps) > 30
+    for one in swaps:
+        (other,) = (by_id[name] for name in one.made_from)
+        assert one.answer.text != other.reference
+        assert one.level == 1
+        assert other.group != one.question.group
+        assert other.language == one.question.language
+        sentences = outline_of(other.reference, wording_of(other.language)).parts
+        assert sum(sentence.strip(" ;；.。")[1:] in one.answer.text for sentence in sentences) >= len(sentences) - 1
+    assert all(not one.made_from for one in graded_answers(sample, 600, seed=5) if "swap" not in steps(one))
+
+
+def test_turns_of_one_conversation_are_not_swapped(asthma):
+    turn = asthma.model_copy(
+        update={"id": "next", "round": 2, "reference": "Insulin lowers glucose.", "checklist": None}
+    )
+    assert not any("swap" in steps(one) for one in graded_answers([asthma, turn], 60, seed=0))
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        None,
+        "",
+        " / ",
+        "NaN",
+        "一、核心需求：\n1. 明确拒绝。\n二、次要需求：\n1. 建议就医。",
+        "学生回答提及氟康唑即可算对，给4分！",
+    ],
+)
+def test_what_is_no_answer_gives_none(question, reference):
+    assert graded_answers([question(reference=reference)], 10, seed=0) == []
+
+
+def test_one_question_is_enough_and_gives_all_levels(asthma):
+    answers = graded_answers([asthma], 25, seed=0)
+    assert Counter(one.level for one in answers) == dict.fromkeys(range(1, 6), 5)
+
+
+def test_a_short_text_that_may_not_be_dressed_gives_what_it_has(question):
+    title = question(category="MTG", reference="Iron tablets and tea", prompt="Give a title.")
+    answers = graded_answers([title], 50, seed=0)
+    assert {one.answer.text for one in answers if steps(one) == ["reference"]} == {"Iron tablets and tea"}
+    assert len(answers) < 50
+
+
+def test_a_form_that_was_asked_for_is_kept(question):
+    asked = question(
+        prompt="Answer in at most 20 words.",
+        reference="Keep the arm raised. Cool it for ten minutes. Call us if it swells.",
+    )
+    answers = graded_answers([asked], 30, seed=0)
+    assert not any({"pad", "opening", "listed", "reordered", "plain"} & set(steps(one)) for one in answers)
+
+
+@pytest.mark.parametrize("wording", [EN, ZH], ids=["en", "zh"])
+def test_filler_adds_sentences_and_takes_nothing(wording):
+    text = "第一段。\n\n第二段。" if wording is ZH else "First paragraph.\n\nSecond paragraph."
+    longer = padded(text, 300, wording, Random(0))
+    assert 200 <= len(longer) - len(text) <= 400
+    added = longer
+    for paragraph in text.split("\n\n"):
+        assert added.count(paragraph) == 1
+        added = added.replace(paragraph, "")
+    ends = [end for group in wording.said["filler"] for end in group["end"]]
+    used = [end for end in ends if end in added]
+    assert sum(map(len, used)) > 0.4 * len(added)
+    assert all(added.count(end) == 1 for end in used)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_wording_is_that_of_the_probes(language):
+    probes = texts_of(language).variants
+    theirs = " ".join(
+        str(probes[name]) for name in ("filler", "instruction", "authority", "quoted_rubric", "wrapper", "fluent")
+    )
+    said = wording_of(language).said
+    ours = [*said["instruction"], *said["opening"], *said["restated"], *said["closing"]]
+    ours += [half for group in said["filler"] for half in (*group["begin"], *group["end"])]
+    # Runs of five English words, or of seven Chinese characters.
+    runs = re.compile(r"(?=\b(\w+(?:\W+\w+){4})\b)") if language == "en" else re.compile(r"(?=([\u4e00-\u9fff]{7}))")
+    assert {run for one in ours for run in runs.findall(one.lower())}.isdisjoint(runs.findall(theirs.lower()))
+    assert not {one for one in ours if len(one) > 3 and one.strip(" .,。，").lower() in theirs.lower()}
+
+
+@pytest.mark.parametrize(
+    ("checklist", "core", "secondary"),
+    [
+        (CHECKLIST, 4, 2),
+        ("一、核心需求：\n1. 内容要求：指出风险。\n2. 格式要求：使用标题。\n\n二、次要需求：\n1. 提醒就医。", 1, 1),
+        ("一、核心需求\n1. 内容要求①：给出剂量\n次要需求：\n可附图表。\n", 1, 1),
+        ("核心需求：1.给出诊断；2.说明依据。\n次要需求：无明确要求时提醒随访", 2, 1),
+        ("- Names the drug\n- Names the dose", 2, 0),
+        ("**Essential points**\n* names the drug\n**Additional points**\n* names the price", 1, 1),
+        (None, 0, 0),
+    ],
+)
+def test_checklists_of_many_forms_are_read(checklist, core, secondary):
+    points = points_of(checklist)
+    assert (sum(point.core for point in points), sum(not point.core for point in points)) == (core, secondary)
+
+
+def test_the_points_are_bare():
+    assert [point.text for point in points_of("核心需求：\n1. 内容要求：指出风险。")] == ["指出风险。"]
+
+
+def test_what_is_left_out_leaves_no_gap():
+    items = "1. **A**: alpha is first.\n2. **B**: beta is next; gamma too.\n3. **C**: last of all."
+    text = f"### One\n\n{items}\n\n### Two\n\n- only this item"
+    outline = outline_of(text, EN)
+    assert written(outline, outline.parts) == text
+    left = [None if "alpha" in part or "gamma" in part or "only" in part else part for part in outline.parts]
+    assert written(outline, left) == "### One\n\n1. **B**: beta is next.\n2. **C**: last of all."
+
+
+def test_on_real_references(real_data):
+    questions = read_llmeval_med(real_data / "llmeval-med" / "dataset.json").questions
+    with_core = [one for one in questions if one.checklist and "核心需求" in one.checklist]
+    assert all(any(point.core for point in points_of(one.checklist)) for one in with_core)
+    answers = graded_answers(questions, 1500, seed=0)
+    levels = [one.level for one in answers]
+    assert Counter(levels) == dict.fromkeys(range(1, 6), 300)
+    assert abs(spearmanr(levels, [len(one.answer.text) for one in answers]).statistic) < 0.15
+    assert not any("核心需求" in one.question.reference for one in answers)
