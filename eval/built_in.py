@@ -24,7 +24,7 @@ from study import REPOSITORY, RESULTS, Study
 
 from medjudge.base_models import MINILM, load_encoder, load_tokenizer
 from medjudge.distill.training_set import TrainingLine
-from medjudge.judge.folder import TrainedOn, read_card
+from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.ordinal import (
     HEAD_FILE,
@@ -107,7 +107,7 @@ def averaged(folders: list[Path], out: Path) -> None:
 def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> dict[str, float]:
     """Fits the cut points' common shift and the temperature on scored answers, and writes both into a judge folder."""
     card = read_card(folder)
-    logits = cumulative_logits(folder, card.max_length, lines)
+    logits = cumulative_logits(folder, card, lines)
     shift, temperature = fitted(logits, np.array([line.level for line in lines]))
     head = load_file(folder / HEAD_FILE)
     head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
@@ -117,7 +117,7 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> dict[str, 
     return {"shift": round(shift, 4), "temperature": round(temperature, 4)}
 
 
-def cumulative_logits(folder: Path, max_length: int, lines: list[TrainingLine]) -> np.ndarray:
+def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) -> np.ndarray:
     """What a judge folder's model says before temperature and probabilities, (n, 4)."""
     tokenizer = load_tokenizer(str(folder))
     body = load_encoder(MINILM)
@@ -126,7 +126,10 @@ def cumulative_logits(folder: Path, max_length: int, lines: list[TrainingLine]) 
     rows = []
     for start in range(0, len(lines), 64):
         part = lines[start : start + 64]
-        encoded = [encode(tokenizer, line.question, line.earlier, line.answer.text, max_length) for line in part]
+        encoded = [
+            encode(tokenizer, line.question, line.earlier, line.answer.text, card.max_length, card.windows)
+            for line in part
+        ]
         batch = collate(encoded, tokenizer.pad_token_id, 8192)
         with torch.inference_mode():
             rows.append(model(*batch).numpy())

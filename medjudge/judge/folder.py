@@ -49,6 +49,7 @@ class JudgeCard(BaseModel):
     prompt_hashes: dict[str, str] = Field(default_factory=dict)
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
+    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
     temperature: float = Field(default=1.0, gt=0)
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
@@ -135,7 +136,13 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> 
     model = OrdinalModel(body, body.config.get_text_config().hidden_size)
     model.load_head(folder)
     return OrdinalJudge(
-        name, model.to(device).eval(), tokenizer, card.max_length, card.temperature, card.only_languages
+        name,
+        model.to(device).eval(),
+        tokenizer,
+        card.max_length,
+        card.windows,
+        card.temperature,
+        card.only_languages,
     )
 
 

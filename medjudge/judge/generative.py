@@ -1,4 +1,4 @@
-"""The `generative` judge, score first: one forward pass, the verdict read from the probabilities of five tokens."""
+"""The `generative` judge: the verdict is read from the probabilities of five tokens, at once or after a rationale."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,11 +12,18 @@ from medjudge.errors import InputError
 from medjudge.judge.batching import batches_by_length, cut_middle
 from medjudge.judge.protocol import Assignment, median_level, scored, split_empty, unscored
 from medjudge.records import Judgment
-from medjudge.rubrics.render import render
+from medjudge.rubrics.render import Style, render
+from medjudge.rubrics.verdict import SCORE_LINE, before_score
 
 LABELS = ("1", "2", "3", "4", "5")
 _LEAST_ANSWER = 32
 _LEAST_RATIONALE = 8
+_REASON_TOKENS = 512
+
+
+def reason_tokens(max_length: int) -> int:
+    """The most tokens of a rationale before the score, in training and, unless told otherwise, in judging."""
+    return min(_REASON_TOKENS, max_length // 4)
 
 
 class Prompt(NamedTuple):
@@ -26,17 +33,45 @@ class Prompt(NamedTuple):
     answer_tokens_cut: int
 
 
+class Reading(NamedTuple):
+    """The logits of the five labels, shape (5,), and the rationale that stands before them."""
+
+    logits: np.ndarray
+    rationale: str | None
+
+
 def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The token of each of the five labels.
 
     Raises:
-        InputError: Two labels share their token, so that the judge could not tell them apart.
+        InputError: A label is no token of its own, so that the judge could not be read, or could not tell two apart.
     """
     ids = [tokenizer(label, add_special_tokens=False)["input_ids"][-1] for label in LABELS]
-    if len(set(ids)) != len(LABELS):
+    # The last token: some tokenizers put a mark for the beginning of a word before it.
+    if [tokenizer.decode([one]).strip() for one in ids] != list(LABELS):
         raise InputError(
             f"{tokenizer.name_or_path}: the digits 1-5 are not five different tokens; take another base model"
         )
+    return ids
+
+
+def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, language: str, most: int) -> list[int]:
+    """The tokens between a reason-first prompt and its score: the rationale, and "Score: " on a line of its own.
+
+    Args:
+        rationale: Empty for a score without reasons.
+        language: Of the question; it chooses the words of the last line.
+        most: The most tokens of the rationale; the rest is cut off.
+    """
+    line = SCORE_LINE[language]
+    if not rationale:
+        return token_ids(tokenizer, line)
+    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{line}")]
+
+
+def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """The tokens of a text, without any that the tokenizer adds; one that spells a control token is not one."""
+    ids: list[int] = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
     return ids
 
 
@@ -49,21 +84,24 @@ def require_chat_template(tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
-def encode_prompt(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, max_length: int) -> Prompt | None:
-    """Renders and tokenises the prompt of one answer, up to the score.
+def encode_prompt(
+    tokenizer: PreTrainedTokenizerBase, assignment: Assignment, max_length: int, style: Style = "score-first"
+) -> Prompt | None:
+    """Renders and tokenises the prompt of one answer, up to the reply.
 
     Args:
         max_length: The most tokens of the prompt. An answer that does not fit loses its middle; rubric, question,
             reference and checklist are never cut.
+        style: Whether the reply begins with the score or ends with it.
 
     Returns:
         The prompt; None where everything but the answer already leaves it no room.
     """
     answer = assignment.answer.text
-    ids = _prompt_ids(tokenizer, assignment, answer)
+    ids = _prompt_ids(tokenizer, assignment, answer, style)
     if len(ids) <= max_length:
         return Prompt(ids, 0)
-    tokens = tokenizer(answer, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+    tokens = token_ids(tokenizer, answer)
     room = max_length - (len(ids) - len(tokens))
     while room >= _LEAST_ANSWER:
         kept, left_out = cut_middle(tokens, room)
@@ -71,7 +109,7 @@ def encode_prompt(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, ma
         shortened = (
             f"{tokenizer.decode(kept[:head])}\n[... {left_out} tokens left out ...]\n{tokenizer.decode(kept[head:])}"
         )
-        ids = _prompt_ids(tokenizer, assignment, shortened)
+        ids = _prompt_ids(tokenizer, assignment, shortened, style)
         if len(ids) <= max_length:
             return Prompt(ids, left_out)
         # The note on what was left out and the seams of the decoded halves cost a few tokens: give way by as many.
@@ -79,10 +117,10 @@ def encode_prompt(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, ma
     return None
 
 
-def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str) -> list[int]:
-    prompt = render(assignment.question, assignment.earlier, answer, "score-first", _control_tokens(tokenizer))
+def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str, style: Style) -> list[int]:
+    prompt = render(assignment.question, assignment.earlier, answer, style, _control_tokens(tokenizer))
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    # enable_thinking: templates of reasoning models (Qwen3) then close the thinking part, so that the score comes next.
+    # enable_thinking: templates of reasoning models (Qwen3) then close the thinking part, so that the reply comes next.
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
     ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return ids
@@ -95,6 +133,10 @@ def _control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 class GenerativeJudge:
     """Reads the score from a causal language model's next-token probabilities.
 
+    A score-first judge needs one forward pass. A reason-first judge writes its rationale, greedily, and is read in one
+    more pass over prompt, rationale and "Score: " - so that a rationale without an end, or with a score that no pattern
+    finds, is read like any other (regression-aware inference, TRACT, arXiv 2503.04381).
+
     Args:
         name: The judge's name.
         model: The model, on its device, in evaluation mode.
@@ -102,7 +144,9 @@ class GenerativeJudge:
         max_length: The window in tokens.
         temperature: Divides the logits of the five labels, so that probabilities are calibrated.
         batch_tokens: The most tokens, padding included, in one forward pass.
-        rationale_tokens: The most tokens of a rationale written after the score; 0 for none.
+        rationale_tokens: The most tokens of the rationale: score first, one is written after the score only where this
+            is not 0; reason first, 0 stands for `reason_tokens(max_length)`.
+        style: The style that the judge was trained in.
 
     Raises:
         InputError: The tokenizer has no chat template, or no five different digits.
@@ -117,6 +161,7 @@ class GenerativeJudge:
         temperature: float = 1.0,
         batch_tokens: int = 8192,
         rationale_tokens: int = 0,
+        style: Style = "score-first",
     ) -> None:
         require_chat_template(tokenizer)
         if rationale_tokens and not _LEAST_RATIONALE <= rationale_tokens <= max_length // 2:
@@ -131,6 +176,9 @@ class GenerativeJudge:
         self.temperature = temperature
         self.batch_tokens = batch_tokens
         self.rationale_tokens = rationale_tokens
+        self.style = style
+        if style == "reason-first" and not rationale_tokens:
+            self.rationale_tokens = reason_tokens(max_length)
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so that any token may stand for it where the tokenizer names none.
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -138,9 +186,10 @@ class GenerativeJudge:
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
         yield from empty
+        room = prompt_room(self.tokenizer, self.max_length, self.style, self.rationale_tokens)
         prompts: list[tuple[Assignment, Prompt]] = []
         for one in tqdm(work, desc="reading answers", unit="answer", disable=None, leave=False):
-            prompt = encode_prompt(self.tokenizer, one, self.max_length - self.rationale_tokens - 1)
+            prompt = encode_prompt(self.tokenizer, one, room, self.style)
             if prompt is None:
                 yield unscored(
                     one,
@@ -150,16 +199,73 @@ class GenerativeJudge:
             else:
                 prompts.append((one, prompt))
         with tqdm(total=len(prompts), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for batch in batches_by_length([len(prompt.input_ids) for _, prompt in prompts], self.batch_tokens):
+            for batch in self._batches([prompt for _, prompt in prompts]):
                 yield from self._judged([prompts[index] for index in batch])
                 bar.update(len(batch))
 
+    def read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
+        """Reads the score's logits, not yet divided by the temperature, after each prompt."""
+        readings: list[Reading | None] = [None] * len(prompts)
+        for batch in self._batches(prompts):
+            found = self._read([prompts[index] for index in batch], [languages[index] for index in batch])
+            for index, reading in zip(batch, found, strict=True):
+                readings[index] = reading
+        return [one for one in readings if one is not None]
+
+    def _batches(self, prompts: Sequence[Prompt]) -> Iterator[list[int]]:
+        written = self.rationale_tokens if self.style == "reason-first" else 0
+        return iter(batches_by_length([len(prompt.input_ids) + written for prompt in prompts], self.batch_tokens))
+
     def _judged(self, batch: Sequence[tuple[Assignment, Prompt]]) -> Iterator[Judgment]:
-        ids, mask = self._left_padded([prompt.input_ids for _, prompt in batch])
-        levels = self._probabilities(ids, mask)
-        rationales = self._rationales(ids, mask, levels) if self.rationale_tokens else [None] * len(batch)
+        prompts = [prompt for _, prompt in batch]
+        readings = self._read(prompts, [one.question.language for one, _ in batch])
+        levels = torch.tensor(np.stack([one.logits for one in readings]) / self.temperature).softmax(dim=-1).numpy()
+        rationales = [one.rationale for one in readings]
+        if self.style == "score-first" and self.rationale_tokens:
+            rationales = self._rationales_after(prompts, levels)
         for (one, prompt), row, rationale in zip(batch, levels, rationales, strict=True):
             yield scored(one, self.name, row, rationale=rationale, answer_tokens_cut=prompt.answer_tokens_cut)
+
+    def _read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
+        sequences = [prompt.input_ids for prompt in prompts]
+        rationales: list[str] = [""] * len(prompts)
+        if self.style == "reason-first":
+            rationales = [before_score(text) for text in self._written(sequences, self.rationale_tokens)]
+            sequences = [
+                ids + before_score_ids(self.tokenizer, rationale, language, self.rationale_tokens)
+                for ids, rationale, language in zip(sequences, rationales, languages, strict=True)
+            ]
+        ids, mask = self._left_padded(sequences)
+        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
+        with torch.inference_mode():
+            logits = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1).logits[:, -1]
+        rows = logits[:, self.label_ids].float().cpu().numpy()
+        return [Reading(row, rationale or None) for row, rationale in zip(rows, rationales, strict=True)]
+
+    def _rationales_after(self, prompts: Sequence[Prompt], levels: np.ndarray) -> list[str | None]:
+        """What a score-first judge writes on the line after its score."""
+        newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
+        started = [
+            [*prompt.input_ids, self.label_ids[median_level(row) - 1], *newline]
+            for prompt, row in zip(prompts, levels, strict=True)
+        ]
+        return [text.strip() or None for text in self._written(started, self.rationale_tokens - 1 - len(newline))]
+
+    def _written(self, sequences: Sequence[list[int]], most: int) -> list[str]:
+        """Goes on from each sequence, greedily, to its end or for `most` tokens."""
+        ids, mask = self._left_padded(sequences)
+        with torch.inference_mode():
+            written = self.model.generate(
+                ids,
+                attention_mask=mask,
+                max_new_tokens=most,
+                do_sample=False,
+                repetition_penalty=1.0,  # some base models set another, which would keep a digit from coming again
+                use_cache=True,  # off in the config of a model that is being trained with gradient checkpointing
+                pad_token_id=self.pad_id,
+            )
+        texts: list[str] = self.tokenizer.batch_decode(written[:, ids.shape[1] :], skip_special_tokens=True)
+        return texts
 
     def _left_padded(self, sequences: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         longest = max(map(len, sequences))
@@ -169,26 +275,10 @@ class GenerativeJudge:
         )
         return ids, mask
 
-    def _probabilities(self, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
-        """(batch, length) -> (batch, 5)."""
-        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
-        with torch.inference_mode():
-            logits = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1).logits[:, -1]
-        chosen = logits[:, self.label_ids].float() / self.temperature
-        return chosen.softmax(dim=-1).cpu().numpy()
 
-    def _rationales(self, ids: torch.Tensor, mask: torch.Tensor, levels: np.ndarray) -> list[str | None]:
-        picked = [median_level(row) - 1 for row in levels]
-        newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
-        tail = torch.tensor([[self.label_ids[level], *newline] for level in picked], device=ids.device)
-        started = torch.cat([ids, tail], dim=1)
-        with torch.inference_mode():
-            written = self.model.generate(
-                started,
-                attention_mask=torch.cat([mask, torch.ones_like(tail)], dim=1),
-                max_new_tokens=self.rationale_tokens - tail.shape[1],
-                do_sample=False,
-                pad_token_id=self.pad_id,
-            )
-        texts = self.tokenizer.batch_decode(written[:, started.shape[1] :], skip_special_tokens=True)
-        return [text.strip() or None for text in texts]
+def prompt_room(tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, rationale_tokens: int) -> int:
+    """The tokens of the window that are left for a prompt, beside rationale and score."""
+    if style == "score-first":
+        return max_length - rationale_tokens - 1
+    line = max(len(token_ids(tokenizer, f"\n{text}")) for text in SCORE_LINE.values())
+    return max_length - rationale_tokens - line - 1

@@ -29,8 +29,6 @@ from medjudge.records import Judgment, Question
 
 HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
-MOST_WINDOWS = 16
-"""Of one text at judging. Further ones are left out evenly, and the judgment says how many tokens that was."""
 HEAD_RATE = 3.0
 """The head's numbers are stored divided by this, so that Adam moves them this much faster than the adapter's."""
 
@@ -55,7 +53,7 @@ def encode(
     earlier: Sequence[str],
     answer: str,
     max_length: int,
-    most_windows: int = MOST_WINDOWS,
+    most_windows: int,
 ) -> Encoded:
     """Tokenises question (with the earlier turns), reference, checklist and answer.
 
@@ -261,6 +259,7 @@ class OrdinalJudge:
         model: The model, on its device, in evaluation mode.
         tokenizer: Its tokenizer.
         max_length: The most tokens of one window.
+        most_windows: The most windows of one text, as in training; what lies in none is told by the judgment.
         temperature: Divides the logits, so that probabilities are calibrated.
         languages: The languages outside of which it gives no score; None where it tries all.
         batch_tokens: The most tokens, padding included, in one forward pass.
@@ -273,6 +272,7 @@ class OrdinalJudge:
         model: OrdinalModel,
         tokenizer: PreTrainedTokenizerBase,
         max_length: int,
+        most_windows: int = 1,
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
         batch_tokens: int = 8192,
@@ -282,6 +282,7 @@ class OrdinalJudge:
         self.model = model
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self.most_windows = most_windows
         self.temperature = temperature
         self.languages = languages
         self.batch_tokens = batch_tokens
@@ -304,7 +305,10 @@ class OrdinalJudge:
             for start in range(0, len(work), self.chunk):
                 part = work[start : start + self.chunk]
                 encoded = [
-                    encode(self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length) for one in part
+                    encode(
+                        self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length, self.most_windows
+                    )
+                    for one in part
                 ]
                 for one, texts, row in zip(part, encoded, self._probabilities(encoded), strict=True):
                     yield scored(

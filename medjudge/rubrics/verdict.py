@@ -13,6 +13,9 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 """What makes a number a range, a choice, or a mark on another scale, standing right behind it."""
+SCORE_LINE = {"en": "Score: ", "zh": "得分："}
+"""How the last line of a reason-first reply begins, by language, as `frame.*.md` asks for it."""
+_SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分)[ \t*_]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LAST_LINE = re.compile(r"[*_\"'\s]*([1-5])[*_\"'\s.。]*(?:分)?[\s.。\"'”]*")
 
 
@@ -44,3 +47,9 @@ def read_verdict(reply: str) -> Verdict:
     if _OPEN.match(reply, stated[-1].end()):
         return Verdict(None, f"the reply ends in '{last_line.strip()[:40]}', which is not one level from 1 to 5")
     return Verdict(int(number), None)
+
+
+def before_score(reply: str) -> str:
+    """The rationale in a reason-first reply: what stands before the first line that begins to state a score."""
+    stated = _SCORE_LINE.search(reply)
+    return reply[: stated.start() if stated else None].strip()

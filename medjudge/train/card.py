@@ -1,10 +1,15 @@
 """The judge card: `README.md` of a judge folder, written from `judge.json`."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 from medjudge.agreement.standing import standing
 from medjudge.judge.folder import JudgeCard
 from medjudge.store import write_whole
+from medjudge.train.curves import CURVES_FILE
+from medjudge.train.temperature import LEAST_ANSWERS
 
 
 def write_readme(folder: Path, card: JudgeCard) -> None:
@@ -12,11 +17,10 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
     training = card.training
     named = ("languages", "categories", "sources")
     recorded = {name: ", ".join(training.get(name, [])) or "not recorded" for name in named}
-    how = "cut points on the cosine of answer and reference" if card.kind == "similarity" else "LoRA"
     lines = [
         f"# {folder.resolve().name}",
         "",
-        f"A medjudge judge of kind `{card.kind}`: {how}, {card.base_model}, {card.max_length} tokens.",
+        f"A medjudge judge of kind `{card.kind}`: {_shape(card)}, {card.base_model}, {card.max_length} tokens.",
         *([f"\n{card.note}"] if card.note else []),
         "",
         f"- Languages: {recorded['languages']}",
@@ -24,20 +28,99 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions",
         f"- Scored by: {recorded['sources']}",
         "",
+        *_making(folder, card),
         "## Agreement",
         "",
         *_agreement(card),
         "",
+        *_cross_validation(card),
         "## Known failures",
         "",
         "- Knows no language, category or kind of question beyond those above.",
-        f"- Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much.",
+        f"- {_reach(card)}",
+        *(
+            [f"- Leaves texts unscored that are not in: {', '.join(card.only_languages)}."]
+            if card.only_languages
+            else []
+        ),
         "- Tells a wrong number in a fluent answer from the right one badly; check doses yourself.",
         "",
         "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
         "",
     ]
     write_whole(folder / "README.md", "\n".join(lines))
+
+
+def _shape(card: JudgeCard) -> str:
+    if card.kind == "similarity":
+        return "cut points on the cosine of answer and reference"
+    return "trained in full" if card.training.get("full_fine_tuning") else "LoRA"
+
+
+def _reach(card: JudgeCard) -> str:
+    """How much of a long text is read."""
+    if card.kind == "ordinal":
+        windows = "one window" if card.windows == 1 else f"up to {card.windows} windows"
+        return f"Reads {windows} of {card.max_length} tokens of a text; the judgment says how much lies in none."
+    return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
+
+
+def _making(folder: Path, card: JudgeCard) -> list[str]:
+    """How the judge was made: the run, the data, the temperature, the curves."""
+    training = card.training
+    lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
+    if "stage" in training:
+        started = f", started from `{training['started_from']}`" if training["started_from"] else ""
+        loss = f", loss {_named(training['objective'])}" if training["objective"] else ""
+        how = (
+            f"- Stage {training['stage']}{started}{loss}, {training['epochs']:g} epochs in batches of "
+            f"{training['batch']}, learning rate {training['learning_rate']:g}, seed {training['seed']}"
+        )
+        lines = [how, *lines, *_temperature(training["calibration"])]
+    if (folder / CURVES_FILE).is_file():
+        lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
+    return ["## How it was made", "", *lines, ""] if lines else []
+
+
+def _named(objective: str | dict[str, float]) -> str:
+    if isinstance(objective, str):
+        return objective
+    return " and ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in objective.items())
+
+
+def _temperature(calibration: dict[str, Any]) -> list[str]:
+    answers = calibration["answers"]
+    if not calibration["fitted"]:
+        return [f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"]
+    return [
+        f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "
+        f"error of P(usable) on these {calibration['ece_before']:.3f} before, {calibration['ece_after']:.3f} after; "
+        "expect a larger one on other answers"
+    ]
+
+
+def _cross_validation(card: JudgeCard) -> list[str]:
+    """A table of agreement by fold and seed, with mean and spread, where the judge was cross-validated."""
+    rows = card.training.get("cross_validation", [])
+    if not rows:
+        return []
+    measures = [name for name, value in rows[0].items() if name not in ("fold", "seed") and isinstance(value, float)]
+    table = [
+        "### By fold, on questions that the fold's judge did not see",
+        "",
+        f"| fold | seed | {' | '.join(name.replace('_', ' ') for name in measures)} |",
+        f"|---|---|{'---|' * len(measures)}",
+    ]
+    table += [f"| {row['fold']} | {row['seed']} | {_cells(row[name] for name in measures)} |" for row in rows]
+    values = [[row[name] for row in rows] for name in measures]
+    table.append(f"| mean | | {_cells(mean(column) for column in values)} |")
+    if len(rows) > 1:
+        table.append(f"| standard deviation | | {_cells(stdev(column) for column in values)} |")
+    return [*table, ""]
+
+
+def _cells(values: Iterable[float]) -> str:
+    return " | ".join(f"{value:.3f}" for value in values)
 
 
 def _agreement(card: JudgeCard) -> list[str]:

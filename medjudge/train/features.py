@@ -78,8 +78,7 @@ def ordinal_dataset(
     """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels` and `weight`.
 
     Args:
-        most_windows: Of one text; fewer than at judging keep an epoch short, and the mean over them is the same on
-            average.
+        most_windows: Of one text, as at judging.
     """
     rows = []
     for line in lines:

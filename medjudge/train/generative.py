@@ -1,55 +1,343 @@
-"""Trains a `generative` judge with TRL's SFT trainer."""
+"""Trains a `generative` judge: TRL's SFT trainer with a loss on the words, the five levels and the expected level."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from transformers import PreTrainedTokenizerBase
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+from peft import PeftModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.base_models import load_causal_lm
+from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
+from medjudge.judge.generative import GenerativeJudge, score_token_ids
+from medjudge.rubrics.render import Style
+from medjudge.train.features import generative_dataset, packed, prompt_ids
+from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
+from medjudge.train.temperature import agreement_measures, generative_levels
+from medjudge.train.weighted_steps import WeightedSteps
+
+_REASONED_LINES = 200
+"""Validation lines that a reason-first judge is measured on after each epoch: it writes a rationale for each."""
+_TEXT = ("input_ids", "attention_mask", "position_ids")
+
+
+class LossWeights(NamedTuple):
+    """What the losses on the score count beside the language loss on the rest of the reply."""
+
+    score: float = 1.0
+    regression: float = 1.0
+
+
+class JudgedEvaluation:
+    """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
+
+    A reason-first judge writes its own rationales for this: after a teacher's, the score would be given away. `predict`
+    gives the logits of the five levels, and the soft labels, of the same validation lines, whatever its data set.
+    """
+
+    validation_lines: Sequence[TrainingLine] = ()
+    style: Style = "score-first"
+
+    def evaluation_loop(self, *arguments: Any, metric_key_prefix: str = "eval", **options: Any) -> Any:
+        options["prediction_loss_only"] = True
+        output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **options)  # type: ignore[misc]
+        lines = list(self.validation_lines)
+        if self.style == "reason-first" and len(lines) > _REASONED_LINES:
+            chosen = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
+            lines = [lines[index] for index in chosen]
+        logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
+        measures = agreement_measures(generative_levels(logits, 1.0), target)
+        output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in measures.items()})
+        return output._replace(predictions=logits, label_ids=target)
+
+    def score_logits(self, lines: Sequence[TrainingLine]) -> np.ndarray:
+        """The logits of the five levels as the judge would read them, (n, 5); the processes share the lines."""
+        trainer: Any = self
+        accelerator = trainer.accelerator
+        # Under ZeRO-3 a pass needs all processes at once, so that they must do the same.
+        alone = accelerator.num_processes == 1 or is_deepspeed_zero3_enabled()
+        first, step = (0, 1) if alone else (accelerator.process_index, accelerator.num_processes)
+        mine = lines[first::step]
+        model = accelerator.unwrap_model(trainer.model)
+        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style)
+        if alone:
+            return rows
+        found = gather_object([(index, row) for index, row in zip(range(first, len(lines), step), rows, strict=True)])
+        return np.array([row for _, row in sorted(found, key=lambda pair: pair[0])])
+
+
+class GenerativeTrainer(JudgedEvaluation, WeightedSteps, SFTTrainer):
+    """TRL's SFT trainer over batches of `collate`.
+
+    The loss of a line is its language loss (mean over the words of its reply), plus the weighted losses on its score.
+    The loss of a step is the mean over its lines by their weights, whatever the processes and accumulation steps.
+    """
+
+    loss_weights = LossWeights()
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        label_ids = torch.tensor(score_token_ids(self.processing_class), device=inputs["labels"].device)
+        words, at_score = _predictions(model, inputs)
+        target, weight = inputs["probabilities"], inputs["weight"]
+        each = {
+            "language_loss": language_loss(*words, len(target)),
+            "score_loss": score_loss(at_score, label_ids, target),
+            "regression_loss": regression_loss(at_score[:, label_ids], target),
+        }
+        mode = "train" if self.model.training else "eval"
+        for name, values in each.items():
+            self._metrics[mode][name].append(float((values.detach() * weight).sum() / weight.sum()))
+        factors = (1.0, self.loss_weights.score, self.loss_weights.regression)
+        total = sum(factor * values for factor, values in zip(factors, each.values(), strict=True))
+        return self.of_step((total * weight).sum() / weight.sum(), weight, num_items_in_batch)
+
+
+def _predictions(
+    model: Any, inputs: dict[str, Any]
+) -> tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Logits where words and scores are predicted, and nowhere else: over the prompt they would fill the memory.
+
+    Returns:
+        Logits (tokens, vocabulary), token and line of the words; and logits (lines, vocabulary) at the scores.
+    """
+    labels, before_score = inputs["labels"], inputs["score_at"] - 1
+    said = labels[:, 1:] != -100
+    needed = said.any(dim=0)
+    needed[before_score] = True
+    kept = needed.nonzero().flatten()
+    text = {name: inputs[name] for name in _TEXT if name in inputs}
+    logits = model(**text, use_cache=False, logits_to_keep=kept).logits
+    place = needed.cumsum(dim=0) - 1
+    row, column = said.nonzero(as_tuple=True)
+    words = (logits[row, place[column]], labels[row, column + 1], inputs["line"][row, column + 1])
+    return words, logits[inputs["score_row"], place[before_score]]
+
+
+def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Rows of `generative_dataset`, or packs of them, as tensors.
+
+    Rows are padded on the left, so that replies stand below each other. Packs make one sequence without padding and
+    without attention mask: positions that begin again tell the model where a line begins.
+
+    Returns:
+        `input_ids`, `position_ids`, `labels` and `line` (the line that a token belongs to), each (rows, length);
+        `attention_mask` for rows; of each line `score_row` and `score_at`, `probabilities` (lines, 5) and `weight`.
+    """
+    in_packs = "lines" in rows[0]
+    lines = [line for row in rows for line in row["lines"]] if in_packs else rows
+    lengths = [len(line["input_ids"]) for line in lines]
+    if in_packs:
+        shape = (1, sum(lengths))
+        places = [(0, sum(lengths[:number])) for number in range(len(lines))]
+    else:
+        shape = (len(lines), max(lengths))
+        places = [(number, shape[1] - length) for number, length in enumerate(lengths)]
+    # input_ids first: the Trainer takes the size of a batch from the first tensor that it meets.
+    batch = {
+        "input_ids": torch.full(shape, pad_id),
+        "position_ids": torch.zeros(shape, dtype=torch.long),
+        "labels": torch.full(shape, -100),
+        "line": torch.full(shape, -1),
+    }
+    for number, (line, (row, start), length) in enumerate(zip(lines, places, lengths, strict=True)):
+        here = slice(start, start + length)
+        batch["input_ids"][row, here] = torch.tensor(line["input_ids"])
+        batch["position_ids"][row, here] = torch.arange(length)
+        batch["labels"][row, here] = torch.tensor(line["labels"])
+        batch["line"][row, here] = number
+    if not in_packs:
+        batch["attention_mask"] = (batch["line"] >= 0).long()
+    return {
+        **batch,
+        "score_row": torch.tensor([row for row, _ in places]),
+        "score_at": torch.tensor([start + line["score_at"] for line, (_, start) in zip(lines, places, strict=True)]),
+        "probabilities": torch.tensor([line["probabilities"] for line in lines], dtype=torch.float32),
+        "weight": torch.tensor([line["weight"] for line in lines], dtype=torch.float32),
+    }
 
 
 def generative_trainer(
-    options: ModelConfig, tokenizer: PreTrainedTokenizerBase, arguments: SFTConfig, train: Any, validation: Any
-) -> SFTTrainer:
-    """A trainer over datasets from `generative_dataset`; with `load_in_4bit` the base is quantised (QLoRA).
+    options: ModelConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    arguments: SFTConfig,
+    train: Sequence[TrainingLine],
+    validation: Sequence[TrainingLine],
+    style: Style = "score-first",
+    weights: LossWeights = LossWeights(),
+    start_from: Path | None = None,
+) -> GenerativeTrainer:
+    """A trainer of a base model with a fresh adapter, or with the adapter of the judge `start_from`.
+
+    With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines fill one sequence.
 
     Raises:
-        InputError: The base model cannot be had, or has no layer that `lora_target_modules` names.
+        InputError: The base model cannot be had, it has no layer that `lora_target_modules` names, an option needs what
+            is not here, a style is to be learnt that no line shows, or packed lines would see each other.
+    """
+    require_installed(arguments)
+    if style == "reason-first" and not any(line.rationale for line in train):
+        raise InputError(
+            "style reason-first: no training line has a rationale to learn from; distil with a teacher that gives "
+            "rationales, or train with style score-first"
+        )
+    model = load_for_training(options, start_from)
+    assert arguments.max_length
+    rows = generative_dataset(list(train), tokenizer, arguments.max_length, style)
+    if arguments.packing:
+        require_lines_apart(model, arguments)
+        rows = packed(rows, arguments.max_length)
+        arguments.packing = False  # TRL's own would drop the targets of the score
+    as_ours(arguments)
+    arguments.dataset_kwargs = {"skip_prepare_dataset": True}
+    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    try:
+        trainer = GenerativeTrainer(
+            model=model,
+            args=arguments,
+            data_collator=lambda batch: collate(batch, pad_id),
+            train_dataset=rows,
+            eval_dataset=generative_dataset(list(validation), tokenizer, arguments.max_length, style),
+            processing_class=tokenizer,
+            peft_config=None if start_from else lora_config(options, "CAUSAL_LM"),
+        )
+    except ValueError as error:
+        raise lora_refusal(error) from None
+    trainer.loss_weights, trainer.style, trainer.validation_lines = weights, style, validation
+    return trainer
+
+
+def require_installed(arguments: SFTConfig) -> None:
+    """Raises InputError where an option needs what is not installed, or what these trainers do not do."""
+    if arguments.use_liger_kernel and find_spec("liger_kernel") is None:
+        raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
+    if arguments.padding_free:
+        raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
+
+
+def load_for_training(options: ModelConfig, start_from: Path | None = None) -> PreTrainedModel | PeftModel:
+    """The base model, quantised where the options say so, with the adapter of a judge where one is given.
+
+    Raises:
+        InputError: It cannot be had.
     """
     assert options.model_name_or_path
     quantization = get_quantization_config(options)
     extra = {} if quantization is None else {"quantization_config": quantization}
     if quantization is not None and find_spec("bitsandbytes") is None:
         raise InputError("config: load_in_4bit needs bitsandbytes; pip install 'medjudge[gpu]', or train without it")
-    model = load_causal_lm(
-        options.model_name_or_path,
-        options.model_revision,
-        dtype=options.dtype or "auto",
-        attn_implementation=options.attn_implementation,
-        **extra,
-    )
     try:
-        return SFTTrainer(
-            model=model,
-            args=arguments,
-            train_dataset=train,
-            eval_dataset=validation,
-            processing_class=tokenizer,
-            peft_config=lora_config(options, "CAUSAL_LM"),
+        model = load_causal_lm(
+            options.model_name_or_path,
+            options.model_revision,
+            dtype=options.dtype or "auto",
+            attn_implementation=options.attn_implementation,
+            **extra,
         )
-    except ValueError as error:
-        if "arget modules" not in str(error):
-            raise
-        raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
+    except ImportError as error:
+        raise InputError(f"attn_implementation {options.attn_implementation}: {' '.join(str(error).split())}") from None
+    if options.load_in_4bit:
+        _keep_differentiable(model)
+    if start_from is None:
+        return model
+    return PeftModel.from_pretrained(model, str(start_from), is_trainable=True)
 
 
-def save_generative(trainer: SFTTrainer, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+def _keep_differentiable(model: PreTrainedModel) -> None:
+    """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
+
+    No gradient goes through packed weights: training would go on after it, and be wrong in all layers but the last.
+    """
+    from bitsandbytes.nn.modules import Linear4bit
+
+    for module in model.modules():
+        if isinstance(module, Linear4bit):
+            module.support_avx512bf16_for_cpu = False
+
+
+def on_device(model: Any, arguments: SFTConfig) -> Any:
+    """The model where it will be trained; a quantised one is there from loading on."""
+    return model if getattr(model, "is_quantized", False) else model.to(arguments.device)
+
+
+def lora_refusal(error: ValueError) -> Exception:
+    """An InputError where a trainer refused the layers for LoRA; the error itself where it is about something else."""
+    if "arget modules" not in str(error) and "target_modules" not in str(error):
+        return error
+    return InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}")
+
+
+def as_ours(arguments: SFTConfig) -> None:
+    """Keeps the columns of our batches, which are no arguments of the model's forward."""
+    arguments.remove_unused_columns = False
+    arguments.label_names = ["labels"]
+
+
+def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
+    """Raises InputError where what one packed line says depends on the line before it.
+
+    Whether positions that begin again keep lines apart is up to the model and its attention: with transformers' masks
+    (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
+    """
+    if is_deepspeed_zero3_enabled():
+        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
+    on_device(model, arguments)
+    training, length = model.training, 8
+    model.eval()
+    positions = torch.arange(length, device=model.device).repeat(2)[None]
+    after = []
+    for first in (10, 30):
+        tokens = [*range(first, first + length), *range(50, 50 + length)]
+        with torch.inference_mode():
+            logits = model(torch.tensor([tokens], device=model.device), position_ids=positions, use_cache=False).logits
+        after.append(logits[0, length:].float())
+    model.train(training)
+    one, other = after
+    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+        raise InputError(
+            f"config: packing would let lines see each other in {type(model).__name__} with attention "
+            f"{model.config._attn_implementation}; train without packing"
+        )
+
+
+def score_logits(
+    model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int, style: Style
+) -> np.ndarray:
+    """The logits of the five levels that the judge reads for each line, before any temperature.
+
+    A reason-first judge writes its own rationales for them, as it does when it judges.
+
+    Args:
+        model: The trained model, on its device.
+        lines: Any number; their rationales are not looked at.
+
+    Returns:
+        Shape (n, 5), level 1 first.
+    """
+    training = model.training
+    model.eval()
+    judge = GenerativeJudge("trained", model, tokenizer, max_length, style=style)
+    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in lines]
+    readings = judge.read(prompts, [line.question.language for line in lines])
+    model.train(training)
+    return np.array([reading.logits for reading in readings]).reshape(-1, 5)
+
+
+def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Writes adapter and tokenizer; the card comes last, by the recipe."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if "ref" in model.peft_config:
+        model.delete_adapter("ref")  # the reference that a preference stage was held to is no part of the judge
     trainer.save_model(str(folder))
     if trainer.accelerator.is_main_process:
         for name in ("README.md", "training_args.bin"):

@@ -169,7 +169,9 @@ def _is_finished(folder: Path, origin: str) -> bool:
         return False
     written = folder / "training" / "fold.json"
     files = json.loads(origin)["files"]
-    if not written.exists() or read_text(written) != origin or read_card(folder).trained_on.files != files:
+    # A judge that went on from another one names that one's files as well.
+    known = read_card(folder).trained_on.files
+    if not written.exists() or read_text(written) != origin or not files.items() <= known.items():
         raise InputError(
             f"{folder}: holds a judge that was made from another config, other options or other training lines; remove "
             "the folder, or rename the config"

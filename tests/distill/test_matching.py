@@ -19,9 +19,7 @@ def test_levels_say_how_the_answer_belongs_to_the_question() -> None:
     answers = {pair.answer: pair for pair in PAIRS}
     for line in lines:
         asked, answered = by_id[line.question.id], answers[line.answer.text]
-        assert line.level == (
-            OWN if answered == asked else RELATED if answered.focus == asked.focus else OTHER
-        )
+        assert line.level == (OWN if answered == asked else RELATED if answered.focus == asked.focus else OTHER)
         assert line.source == "matching"
         assert line.made_from == ([] if answered == asked else [answered.name])
         assert line.question.group == asked.focus

@@ -6,7 +6,6 @@ import torch
 
 from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.judge.ordinal import (
-    MOST_WINDOWS,
     Encoded,
     OrdinalJudge,
     OrdinalModel,
@@ -26,7 +25,7 @@ def judge(tiny_encoder) -> OrdinalJudge:
     with torch.no_grad():
         model.product.normal_(std=0.3)
         model.alone.normal_(std=0.3)
-    return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), max_length=64, chunk=3)
+    return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), max_length=64, most_windows=4, chunk=3)
 
 
 def test_probabilities_come_from_ordered_cuts() -> None:
@@ -104,7 +103,7 @@ def test_windows_hold_every_token_once_or_say_how_many_they_leave_out(length: in
 
 
 def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
-    long = "first " + "dose " * 300
+    long = "first " + "dose " * 100
     same, other = [judge.judge([assignment(long + end)]) for end in ("of four grams", "is never allowed here")]
     assert next(iter(same)).expected != pytest.approx(next(iter(other)).expected, abs=1e-4)
 
@@ -116,8 +115,8 @@ def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
     assert found["long"].answer_tokens_cut > 900
     assert found["long"].context_tokens_cut > 500
     assert (found["short"].answer_tokens_cut, found["short"].context_tokens_cut) == (0, 0)
-    encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64)
-    assert len(encoded.answer) == MOST_WINDOWS
+    encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64, 4)
+    assert len(encoded.answer) == 4
     assert all(len(window) <= 64 for window in [*encoded.answer, *encoded.question])
 
 
@@ -143,7 +142,7 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
 
 
 def test_special_tokens_in_a_text_are_text(judge, question) -> None:
-    (window,) = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64).answer
+    (window,) = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64, 4).answer
     assert window.count(judge.tokenizer.sep_token_id) == 1
     assert window.count(judge.tokenizer.cls_token_id) == 1
 

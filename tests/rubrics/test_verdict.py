@@ -1,6 +1,7 @@
 import pytest
 
-from medjudge.rubrics.verdict import read_verdict
+from medjudge.rubrics.render import render
+from medjudge.rubrics.verdict import SCORE_LINE, before_score, read_verdict
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,25 @@ def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
 
 def test_a_later_unreadable_score_is_not_replaced_by_an_earlier_one() -> None:
     assert read_verdict("Score: 5 at first sight.\nScore: 10").score is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "rationale"),
+    [
+        ("The dose is wrong.\nIt is too high.\nScore: 2", "The dose is wrong.\nIt is too high."),
+        ("剂量过大。\n得分：2", "剂量过大。"),
+        ("Wrong.\n\n**Score:** 2\nScore: 5", "Wrong."),
+        ("The score is hard to say", "The score is hard to say"),
+        ("Apgar score: 7, as it says.\n  Score : 4", "Apgar score: 7, as it says."),
+        ("Score: 4", ""),
+    ],
+)
+def test_the_rationale_ends_where_a_line_begins_to_state_the_score(reply: str, rationale: str) -> None:
+    assert before_score(reply) == rationale
+
+
+def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
+    for language, line in SCORE_LINE.items():
+        system = render(question(language=language), (), "x", "reason-first").system
+        assert system.endswith(f"{line}N")
+        assert read_verdict(f"Fine.\n{line}3").score == 3

@@ -1,10 +1,15 @@
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import TrainingLine, build_training_set
 from medjudge.store import Run, write_whole
+
+REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -22,8 +27,34 @@ def training_files(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
         seed=0,
     )
     for name, lines in (("train", made.train), ("validation", made.validation)):
-        write_whole(tmp_path / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
+        write_lines(tmp_path / f"{name}.jsonl", lines)
     return tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
+
+
+def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
+    """Writes a training or validation file."""
+    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
+
+
+@pytest.fixture
+def launched() -> Callable[..., str]:
+    """Starts the recipe as the README does, with a config of configs/accelerate; gives what it printed."""
+
+    def launch(config: str, arguments: Sequence[str], **environment: str) -> str:
+        command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file"]
+        command += [str(REPOSITORY / "configs" / "accelerate" / f"{config}.yaml"), "recipes/train_judge.py"]
+        done = subprocess.run(
+            [*command, *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+    return launch
 
 
 @pytest.fixture
@@ -44,7 +75,6 @@ def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., l
             "per_device_train_batch_size": 4,
             "per_device_eval_batch_size": 4,
             "learning_rate": 1e-2,
-            "gradient_checkpointing": False,
             "eval_strategy": "steps",
             "eval_steps": 2,
             "save_strategy": "steps",

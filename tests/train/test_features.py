@@ -1,27 +1,69 @@
 import json
 
 import pytest
+from datasets import Dataset
 
 from medjudge.base_models import load_tokenizer
+from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.generative import encode_prompt
 from medjudge.judge.protocol import Assignment
-from medjudge.train.features import generative_dataset, read_training_lines, require_apart
+from medjudge.rubrics.verdict import read_verdict
+from medjudge.train.features import generative_dataset, packed, read_training_lines, require_apart
 
 
-def test_training_sees_exactly_the_tokens_that_judging_sees(training_files, tiny_lm) -> None:
+@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_files, tiny_lm) -> None:
     lines = read_training_lines(training_files[0])[:6]
     lines[0] = lines[0].model_copy(update={"rationale": "The dose is wrong."})
+    lines[1] = lines[1].model_copy(update={"rationale": "Scores well.\n**Score**: 2\nOr so."})
     tokenizer = load_tokenizer(str(tiny_lm))
-    for line, row in zip(lines, generative_dataset(lines, tokenizer, 4096), strict=True):
-        prompt = encode_prompt(tokenizer, Assignment(line.question, tuple(line.earlier), line.answer), 4096).input_ids
+    for line, row in zip(lines, generative_dataset(lines, tokenizer, 4096, style), strict=True):
+        assignment = Assignment(line.question, tuple(line.earlier), line.answer)
+        prompt = encode_prompt(tokenizer, assignment, 4096, style).input_ids
         assert row["input_ids"][: len(prompt)] == prompt
-        assert row["labels"][: len(prompt)] == [-100] * len(prompt)
         reply = row["input_ids"][len(prompt) :]
-        assert row["labels"][len(prompt) :] == reply
         assert reply[-1] == tokenizer.eos_token_id
         said = tokenizer.decode(reply[:-1])
-        assert said == (f"{line.level}\n{line.rationale}" if line.rationale else str(line.level))
+        # What follows a rationale's own score is no part of it: it would be learnt beside the line's level.
+        rationale = (line.rationale or "").removesuffix("\n**Score**: 2\nOr so.")
+        if style == "score-first":
+            assert said == (f"{line.level}\n{rationale}" if rationale else str(line.level))
+        else:
+            assert said == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
+        assert read_verdict(said).score == line.level
+        assert tokenizer.decode(row["input_ids"][row["score_at"]]) == str(line.level)
+        # The language loss is on the reply but for the score; and not on a "Score: " without reasons before it.
+        learnt = [token for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100]
+        assert [label for label in row["labels"] if label != -100] == learnt
+        heard = tokenizer.decode(learnt)
+        assert heard == (said.replace(str(line.level), "", 1) if rationale else "") + tokenizer.eos_token
+
+
+def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer) -> None:
+    tokenizer = load_tokenizer(str(tiny_lm))
+    line = TrainingLine(
+        question=question(language="zh", prompt="布洛芬一天最多多少？"),
+        earlier=[],
+        answer=answer(text="四克。"),
+        level=2,
+        probabilities=[0, 1, 0, 0, 0],
+        source="physician",
+        scored_by=["dr"],
+        rationale="剂量过大。",
+    )
+    (row,) = generative_dataset([line], tokenizer, 4096, "reason-first")
+    said = tokenizer.decode([label for label in row["labels"] if label != -100][:-1])
+    assert said == "剂量过大。\n得分："
+    assert read_verdict(f"{said}2").score == 2
+
+
+def test_packs_hold_every_line_once_and_no_more_than_fits() -> None:
+    lengths = [60, 50, 40, 30, 20, 10, 100]
+    rows = [{"input_ids": [number] * length, "score_at": number} for number, length in enumerate(lengths)]
+    packs = packed(Dataset.from_list(rows), 100)["lines"]
+    assert sorted(line["score_at"] for pack in packs for line in pack) == list(range(len(lengths)))
+    assert [sum(len(line["input_ids"]) for line in pack) for pack in packs] == [100, 100, 100, 10]
 
 
 def test_a_prompt_without_room_is_an_input_error(training_files, tiny_lm) -> None:

@@ -61,10 +61,12 @@ def test_the_loss_of_the_config_is_the_one_that_falls(recipe, tiny_encoder, tmp_
     assert first["ordinal"] != pytest.approx(first["mse"], rel=0.05)
 
 
-def test_training_reads_fewer_windows_than_judging(training_files, tiny_encoder) -> None:
+def test_training_and_judging_read_the_same_windows(recipe, tiny_encoder, training_files, tmp_path) -> None:
     lines = read_training_lines(training_files[0])[:5]
     tokenizer = load_tokenizer(str(tiny_encoder))
     few, many = [ordinal_dataset(lines, tokenizer, 32, most)["answer"] for most in (1, 16)]
     assert all(len(windows) == 1 for windows in few)
     assert max(len(windows) for windows in many) > 1
-    assert all(one[0][:2] == other[0][:2] for one, other in zip(few, many, strict=True))  # both begin at the beginning
+    arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")
+    judge = load_judge(train_judge(*parse_arguments(arguments)), "j", CPU)
+    assert (judge.most_windows, judge.max_length) == (2, 32)

@@ -1,43 +1,60 @@
 """The recipe, run for real on tiny models."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import Trainer
 
 from medjudge.base_models import load_encoder
 from medjudge.errors import InputError
-from medjudge.judge.folder import load_judge, read_card
+from medjudge.hardware import cpu_has_bf16
+from medjudge.judge.folder import JudgeCard, load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel
 from medjudge.judge.protocol import Assignment, assignments
-from medjudge.store import Run
+from medjudge.store import Run, file_sha256
 from medjudge.train import run as run_module
+from medjudge.train.card import write_readme
 from medjudge.train.features import read_training_lines
-from medjudge.train.ordinal import save_ordinal
+from medjudge.train.ordinal import save_ordinal, without_dropout
 from medjudge.train.run import main, parse_arguments, train_judge
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CPU = torch.device("cpu")
 
 
-def launched(arguments: list[str], *launcher: str) -> None:
-    """Starts the recipe as the README does."""
-    command = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.launch",
-        *launcher,
-        str(REPOSITORY / "recipes" / "train_judge.py"),
-    ]
-    done = subprocess.run([*command, *arguments], env=os.environ, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[None]]:
+    """Has a training step raise what stops a run: Ctrl-C, or any other error."""
+
+    @contextmanager
+    def at(step: int, error: type[BaseException] = KeyboardInterrupt, message: str = "") -> Iterator[None]:
+        train_step = Trainer.training_step
+
+        def one(self: Trainer, *arguments: object, **options: object) -> torch.Tensor:
+            if self.state.global_step == step - 1:
+                raise error(message)
+            return train_step(self, *arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "training_step", one)
+            yield
+
+    return at
+
+
+def changed(path: Path, change: Callable[[int, dict], None]) -> None:
+    """Rewrites a training file line by line; `change` gets the number of a line, from 0, and its fields."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        change(number, line)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
@@ -65,7 +82,8 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
     trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.max_length)
-    fresh = OrdinalJudge("tiny", OrdinalModel(load_encoder(str(tiny_encoder)), 32).eval(), loaded.tokenizer, 64)
+    body = load_encoder(str(tiny_encoder))
+    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32, token_types=True).eval(), loaded.tokenizer, 64)
     one, other, untrained = [
         np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
     ]
@@ -75,15 +93,16 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     assert np.abs(one - untrained).max() > 0.1
 
 
+def good_or_bad(number: int, line: dict) -> None:
+    good = number % 2 == 0
+    line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
+    line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
+    line["level"] = 5 if good else 1
+
+
 def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_files, tmp_path) -> None:
     for path in training_files:
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        for number, line in enumerate(lines):
-            good = number % 2 == 0
-            line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
-            line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
-            line["level"] = 5 if good else 1
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        changed(path, good_or_bad)
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, max_steps=60, eval_steps=60, save_steps=60)))
     training = read_card(folder).training
     losses = [loss for _, loss in training["loss"]]
@@ -91,13 +110,16 @@ def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_file
     assert training["validation"]["eval_usable_agreement"] == 1.0
 
 
-def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(recipe, tiny_encoder, tmp_path) -> None:
+def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(
+    recipe, tiny_encoder, tmp_path, stopped
+) -> None:
     def halves(shift: float) -> Path:
-        """Trains, takes away what came after the first checkpoint, as a kill would, and resumes from that one."""
-        arguments = recipe("ordinal", tiny_encoder, output_dir=tmp_path / f"halves{shift}")
-        folder = train_judge(*parse_arguments(arguments))
-        (folder / "judge.json").unlink()
-        shutil.rmtree(folder / "checkpoints" / "checkpoint-4")
+        """Trains, is stopped after the first checkpoint, as by Ctrl-C, and resumes from that one."""
+        folder = tmp_path / f"halves{shift}"
+        arguments = recipe("ordinal", tiny_encoder, output_dir=folder, load_best_model_at_end=False)
+        with stopped(step=3), pytest.raises(KeyboardInterrupt):
+            train_judge(*parse_arguments(arguments))
+        assert sorted(path.name for path in folder.iterdir()) == ["checkpoints", "training"]
         with pytest.raises(InputError, match="add --resume"):
             train_judge(*parse_arguments(arguments))
         first = folder / "checkpoints" / "checkpoint-2" / "model.safetensors"
@@ -105,7 +127,8 @@ def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(recipe, 
         save_file({**tensors, "first_cut": tensors["first_cut"] + shift}, first)
         return train_judge(*parse_arguments([*arguments, "--resume"]))
 
-    whole = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, output_dir=tmp_path / "whole")))
+    arguments = recipe("ordinal", tiny_encoder, output_dir=tmp_path / "whole", load_best_model_at_end=False)
+    whole = train_judge(*parse_arguments(arguments))
     resumed, shifted = halves(0.0), halves(3.0)
     for name in ("adapter_model.safetensors", "head.safetensors"):
         one, other = load_file(whole / name), load_file(resumed / name)
@@ -113,16 +136,7 @@ def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(recipe, 
     # And the checkpoint is what it went on from: a change in it is still there at the end.
     cut = [float(load_file(folder / "head.safetensors")["first_cut"]) for folder in (whole, shifted)]
     assert cut[1] - cut[0] == pytest.approx(3.0, abs=0.2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_accelerate_launch_on_two_cpu_processes(kind, recipe, tiny_lm, tiny_encoder) -> None:
-    arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, per_device_train_batch_size=2)
-    launched(arguments, "--config_file", str(REPOSITORY / "configs" / "accelerate" / "two-cpu.yaml"))
-    card = read_card(Path(arguments[arguments.index("--output_dir") + 1]))
-    assert card.training["batch"] == 4  # two processes with two each
-    load_judge(Path(arguments[arguments.index("--output_dir") + 1]), "tiny", CPU)
+    assert not (resumed / "checkpoints").exists()
 
 
 @pytest.mark.parametrize(
@@ -134,12 +148,273 @@ def test_accelerate_launch_on_two_cpu_processes(kind, recipe, tiny_lm, tiny_enco
         ({"resume": True}, "--resume: no checkpoint"),
         ({"lora_r": 0}, "lora_r is 0"),
         ({"learning_rate": "fast"}, "learning_rate"),
+        ({"per_device_train_batch_size": 64}, "train.jsonl: 45 lines are fewer than a batch of 64"),
+        ({"gradient_accumulation_steps": 16}, "fewer than a batch of 64"),
+        ({"stage": "intermediate"}, "45 lines are not of source 'matching'"),
+        ({"start_from": "nowhere"}, "nowhere: no such folder"),
+        (
+            {"save_strategy": "steps", "load_best_model_at_end": True, "eval_strategy": "epoch"},
+            "save and eval strategy",
+        ),
     ],
 )
-def test_wrong_input_ends_before_a_judge_is_begun(options, message, recipe, tiny_encoder, tmp_path) -> None:
-    with pytest.raises(InputError, match=message):
-        train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
-    assert not (tmp_path / "judges" / "ordinal" / "judge.json").exists()
+def test_wrong_input_ends_before_a_judge_is_begun(
+    options, message, recipe, tiny_encoder, training_files, tmp_path, capsys
+) -> None:
+    arguments = recipe("ordinal", tiny_encoder, **options)
+    folder = tmp_path / "judges" / "ordinal"
+    assert refused(arguments, capsys, message)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    assert refused(arguments, capsys, message)
+    assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], message: str) -> bool:
+    """Whether the recipe ended with 2, and the last thing that it said is one line with the message."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    said = capsys.readouterr().err.strip().splitlines()
+    assert said[-1].startswith("error: ")
+    assert message in said[-1]
+    return caught.value.code == 2
+
+
+def one_level(_: int, line: dict) -> None:
+    line.update(level=2, probabilities=[0, 1, 0, 0, 0])
+
+
+def a_level_of_seven(number: int, line: dict) -> None:
+    line["level"] = 7 if number == 3 else line["level"]
+
+
+def shares_above_one(number: int, line: dict) -> None:
+    line["probabilities"] = [0, 0, 0, 0.9, 0.9] if number == 3 else line["probabilities"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (one_level, "train.jsonl: every line has level 2, which teaches nothing"),
+        (a_level_of_seven, "train.jsonl, line 4: level: Input should be less than or equal to 5 (found 7)"),
+        (shares_above_one, "train.jsonl, line 4: probabilities: [0.0, 0.0, 0.0, 0.9, 0.9] are not shares"),
+    ],
+)
+def test_lines_that_teach_nothing_are_refused(change, message, recipe, tiny_encoder, training_files, capsys) -> None:
+    changed(training_files[0], change)
+    assert refused(recipe("ordinal", tiny_encoder), capsys, message)
+
+
+def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, capsys) -> None:
+    held_out = read_training_lines(training_files[1])[0].question
+
+    def another_conversation(number: int, line: dict) -> None:
+        line["question"]["id"] = held_out.id if number == 0 else line["question"]["id"]
+
+    def made_from_it(number: int, line: dict) -> None:
+        line["made_from"] = [held_out.id] if number == 1 else []
+
+    kept = training_files[0].read_text()
+    for change in (another_conversation, made_from_it):
+        changed(training_files[0], change)
+        assert refused(recipe("ordinal", tiny_encoder), capsys, "1 questions stand in the training and in the")
+        training_files[0].write_text(kept)
+
+
+@pytest.mark.parametrize("logged", ["steps", "no"])
+def test_a_loss_that_is_no_number_ends_training(logged, recipe, tiny_encoder, tmp_path, capsys) -> None:
+    arguments = recipe("ordinal", tiny_encoder, learning_rate=1e38, logging_strategy=logged, eval_strategy="no")
+    assert refused(arguments, capsys, "lower learning_rate (now 1e+38)")
+    assert not (tmp_path / "judges" / "ordinal").exists()
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_out_of_memory_says_what_to_make_smaller(kind, recipe, tiny_encoder, tiny_lm, tmp_path, monkeypatch, capsys):
+    def too_much(*_: object, **__: object) -> torch.Tensor:
+        return torch.empty(2**50)  # the CPU's own allocator refuses
+
+    monkeypatch.setattr(Trainer, "training_step", too_much)
+    arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm)
+    assert refused(
+        arguments, capsys, "out of memory: training does not fit the CPU's memory; lower per_device_train_bat"
+    )
+    assert not (tmp_path / "judges" / kind).exists()
+
+
+def test_out_of_memory_after_a_checkpoint_leaves_it_for_resume(recipe, tiny_encoder, stopped, tmp_path, capsys) -> None:
+    arguments = recipe("ordinal", tiny_encoder)
+    folder = tmp_path / "judges" / "ordinal"
+    with stopped(step=3, error=torch.OutOfMemoryError, message="CUDA out of memory."):
+        assert refused(arguments, capsys, "out of memory")
+    assert not (folder / "adapter_model.safetensors").exists()
+    card = read_card(train_judge(*parse_arguments([*arguments, "--resume"])))
+    assert [step for step, _ in card.training["loss"]] == [1, 2, 3, 4]
+
+
+def test_other_errors_are_not_taken_for_want_of_memory(recipe, tiny_encoder, stopped, tmp_path) -> None:
+    with stopped(step=1, error=RuntimeError, message="shape mismatch"), pytest.raises(RuntimeError, match="shape"):
+        train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    assert not (tmp_path / "judges" / "ordinal").exists()
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, training_files, tmp_path) -> None:
+    """Trained no further (learning rate 0), it has the other's adapter and head, whatever LoRA shape is asked for."""
+    base = tiny_encoder if kind == "ordinal" else tiny_lm
+    first = train_judge(*parse_arguments(recipe(kind, base)))
+    other = tmp_path / "other.jsonl"
+    other.write_text(training_files[0].read_text())
+    changed(other, lambda _, line: line["question"].update(id=f"other-{line['question']['id']}"))
+    options = {"start_from": first, "learning_rate": 0.0, "lora_r": 7, "output_dir": tmp_path / "second"}
+    arguments = recipe(kind, base, **options, train_file=other)
+    place = arguments.index("--model_name_or_path")
+    second = train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :]]))
+    for path in first.glob("*.safetensors"):
+        one, two = load_file(path), load_file(second / path.name)
+        assert one.keys() == two.keys()
+        assert all(torch.equal(one[name], two[name]) for name in one)
+    before, after = read_card(first), read_card(second)
+    ids = before.trained_on.question_ids
+    assert after.trained_on.question_ids == sorted([*ids, *(f"other-{name}" for name in ids)])
+    assert after.trained_on.files == {**before.trained_on.files, "other.jsonl": file_sha256(other)}
+    assert (after.base_model, after.training["lora_r"]) == (str(base), 4)
+    assert f"started from `{first}`" in (second / "README.md").read_text()
+
+
+def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_files, tmp_path) -> None:
+    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    hashes = [file_sha256(path) for path in training_files]
+    changed(training_files[0], lambda _, line: line.update(weight=0.5))
+    arguments = recipe("ordinal", tiny_encoder, start_from=first, output_dir=tmp_path / "second")
+    assert read_card(train_judge(*parse_arguments(arguments))).trained_on.files == {
+        "ordinal/train.jsonl": hashes[0],
+        "train.jsonl": file_sha256(training_files[0]),
+        "validation.jsonl": hashes[1],
+    }
+
+
+def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
+    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    options = {"start_from": first, "output_dir": tmp_path / "second"}
+    assert refused(recipe("generative", tiny_lm, **options), capsys, "a judge of kind ordinal, and kind is generative")
+    assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (first / name).unlink()
+    assert refused(
+        recipe("ordinal", tiny_encoder, **options), capsys, "was trained in full, and only an adapter can go on"
+    )
+    assert not (tmp_path / "second").exists()
+
+
+def a_match(side: str, number: int, line: dict) -> None:
+    line.update(source="matching", made_from=[f"{side}-{number}"])
+
+
+def test_intermediate_training_learns_matches_and_says_so(recipe, tiny_encoder, training_files) -> None:
+    for side, path in zip(("train", "validation"), training_files, strict=True):
+        changed(path, partial(a_match, side))
+    card = read_card(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, stage="intermediate"))))
+    assert (card.training["stage"], card.training["sources"]) == ("intermediate", ["matching"])
+    assert "train-0" in card.trained_on.question_ids  # its text was in an answer
+    assert "validation-0" in card.trained_on.tuned_question_ids
+
+
+def test_gradient_checkpointing_changes_the_memory_of_an_ordinal_judge_only(recipe, tiny_encoder, tmp_path) -> None:
+    losses = []
+    for on in (False, True):
+        options = {"gradient_checkpointing": on, "output_dir": tmp_path / str(on)}
+        losses.append(
+            read_card(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))).training["loss"]
+        )
+    assert np.array(losses[0]) == pytest.approx(np.array(losses[1]), abs=1e-5)
+
+
+@pytest.mark.skipif(not cpu_has_bf16(), reason="this CPU has no bf16")
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_bf16_is_the_default_where_the_cpu_has_it(kind, recipe, tiny_lm, tiny_encoder, tmp_path) -> None:
+    losses = []
+    for bf16 in ([], ["--bf16", "False"]):
+        arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, output_dir=tmp_path / str(len(bf16)))
+        place = arguments.index("--bf16")
+        card = read_card(train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :], *bf16])))
+        losses.append([loss for _, loss in card.training["loss"]])
+        assert card.training["bf16"] is not bf16
+    assert losses[0][0] == pytest.approx(losses[1][0], rel=0.02)
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_nothing_is_dropped_on_a_cpu(kind, recipe, tiny_lm, tiny_encoder, monkeypatch) -> None:
+    kept = []
+    monkeypatch.setattr(run_module, "without_dropout", lambda model: (without_dropout(model), kept.append(model)))
+    base = tiny_encoder if kind == "ordinal" else tiny_lm
+    train_judge(*parse_arguments(recipe(kind, base, lora_dropout=0.3, max_steps=2)))
+    rates = [module.p for module in kept[0].modules() if isinstance(module, torch.nn.Dropout)]
+    assert len(rates) > 0
+    assert set(rates) == {0.0}
+
+
+def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
+    recipe, tiny_encoder, training_files, monkeypatch
+) -> None:
+    """As the default, with neither metric nor strategy in the config."""
+    for path in training_files:
+        changed(path, good_or_bad)
+    kept = []
+    monkeypatch.setattr(run_module, "write_curves", lambda *given: kept.append(given))
+    arguments = recipe("ordinal", tiny_encoder, max_steps=12, eval_steps=1)
+    places = [arguments.index("--save_strategy"), arguments.index("--save_steps")]
+    arguments = [text for place, text in enumerate(arguments) if place not in {x + y for x in places for y in (0, 1)}]
+    card = read_card(train_judge(*parse_arguments(arguments)))
+    _, history, step = kept[0]
+    kappas = {entry["step"]: entry["eval_quadratic_kappa"] for entry in history if "eval_quadratic_kappa" in entry}
+    assert len(set(kappas.values())) > 1
+    assert kappas[step] == max(kappas.values())
+    assert card.training["validation"]["eval_quadratic_kappa"] == pytest.approx(kappas[step], abs=1e-6)
+
+
+def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
+    kept = []
+    monkeypatch.setattr(run_module, "write_curves", lambda *given: kept.append(given))
+    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
+    assert kept[0][2] is None
+
+
+def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    (file,) = (folder / "training" / "tensorboard").iterdir()
+    found = events.EventAccumulator(str(file)).Reload()
+    losses = [(point.step, point.value) for point in found.Scalars("train/loss")]
+    assert np.array(losses) == pytest.approx(np.array(read_card(folder).training["loss"]), abs=1e-5)
+    assert [point.step for point in found.Scalars("eval/quadratic_kappa")] == [2, 4]
+    assert "quadratic kappa" in (folder / "training" / "curves.svg").read_text()
+    assert "(training/curves.svg)" in (folder / "README.md").read_text()
+
+
+def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(run_module, "find_spec", lambda name: None)
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    said = capsys.readouterr().err
+    assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in said
+    assert "no training/curves.svg: matplotlib is not installed" in said
+    assert not (folder / "training").exists()
+    assert "Curves" not in (folder / "README.md").read_text()
+
+
+def test_cross_validation_is_a_table_of_the_card(tmp_path) -> None:
+    rows = [
+        {"fold": fold, "seed": seed, "usable_agreement": 0.7 + fold / 10, "spearman": 0.5}
+        for fold in (1, 2)
+        for seed in (0, 1)
+    ]
+    card = JudgeCard(kind="ordinal", base_model="m", max_length=64, training={"cross_validation": rows})
+    write_readme(tmp_path, card)
+    text = (tmp_path / "README.md").read_text()
+    assert "| fold | seed | usable agreement | spearman |\n|---|---|---|---|\n| 1 | 0 | 0.800 | 0.500 |" in text
+    assert "| mean | | 0.850 | 0.500 |\n| standard deviation | | 0.058 | 0.000 |" in text
 
 
 def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
@@ -173,9 +448,9 @@ def test_a_judge_is_never_overwritten(recipe, tiny_encoder) -> None:
         train_judge(*parse_arguments(arguments))
 
 
-def test_a_generative_judge_needs_a_chat_template(recipe, tiny_encoder) -> None:
-    with pytest.raises(InputError, match="no chat template"):
-        train_judge(*parse_arguments(recipe("generative", tiny_encoder)))
+def test_a_generative_judge_needs_a_chat_template(recipe, tiny_encoder, tmp_path, capsys) -> None:
+    assert refused(recipe("generative", tiny_encoder), capsys, "no chat template")
+    assert not (tmp_path / "judges" / "generative").exists()
 
 
 def test_a_misspelt_option_in_a_config_ends_in_one_line(tmp_path, capsys) -> None:

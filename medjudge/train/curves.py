@@ -1,0 +1,92 @@
+"""The curves of a training run, drawn into its judge folder."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+CURVES_FILE = "training/curves.svg"
+_INK, _SOFT, _LINE, _ACCENT, _OTHER = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c", "#b5651d"
+_STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
+    "svg.fonttype": "none",
+    "svg.hashsalt": "medjudge",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial"],
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.labelcolor": _SOFT,
+    "axes.edgecolor": _LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _LINE,
+    "ytick.color": _LINE,
+    "xtick.labelcolor": _SOFT,
+    "ytick.labelcolor": _SOFT,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+}
+_LEFT = (("loss", "training", _SOFT), ("eval_loss", "validation", _ACCENT))
+_RIGHT = (
+    ("eval_quadratic_kappa", "quadratic kappa", _ACCENT),
+    ("eval_usable_agreement", "usable", _OTHER),
+)
+
+
+def curve(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    """Steps and values of one measure in the log of a trainer; a step that was logged twice counts once, the last."""
+    points = {int(entry["step"]): float(entry[name]) for entry in history if name in entry}
+    return sorted(points), [points[step] for step in sorted(points)]
+
+
+def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> bool:
+    """Draws losses, and agreement on the validation file, over the steps of training.
+
+    Args:
+        path: The file to write; its ending says the format (svg or png).
+        history: `state.log_history` of a trainer.
+        kept_step: The step whose checkpoint became the judge; None where it was the last.
+
+    Returns:
+        Whether it was drawn: not where matplotlib is not installed, or nothing was logged.
+    """
+    left = [(label, colour, *curve(history, name)) for name, label, colour in _LEFT]
+    right = [(label, colour, *curve(history, name)) for name, label, colour in _RIGHT]
+    if find_spec("matplotlib") is None or not any(steps for _, _, steps, _ in (*left, *right)):
+        return False
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
+        matplotlib.rcParams.update(_STYLE)
+        figure = Figure(figsize=(8.4, 3.1), layout="constrained")
+        panels = figure.subplots(1, 2)
+        _panel(panels[0], "Loss", left, kept_step)
+        _panel(panels[1], "Agreement on validation", right, kept_step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without date and version: the same run gives the same bytes.
+        figure.savefig(path, dpi=150, metadata={"Date": None, "Creator": None} if path.suffix == ".svg" else {})
+    return True
+
+
+def _panel(axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], list[float]]], kept: int | None) -> None:
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    for label, colour, steps, values in lines:
+        if steps:
+            # Few points are shown each, as a line between two evaluations says nothing of what lies between.
+            axes.plot(
+                steps, values, color=colour, linewidth=1.6, marker="o" if len(steps) <= 25 else None, markersize=3.5
+            )
+            axes.plot([], [], color=colour, linewidth=1.6, label=label)
+    if kept is not None:
+        axes.axvline(kept, color=_INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept}")
+    axes.set_xlabel("Step")
+    axes.set_xlim(left=0)
+    axes.locator_params(axis="x", integer=True, nbins=6)
+    axes.grid(axis="y", color=_LINE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    if any(steps for _, _, steps, _ in lines):
+        # Below: between curves there is no place that is surely free.
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3, handlelength=1.4, columnspacing=1.2)
+    else:
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=_SOFT)

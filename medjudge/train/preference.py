@@ -1,0 +1,123 @@
+"""Trains a generative judge by preference (DPO): the level that people back over the one that the judge leans to."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
+
+from medjudge.distill.training_set import TrainingLine
+from medjudge.errors import InputError
+from medjudge.judge.generative import GenerativeJudge, before_score_ids, score_token_ids
+from medjudge.rubrics.render import Style
+from medjudge.train.features import prompt_ids
+from medjudge.train.generative import (
+    JudgedEvaluation,
+    as_ours,
+    load_for_training,
+    lora_refusal,
+    on_device,
+    require_installed,
+)
+from medjudge.train.lora import lora_config
+
+
+class PreferenceTrainer(JudgedEvaluation, DPOTrainer):
+    """TRL's DPO trainer over rows of `preference_dataset`."""
+
+    def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
+        return dataset  # in tokens already, exactly those that the judge sees
+
+
+def preference_dataset(
+    lines: Sequence[TrainingLine], model: Any, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
+) -> Dataset:
+    """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two verdicts after the same words.
+
+    Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its mistake
+    where it is wrong, and what it is nearest to mistake the answer for where it is right. A reason-first judge writes
+    its own rationale before both, so that only the verdict is compared. Lines of source `teacher` are left out: a
+    preference is a person's, or stands by construction. The weights of lines are not used.
+
+    Args:
+        model: The judge as it is now.
+    """
+    backed = [line for line in lines if line.source != "teacher"]
+    label_ids = score_token_ids(tokenizer)
+    judge = GenerativeJudge("current", model, tokenizer, max_length, style=style)
+    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in backed]
+    languages = [line.question.language for line in backed]
+    training = model.training
+    model.eval()
+    readings = judge.read(prompts, languages)
+    model.train(training)
+    rows = []
+    for line, prompt, reading in zip(backed, prompts, readings, strict=True):
+        before: list[int] = []
+        if style == "reason-first":
+            before = before_score_ids(
+                tokenizer, reading.rationale or "", line.question.language, judge.rationale_tokens
+            )
+        others = np.where(np.arange(1, 6) == line.level, -np.inf, reading.logits)
+        rows.append(
+            {
+                "prompt_ids": prompt.input_ids + before,
+                "chosen_ids": [label_ids[line.level - 1]],
+                "rejected_ids": [label_ids[int(others.argmax())]],
+            }
+        )
+    return Dataset.from_list(rows)
+
+
+def preference_trainer(
+    options: ModelConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    arguments: SFTConfig,
+    train: Sequence[TrainingLine],
+    validation: Sequence[TrainingLine],
+    style: Style = "score-first",
+    start_from: Path | None = None,
+) -> PreferenceTrainer:
+    """A trainer that goes on from the adapter of the judge `start_from`, which it is held to, or from the base model.
+
+    Raises:
+        InputError: The base model cannot be had, an option needs what is not here, or one of the files has no line that
+            a preference can be made of.
+    """
+    require_installed(arguments)
+    for name, lines in (("train_file", train), ("validation_file", validation)):
+        if all(line.source == "teacher" for line in lines):
+            raise InputError(
+                f"stage preference: {name} holds a teacher's levels only, and a preference must be a physician's; "
+                "distil with physicians' scores"
+            )
+    if is_deepspeed_zero3_enabled():
+        raise InputError("stage preference: the judge cannot be read under ZeRO-3 before it trains; use zero2.yaml")
+    model = on_device(load_for_training(options, start_from), arguments)
+    assert arguments.max_length
+    as_ours(arguments)
+    try:
+        trainer = PreferenceTrainer(
+            model=model,
+            args=_as_dpo(arguments),
+            train_dataset=preference_dataset(train, model, tokenizer, arguments.max_length, style),
+            eval_dataset=preference_dataset(validation, model, tokenizer, arguments.max_length, style),
+            processing_class=tokenizer,
+            peft_config=None if start_from else lora_config(options, "CAUSAL_LM"),
+        )
+    except ValueError as error:
+        raise lora_refusal(error) from None
+    trainer.style, trainer.validation_lines = style, validation
+    return trainer
+
+
+def _as_dpo(arguments: SFTConfig) -> DPOConfig:
+    """The options that both trainers have; those of DPO alone keep TRL's values (beta 0.1)."""
+    ours = {field.name for field in fields(SFTConfig) if field.init}
+    shared = [field.name for field in fields(DPOConfig) if field.init and field.name in ours]
+    return DPOConfig(**{name: getattr(arguments, name) for name in shared if name not in ("loss_type", "padding_free")})

@@ -1,0 +1,69 @@
+"""Training that goes on from a judge folder: what the new judge takes over from it."""
+
+import json
+from pathlib import Path
+
+from trl import ModelConfig
+
+from medjudge.errors import InputError
+from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
+from medjudge.store import read_text
+
+_LORA_FIELDS = {
+    "lora_r": "r",
+    "lora_alpha": "lora_alpha",
+    "use_rslora": "use_rslora",
+    "use_dora": "use_dora",
+}
+
+
+def base_name(model_name_or_path: str) -> str:
+    """A base model as a card names it: a folder by its full path, so that the judge can be used from anywhere here."""
+    folder = Path(model_name_or_path).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else model_name_or_path
+
+
+def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
+    """Reads the judge that training goes on from, and gives the options its base model and the shape of its adapter.
+
+    Args:
+        folder: The judge folder.
+        kind: Of the judge to train.
+        options: TRL's model options; base model, revision and LoRA shape are set to the folder's.
+
+    Raises:
+        InputError: It is no judge folder, or one of another kind or base model.
+    """
+    card = read_card(folder)
+    if card.kind != kind:
+        raise InputError(f"start_from {folder}: a judge of kind {card.kind}, and kind is {kind}; change one of them")
+    if options.model_name_or_path and base_name(options.model_name_or_path) != card.base_model:
+        raise InputError(
+            f"start_from {folder}: its base model is {card.base_model}, and model_name_or_path is "
+            f"{options.model_name_or_path}; leave model_name_or_path out, or start from another judge"
+        )
+    options.model_name_or_path = card.base_model
+    options.model_revision = card.base_revision or "main"
+    adapter = folder / "adapter_config.json"
+    if not adapter.is_file():
+        raise InputError(f"start_from {folder}: was trained in full, and only an adapter can go on; start from another")
+    shape = json.loads(read_text(adapter))
+    for field, name in _LORA_FIELDS.items():
+        setattr(options, field, shape[name])
+    return card
+
+
+def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:
+    """What a judge has seen that went on from another one: the lines of both.
+
+    A file keeps its name; where both have one of that name and they differ, the earlier one gets the folder's in front.
+    """
+    earlier = {
+        name if trained_on.files.get(name, digest) == digest else f"{folder.resolve().name}/{name}": digest
+        for name, digest in before.files.items()
+    }
+    return TrainedOn(
+        files={**trained_on.files, **earlier},
+        question_ids=sorted({*trained_on.question_ids, *before.question_ids}),
+        tuned_question_ids=sorted({*trained_on.tuned_question_ids, *before.tuned_question_ids}),
+    )

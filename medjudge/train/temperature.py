@@ -1,0 +1,117 @@
+"""Fits the temperature of a judge on validation answers, so that its probabilities mean what they say."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
+
+from medjudge.agreement.calibration import expected_calibration_error
+from medjudge.agreement.measures import confusion, quadratic_kappa, usable_agreement
+from medjudge.judge.ordinal import probabilities
+from medjudge.judge.protocol import median_level
+from medjudge.records import USABLE_FROM
+
+LEAST_ANSWERS = 20
+"""Fewer say too little: five answers that happen to be right would make the judge sure of everything."""
+_LOWEST, _HIGHEST = 0.1, 10.0
+_LEAST_PROBABILITY = 1e-9
+
+AtTemperature = Callable[[np.ndarray, float], np.ndarray]
+"""From a judge's logits and a temperature to level probabilities, (n, 5), level 1 first."""
+
+
+class Calibration(NamedTuple):
+    """The temperature, and the calibration error of P(usable) on validation without and with it.
+
+    `fitted` is False where there were too few answers: the temperature is 1 then.
+    """
+
+    temperature: float
+    ece_before: float
+    ece_after: float
+    answers: int
+    fitted: bool
+
+
+def ordinal_levels(cumulative: np.ndarray, temperature: float) -> np.ndarray:
+    """Level probabilities of an ordinal judge from cumulative logits, (n, 4) -> (n, 5)."""
+    return probabilities(torch.as_tensor(np.asarray(cumulative, dtype=np.float64)), temperature).numpy()
+
+
+def generative_levels(logits: np.ndarray, temperature: float) -> np.ndarray:
+    """Level probabilities of a generative judge from the logits of its five score tokens, (n, 5) -> (n, 5)."""
+    return np.asarray(softmax(np.asarray(logits, dtype=np.float64) / temperature, axis=1))
+
+
+def calibrated(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> Calibration:
+    """Fits a temperature where there are answers enough, and measures what it changes (Guo et al., 2017).
+
+    Args:
+        logits: What the judge gives before its probabilities, shape (n, k).
+        target: Soft labels of the same answers, level 1 first, shape (n, 5).
+        at: `ordinal_levels` or `generative_levels`.
+    """
+    fitted = len(target) >= LEAST_ANSWERS
+    temperature = round(fit_temperature(logits, target, at), 4) if fitted else 1.0
+    usable = levels_of(target) >= USABLE_FROM
+    before, after = [
+        expected_calibration_error(at(logits, one)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
+        for one in (1.0, temperature)
+    ]
+    return Calibration(temperature, before, after, len(target), fitted)
+
+
+def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:
+    """The temperature with the smallest negative log likelihood of the soft labels, from 0.1 to 10.
+
+    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels in the place of classes.
+
+    Args:
+        logits: What the judge gives before its probabilities, shape (n, k).
+        target: Soft labels of the same answers, level 1 first, shape (n, 5).
+        at: `ordinal_levels` or `generative_levels`.
+
+    Raises:
+        ValueError: The lengths differ, or there is no answer.
+    """
+    logits, target = np.asarray(logits, float), np.asarray(target, float)
+    if len(logits) != len(target) or len(target) == 0:
+        raise ValueError(f"logits {logits.shape} and target {target.shape} must be of one length, at least 1")
+
+    def loss(log_temperature: float) -> float:
+        rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
+        return float(-(target * np.log(rows)).sum(axis=1).mean())
+
+    found = minimize_scalar(loss, bounds=(np.log(_LOWEST), np.log(_HIGHEST)), method="bounded")
+    return float(np.exp(found.x))
+
+
+def agreement_measures(rows: np.ndarray, target: np.ndarray) -> dict[str, float]:
+    """Quadratic kappa and agreement at usable, of the median level with the label's level.
+
+    Args:
+        rows: The judge's level probabilities, shape (n, 5).
+        target: Soft labels of the same answers, shape (n, 5).
+    """
+    counts = confusion(np.array([median_level(row) for row in rows]), levels_of(target))
+    kappa = float(quadratic_kappa(counts))
+    # One level throughout has no kappa; 0, as by chance, keeps such a checkpoint from winning.
+    return {
+        "quadratic_kappa": 0.0 if np.isnan(kappa) else kappa,
+        "usable_agreement": float(usable_agreement(counts)),
+    }
+
+
+def levels_of(target: np.ndarray) -> np.ndarray:
+    """Soft labels as levels, (n, 5) -> (n,): their mean rounded down, as `records.consensus` does it."""
+    return np.floor(np.asarray(target, float) @ np.arange(1, 6) + 1e-4).astype(int)
+
+
+def as_card(calibration: Calibration) -> dict[str, Any]:
+    """What the judge card keeps of it."""
+    return {
+        name: round(value, 4) if isinstance(value, float) else value for name, value in calibration._asdict().items()
+    }

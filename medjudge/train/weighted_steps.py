@@ -1,0 +1,36 @@
+"""A step's loss is the mean over its lines by their weights, however they are spread over processes and batches."""
+
+from typing import Any
+
+import torch
+from transformers import Trainer
+
+
+class WeightedSteps(Trainer):
+    """A Trainer whose `compute_loss` is told the weight of all lines of a step, as `num_items_in_batch`.
+
+    Two processes then give the gradient, and the loss, of one with double batch; so do two steps of accumulation. A
+    batch needs an entry `weight`, shape (lines,).
+    """
+
+    loss_is_scaled_for_ga = True  # by the weights of the step
+
+    def get_batch_samples(self, *arguments: Any, **options: Any) -> Any:
+        batches, _ = super().get_batch_samples(*arguments, **options)
+        if not batches:
+            return batches, None
+        weight = torch.stack([batch["weight"].sum() for batch in batches]).sum().to(self.args.device)
+        return batches, self.accelerator.gather(weight).sum()
+
+    def of_step(self, loss: torch.Tensor, weight: torch.Tensor, step_weight: torch.Tensor | None) -> torch.Tensor:
+        """A batch's share in the loss of its step.
+
+        Args:
+            loss: The mean over the batch by the weights.
+            weight: Of the batch's lines, shape (lines,).
+            step_weight: Of all lines of the step; None in evaluation, where the loss stays as it is.
+        """
+        if step_weight is None:
+            return loss
+        # Gradients, and the logged loss, are averaged over the processes.
+        return loss * (weight.sum() / step_weight * self.accelerator.num_processes)

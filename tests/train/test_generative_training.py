@@ -1,0 +1,301 @@
+"""Generative judges, trained for real on a tiny model: what is learnt, and that options change nothing else."""
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from trl import ModelConfig, SFTConfig
+
+from medjudge.base_models import load_causal_lm, load_tokenizer
+from medjudge.distill.training_set import TrainingLine
+from medjudge.errors import InputError
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.protocol import Assignment
+from medjudge.train.features import generative_dataset, read_training_lines
+from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, require_lines_apart, score_logits
+from medjudge.train.run import parse_arguments, train_judge
+from medjudge.train.self_rationales import write_self_rationales
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def short_rationales(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that was hardly trained writes to the limit."""
+    monkeypatch.setattr("medjudge.judge.generative._REASON_TOKENS", 24)
+
+
+@pytest.fixture
+def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
+    """Eight training lines of several weights, soft and certain labels, some of them with a rationale."""
+    found = []
+    for number, line in enumerate(read_training_lines(training_files[0])[:8]):
+        soft = [0.0, 0.1, 0.2, 0.3, 0.4] if number == 1 else line.probabilities
+        rationale = (None, "The dose is right. " * 4, "Wrong.")[number % 3]
+        change = {"probabilities": soft, "rationale": rationale, "weight": 1.0 + number % 3}
+        found.append(line.model_copy(update=change))
+    return found
+
+
+@pytest.fixture
+def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
+    """A trainer on the tiny model; every option of TRL's two configs can be given, and the style."""
+
+    def build(lines: list[TrainingLine], style: str = "reason-first", **given: object) -> GenerativeTrainer:
+        fields = ModelConfig.__dataclass_fields__
+        model = {"lora_r": 4, "lora_dropout": 0.0} | {name: value for name, value in given.items() if name in fields}
+        defaults: dict[str, object] = {
+            "output_dir": str(tmp_path / "trainer"),
+            "max_length": 2048,
+            "max_steps": 1,
+            "learning_rate": 1.0,
+            "optim": "sgd",
+            "lr_scheduler_type": "constant",
+            "max_grad_norm": 0.0,  # no clipping: a step is the gradient itself
+            "per_device_train_batch_size": 8,
+            "gradient_checkpointing": False,
+            "logging_steps": 1,
+            "save_strategy": "no",
+            "report_to": [],
+            "use_cpu": True,
+            "bf16": False,
+        }
+        options = SFTConfig(**(defaults | {name: value for name, value in given.items() if name not in fields}))
+        tokenizer = load_tokenizer(str(tiny_lm))
+        return generative_trainer(
+            ModelConfig(model_name_or_path=str(tiny_lm), **model), tokenizer, options, lines, lines[:4], style
+        )
+
+    return build
+
+
+def stepped(trainer: GenerativeTrainer) -> tuple[float, dict[str, torch.Tensor]]:
+    """The loss of one step, and the adapter after it."""
+    trainer.train()
+    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return loss, {name: value.detach() for name, value in trainer.model.named_parameters() if value.requires_grad}
+
+
+def assert_same_step(one: GenerativeTrainer, other: GenerativeTrainer) -> None:
+    (loss, adapter), (other_loss, other_adapter) = stepped(one), stepped(other)
+    assert loss == pytest.approx(other_loss, rel=1e-4)
+    moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
+    assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
+    for name, value in adapter.items():
+        assert torch.allclose(value, other_adapter[name], atol=1e-4), name
+
+
+def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
+    made = trainer(lines)
+    rows = generative_dataset(lines, made.processing_class, 2048, "reason-first")
+    label_ids = [made.processing_class.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
+    total = 0.0
+    for row, line in zip(rows, lines, strict=True):
+        with torch.no_grad():
+            logits = made.model(torch.tensor([row["input_ids"]])).logits[0].double()
+        spoken = logits.log_softmax(dim=1)
+        words = [-spoken[at - 1, label].item() for at, label in enumerate(row["labels"]) if label != -100]
+        at_score = row["score_at"] - 1
+        target = np.array(line.probabilities)
+        levels = spoken[at_score, label_ids].exp().numpy()
+        off = levels @ np.arange(1, 6) / levels.sum() - target @ np.arange(1, 6)
+        total += line.weight * (np.mean(words) - target @ np.log(levels) + off**2)
+    expected = total / sum(line.weight for line in lines)
+    found = made.compute_loss(made.model, collate(list(rows), 0))
+    assert found.item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_accumulated_steps_are_one_step_of_all_their_lines(trainer, lines) -> None:
+    assert_same_step(trainer(lines), trainer(lines, per_device_train_batch_size=2, gradient_accumulation_steps=4))
+
+
+def test_packing_changes_nothing_but_the_padding(trainer, lines) -> None:
+    packed = trainer(lines, packing=True, max_length=4096)
+    assert len(packed.train_dataset) < len(lines)
+    assert_same_step(trainer(lines, max_length=4096), packed)
+
+
+def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -> None:
+    assert_same_step(trainer(lines), trainer(lines, gradient_checkpointing=True))
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_packed_lines_do_not_see_each_other(attention, tiny_lm, tmp_path) -> None:
+    options = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to=[])
+    model = load_causal_lm(str(tiny_lm), attn_implementation=attention)
+    require_lines_apart(model, options)
+    forward = model.forward
+    # A model that does not heed positions, as one with a state does not.
+    model.forward = lambda ids, position_ids, use_cache: forward(ids, use_cache=use_cache)
+    with pytest.raises(InputError, match="packing would let lines see each other in Qwen3ForCausalLM"):
+        require_lines_apart(model, options)
+
+
+@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
+    for path in training_files:
+        changed = [json.loads(line) for line in path.read_text().splitlines()]
+        for number, line in enumerate(changed):
+            good = number % 2 == 0
+            line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
+            line["question"].update(prompt="How much?", reference="At most 4 g.", checklist=None, category="MK")
+            line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
+            line["level"] = 5 if good else 1
+            line["rationale"] = "All there." if good else "All wrong."
+        path.write_text("".join(json.dumps(line) + "\n" for line in changed))
+    arguments = recipe("generative", tiny_lm, style=style, max_steps=60, eval_steps=60, save_steps=60)
+    folder = train_judge(*parse_arguments(arguments))
+    card = read_card(folder)
+    assert card.style == style
+    assert card.training["validation"]["eval_usable_agreement"] == 1.0
+    lines = read_training_lines(training_files[1])
+    found = list(load_judge(folder, "tiny", CPU).judge([Assignment(line.question, (), line.answer) for line in lines]))
+    for judgment in found:
+        line = next(line for line in lines if line.answer.key == judgment.answer_key)
+        assert judgment.score == line.level
+        assert judgment.rationale == (line.rationale if style == "reason-first" else None)
+
+
+@pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
+def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
+    variant, recipe, tiny_lm, training_files, monkeypatch
+) -> None:
+    kept = []
+    original = GenerativeTrainer.save_model
+    monkeypatch.setattr(
+        GenerativeTrainer, "save_model", lambda self, *a, **o: (kept.append(self), original(self, *a, **o))
+    )
+    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **variant)))
+    adapter = json.loads((folder / "adapter_config.json").read_text())
+    assert all(adapter[name] for name in variant)
+    assert any("magnitude" in name for name in load_file(folder / "adapter_model.safetensors")) == bool(
+        variant.get("use_dora")
+    )
+    lines = read_training_lines(training_files[1])
+    judge = load_judge(folder, "tiny", CPU)
+    loaded, trained, fresh = [
+        score_logits(model, judge.tokenizer, lines, 2048, "score-first")
+        for model in (judge.model, kept[-1].model, load_causal_lm(str(tiny_lm)))
+    ]
+    assert loaded == pytest.approx(trained, abs=0.15)  # bfloat16 in one, float32 in the other
+    assert np.abs(loaded - fresh).max() > 0.5
+
+
+def test_lines_without_any_rationale_teach_no_reasoning(recipe, tiny_lm, tmp_path) -> None:
+    with pytest.raises(InputError, match="no training line has a rationale"):
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, style="reason-first")))
+    assert not (tmp_path / "judges" / "generative").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lora_target_modules": "no_such_layer"}, "lora_target_modules: .*no_such_layer"),
+        ({"lora_target_modules": "lm_head"}, "lora_target_modules: .*lm_head"),
+        ({"style": "last"}, "style"),
+        ({"padding_free": True}, "take packing"),
+        ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
+    ],
+)
+def test_options_that_cannot_be_are_named(options, message, recipe, tiny_lm) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(find_spec("liger_kernel") is not None, reason="liger-kernel is here")
+def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, tiny_lm) -> None:
+    with pytest.raises(InputError, match="use_liger_kernel needs liger-kernel"):
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, use_liger_kernel=True)))
+
+
+@pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
+def test_qlora_trains_on_a_base_in_nf4_and_judges(recipe, tiny_lm, training_files, monkeypatch) -> None:
+    pytest.importorskip("bitsandbytes")
+    kept = []
+    original = GenerativeTrainer.save_model
+    monkeypatch.setattr(
+        GenerativeTrainer, "save_model", lambda self, *a, **o: (kept.append(self), original(self, *a, **o))
+    )
+    options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16"}
+    arguments = recipe("generative", tiny_lm, **options, gradient_checkpointing=True, packing=True)
+    folder = train_judge(*parse_arguments(arguments))
+    quantised = {
+        type(module.base_layer).__name__ for module in kept[-1].model.modules() if hasattr(module, "base_layer")
+    }
+    assert quantised == {"Linear4bit"}
+    weight = kept[-1].model.base_model.model.model.layers[0].self_attn.q_proj.base_layer.weight
+    assert (weight.quant_type, weight.dtype) == ("nf4", torch.uint8)
+    # Evaluated in between, and yet not packed for inference: no gradient goes through packed weights.
+    assert not getattr(weight.quant_state, "packing_format_for_cpu", False)
+    losses = [loss for _, loss in read_card(folder).training["loss"]]
+    assert losses[-1] < losses[0]
+    assert all(np.abs(value).max() > 0 for name, value in load_file(folder / "adapter_model.safetensors").items())
+    lines = read_training_lines(training_files[1])
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+    assert all(one.probabilities for one in load_judge(folder, "tiny", CPU).judge(work))
+
+
+def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm, training_files, tmp_path) -> None:
+    train, own = training_files[0], tmp_path / "own.jsonl"
+    before = [json.loads(line) for line in train.read_text().splitlines()][:8]
+    for number, line in enumerate(before):
+        line["rationale"] = None if number == 0 else "The dose is right." if line["level"] > 3 else "The dose is wrong."
+    train.write_text("".join(json.dumps(line) + "\n" for line in before))
+    options = {"style": "reason-first", "max_steps": 40, "eval_steps": 40, "save_steps": 40}
+    first = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
+
+    write_self_rationales(first, train, own, CPU)
+    made = read_training_lines(own)
+    assert [line.model_copy(update={"rationale": None}) for line in made] == [
+        line.model_copy(update={"rationale": None}) for line in read_training_lines(train)
+    ]
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in made]
+    said = {one.answer_key: one.rationale for one in load_judge(first, "first", CPU).judge(work)}
+    assert [line.rationale for line in made] == [said[line.answer.key] for line in made]
+    assert any("dose is" in (line.rationale or "") for line in made)  # learnt in the first stage
+
+    # Cut off in the middle of a line: what is there is not made again, and the file ends as it ended.
+    whole = own.read_text()
+    kept = whole.splitlines(keepends=True)
+    marked = kept[1].replace('"rationale":"', '"rationale":"Kept: ')
+    assert marked != kept[1]
+    own.write_text(kept[3] + marked + kept[0][:40])
+    write_self_rationales(first, train, own, CPU)
+    assert own.read_text().splitlines(keepends=True) == [kept[0], marked, *kept[2:]]
+    own.write_text(kept[0].replace('"level":', '"weight":9.0,"level":').replace(',"weight":1.0', ""))
+    with pytest.raises(InputError, match=r"own\.jsonl: holds lines that are not in"):
+        write_self_rationales(first, train, own, CPU)
+
+    own.write_text(whole)
+    second = recipe("generative", tiny_lm, **options, train_file=own, output_dir=tmp_path / "judges" / "second")
+    folder = train_judge(*parse_arguments(second))
+    assert set(read_card(folder).trained_on.files) == {"own.jsonl", "validation.jsonl"}
+    assert all(one.probabilities for one in load_judge(folder, "second", CPU).judge(work))
+
+
+def test_a_score_first_judge_has_no_rationales_to_train_on(recipe, tiny_lm, training_files, tmp_path) -> None:
+    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm)))
+    with pytest.raises(InputError, match="gives no rationale before its score"):
+        write_self_rationales(folder, training_files[0], tmp_path / "own.jsonl", CPU)
+
+
+def test_the_shipped_configs_of_generative_judges_parse() -> None:
+    found = {}
+    for file in (Path(__file__).parent.parent.parent / "configs" / "judges").glob("qwen3-*.yaml"):
+        judge, model, options = parse_arguments(["--config", str(file), "--use_cpu", "true"])
+        assert options.metric_for_best_model == "quadratic_kappa"
+        assert options.load_best_model_at_end
+        assert bool(judge.start_from) == (model.model_name_or_path is None)
+        found[file.stem] = (judge.style, judge.stage)
+    assert found == {
+        "qwen3-1.7b-lora": ("score-first", "judge"),
+        "qwen3-1.7b-reason-first": ("reason-first", "judge"),
+        "qwen3-1.7b-preference": ("score-first", "preference"),
+        "qwen3-8b-qlora": ("score-first", "judge"),
+    }

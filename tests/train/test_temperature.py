@@ -1,0 +1,134 @@
+"""Temperatures: fitted where the answer is known, and applied by the judge that is loaded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import write_lines
+from scipy.special import expit, softmax
+
+from medjudge.distill.training_set import TrainingLine, build_training_set
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.protocol import Assignment, median_level
+from medjudge.store import Run
+from medjudge.train.run import parse_arguments, train_judge
+from medjudge.train.temperature import (
+    LEAST_ANSWERS,
+    AtTemperature,
+    agreement_measures,
+    calibrated,
+    fit_temperature,
+    generative_levels,
+    levels_of,
+    ordinal_levels,
+)
+
+KINDS: dict[AtTemperature, Callable[[np.random.Generator, int], np.ndarray]] = {
+    ordinal_levels: lambda random, n: random.normal(0, 2, (n, 1)) - np.array([-2.0, -0.5, 0.5, 2.0]),
+    generative_levels: lambda random, n: random.normal(0, 1.5, (n, 5)),
+}
+
+
+def drawn(random: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+    """One level for each row of probabilities, as one-hot labels."""
+    return np.eye(5)[[random.choice(5, p=row / row.sum()) for row in rows]]
+
+
+@pytest.mark.parametrize("at", KINDS)
+@pytest.mark.parametrize("true", [0.5, 3.0])
+def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at, true) -> None:
+    """Levels are drawn from tempered probabilities: the judge's own are too sure, or too unsure, by that factor."""
+    random = np.random.default_rng(0)
+    logits = KINDS[at](random, 6000) * true
+    target = drawn(random, at(logits, true))
+    found = calibrated(logits, target, at)
+    assert found.temperature == pytest.approx(true, rel=0.08)
+    assert found.fitted
+    assert found.ece_after < 0.02 < found.ece_before
+
+
+def test_soft_labels_of_the_judge_itself_need_no_temperature() -> None:
+    logits = np.random.default_rng(1).normal(0, 2, (200, 5))
+    assert fit_temperature(logits, softmax(logits, axis=1), generative_levels) == pytest.approx(1, abs=0.01)
+    assert fit_temperature(logits, softmax(logits / 2, axis=1), generative_levels) == pytest.approx(2, abs=0.01)
+
+
+def test_a_temperature_changes_no_decision_of_an_ordinal_judge() -> None:
+    cumulative = KINDS[ordinal_levels](np.random.default_rng(2), 500)
+    for temperature in (0.1, 0.7, 5.0):
+        rows = ordinal_levels(cumulative, temperature)
+        assert rows.sum(axis=1) == pytest.approx(1)
+        assert rows[:, 3:].sum(axis=1) == pytest.approx(expit(cumulative[:, 2] / temperature))
+        assert [median_level(row) for row in rows] == [median_level(row) for row in ordinal_levels(cumulative, 1.0)]
+
+
+def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> None:
+    logits = np.eye(5)[np.zeros(30, int)]
+    assert fit_temperature(logits, np.eye(5)[np.zeros(30, int)], generative_levels) == pytest.approx(0.1, rel=0.01)
+    assert fit_temperature(logits, np.eye(5)[np.ones(30, int)], generative_levels) == pytest.approx(10, rel=0.01)
+    with pytest.raises(ValueError, match="one length"):
+        fit_temperature(logits, np.eye(5), generative_levels)
+
+
+def test_too_few_answers_leave_it_at_one() -> None:
+    logits = 5 * np.eye(5)[np.zeros(LEAST_ANSWERS - 1, int)]
+    found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], generative_levels)
+    assert (found.temperature, found.fitted, found.ece_before) == (1.0, False, found.ece_after)
+
+
+def test_measures_are_those_of_the_median_level() -> None:
+    rows = np.array([[0, 0, 0, 0, 1], [0, 0, 0.4, 0.6, 0], [1, 0, 0, 0, 0], [0, 0.6, 0.4, 0, 0]], float)
+    target = np.eye(5)[[4, 2, 0, 1]]  # levels 5, 3, 1, 2 against 5, 4, 1, 2
+    found = agreement_measures(rows, target)
+    assert found["usable_agreement"] == 0.75
+    # By hand: sum of squared distances 1 of 4 observed, 43 of 4 * 4 by chance.
+    observed, chance = 1 / 4, np.mean([(one - other) ** 2 for one in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
+    assert found["quadratic_kappa"] == pytest.approx(1 - observed / chance)
+    assert agreement_measures(rows[:1], target[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
+
+
+def test_a_soft_label_counts_as_its_mean_rounded_down() -> None:
+    assert levels_of(np.array([[0, 0, 0, 0.5, 0.5], [0, 0, 0.5, 0, 0.5], [0.5, 0.5, 0, 0, 0]])).tolist() == [4, 4, 1]
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_the_loaded_judge_gives_the_tempered_probabilities(
+    kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path
+) -> None:
+    run = Run(sample_run)
+    questions = [one for one in run.questions() if one.language == "en"][:14]
+    ids = {one.id for one in questions}
+    answers, scores = [
+        [one for one in rows if one.question_id in ids] for rows in (run.answers(), run.physician_scores())
+    ]
+    made = build_training_set(questions, answers, [], scores, validation_share=0.5, seed=0)
+    for name, lines in (("train", made.train), ("validation", made.validation)):
+        write_lines(tmp_path / f"{name}.jsonl", lines)
+    arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
+    folder = train_judge(*parse_arguments(arguments))
+    card = read_card(folder)
+    calibration = card.training["calibration"]
+    assert calibration["fitted"]
+    assert calibration["answers"] == len(made.validation) >= LEAST_ANSWERS
+    assert card.temperature == calibration["temperature"] != 1.0
+    assert calibration["ece_after"] < calibration["ece_before"]
+    assert f"Temperature {card.temperature:.2f}, fitted on {len(made.validation)}" in (folder / "README.md").read_text()
+    tempered = probabilities_of(folder, made.validation)
+    card.model_copy(update={"temperature": 1.0}).write(folder)
+    plain = probabilities_of(folder, made.validation)
+    if kind == "generative":
+        expected = softmax(np.log(np.maximum(plain, 1e-9)) / card.temperature, axis=1)
+    else:
+        above = np.clip(1 - np.cumsum(plain, axis=1)[:, :4], 1e-9, 1 - 1e-9)
+        expected = ordinal_levels(np.log(above / (1 - above)), card.temperature)
+    assert tempered == pytest.approx(expected, abs=0.01)
+    assert np.abs(tempered - plain).max() > 0.02
+
+
+def probabilities_of(folder: Path, lines: list[TrainingLine]) -> np.ndarray:
+    judge = load_judge(folder, "tiny", torch.device("cpu"))
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+    found = {judgment.answer_key: judgment.probabilities for judgment in judge.judge(work)}
+    return np.array([found[line.answer.key] for line in lines])
