@@ -3,24 +3,25 @@
     python eval/built_in.py DATA WORK
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
-for what is made on the way; a step that is finished there is not made again. First the intermediate stage, then one
-judge for each of three seeds on all training questions; their adapters and heads are averaged (Wortsman et al.,
-2022), and temperature and shift are fitted on MEDIQA's validation file. `eval/built_in_folds.py` measures the same on
-held-out questions; where its result is there, the card carries it.
+for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then fifteen
+judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on questions
+that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with temperature and
+shift fitted on MEDIQA's validation file. `eval/built_in_folds.py` writes the table of all that and of the ablations.
 """
 
-import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from built_in_data import Ablation, liveqa_lines, scored_lines, training_lines, write_lines
+from built_in_data import scored_lines
+from built_in_folds import FOLDS, SEEDS, intervals, pairs_of, run_jobs, shipped_jobs, summary
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
-from study import REPOSITORY, RESULTS, Study
+from study import REPOSITORY, Study
 
 from medjudge.base_models import MINILM, load_encoder, load_tokenizer
 from medjudge.distill.training_set import TrainingLine
@@ -32,15 +33,15 @@ from medjudge.judge.ordinal import (
     OrdinalModel,
     collate,
     encode,
-    probabilities,
     with_adapter,
 )
 from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
+from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
-SEEDS = (0, 1, 2)
 LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
 RANK = 32
+SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad")
 NOTE = (
     "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it "
     "leaves texts in other languages unscored. It knows what an answer to the point looks like; it knows no medicine."
@@ -52,18 +53,12 @@ def main(data: Path, work: Path) -> None:
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     prepare(study)
     study.run(f"{LAUNCH} --config $MEDJUDGE/configs/judges/minilm-intermediate.yaml")
-    lines = training_lines(scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa"), Ablation(), seed=0)
-    write_lines(work / "data" / "train.jsonl", lines)
-    write_lines(work / "data" / "validation.jsonl", scored_lines(work / "mediqa-validation"))
-    for seed in SEEDS:
-        study.run(
-            f"{LAUNCH} --config $MEDJUDGE/configs/judges/built-in.yaml"
-            f" --seed {seed} --output_dir judges/built-in-seed{seed}"
-        )
+    run_jobs(shipped_jobs(), work.resolve())
     out = work / "judges" / "built-in"
-    averaged([work / "judges" / f"built-in-seed{seed}" for seed in SEEDS], out)
+    members = [work / "folds" / job.name / "judge" for job in shipped_jobs()]
+    averaged(members, out)
     shift_and_temperature(out, scored_lines(work / "mediqa-validation"))
-    complete_card(out, data)
+    complete_card(out, members, data, summary(shipped_jobs(), work)["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
 
@@ -104,17 +99,26 @@ def averaged(folders: list[Path], out: Path) -> None:
     shutil.copy(folders[0] / "judge.json", out / "judge.json")
 
 
-def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> dict[str, float]:
+def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> None:
     """Fits the cut points' common shift and the temperature on scored answers, and writes both into a judge folder."""
     card = read_card(folder)
-    logits = cumulative_logits(folder, card, lines)
-    shift, temperature = fitted(logits, np.array([line.level for line in lines]))
+    logits, levels = cumulative_logits(folder, card, lines), np.array([line.level for line in lines])
+    shift = fitted_shift(logits, levels)
+    calibration = calibrated(logits + shift, np.eye(5)[levels - 1], ordinal_levels)
     head = load_file(folder / HEAD_FILE)
     head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
     save_file(head, folder / HEAD_FILE)
-    card.temperature = round(temperature, 4)
+    card.temperature = calibration.temperature
+    card.training["calibration"] = {**as_card(calibration), "shift": round(shift, 4)}
+    # A shift says nothing of the answers that it was fitted on: each question takes that of the other questions.
+    folds = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
+    unseen = logits.copy()
+    for fold in range(FOLDS):
+        unseen[folds == fold] += fitted_shift(logits[folds != fold], levels[folds != fold])
+    rows = ordinal_levels(unseen, calibration.temperature)
+    found = {f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)}
+    card.training["validation_file"] = intervals(pairs_of(lines, found))
     card.write(folder)
-    return {"shift": round(shift, 4), "temperature": round(temperature, 4)}
 
 
 def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) -> np.ndarray:
@@ -136,8 +140,8 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
     return np.concatenate(rows)
 
 
-def fitted(logits: np.ndarray, levels: np.ndarray) -> tuple[float, float]:
-    """The shift and temperature of the largest likelihood, shift with a standard normal prior: (logits + shift) / T.
+def fitted_shift(logits: np.ndarray, levels: np.ndarray) -> float:
+    """The shift of the largest likelihood, with a standard normal prior and a temperature of its own beside it.
 
     Args:
         logits: Cumulative logits, shape (n, 4).
@@ -145,32 +149,30 @@ def fitted(logits: np.ndarray, levels: np.ndarray) -> tuple[float, float]:
     """
 
     def loss(parameters: np.ndarray) -> float:
-        shifted = torch.tensor(logits + parameters[0], dtype=torch.float64)
-        rows = probabilities(shifted, float(np.exp(parameters[1]))).numpy()
+        rows = ordinal_levels(logits + parameters[0], float(np.exp(parameters[1])))
         chosen = np.maximum(rows[np.arange(len(levels)), levels - 1], 1e-9)
         return float(-np.log(chosen).sum() + parameters[0] ** 2 / 2)
 
-    found = minimize(loss, np.zeros(2), method="Nelder-Mead").x
-    return float(found[0]), float(np.exp(found[1]))
+    return float(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0])
 
 
-def complete_card(folder: Path, data: Path) -> None:
-    """Says in the card what the judge is for, what it was made from, and how it did on held-out questions."""
-    card = read_card(folder)
-    files = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name != "llmeval-med"}
+def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[dict[str, Any]]) -> None:
+    """Says in the card what the judge is for, what it was made from, and how its members did on held-out questions."""
+    card, cards = read_card(folder), [read_card(member) for member in members]
+    raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}
     # The pairs of the intermediate stage are numbered by their place in a file: its sha256 names them better.
-    learnt, tuned = [
-        [one for one in ids if not one.startswith("pair-")]
-        for ids in (card.trained_on.question_ids, card.trained_on.tuned_question_ids)
-    ]
-    card.trained_on = TrainedOn(files={**card.trained_on.files, **files}, question_ids=learnt, tuned_question_ids=tuned)
+    learnt = {name for one in cards for name in one.trained_on.question_ids if not name.startswith("pair-")}
+    tuned = {name for one in cards for name in one.trained_on.tuned_question_ids if not name.startswith("pair-")}
+    card.trained_on = TrainedOn(files=raw, question_ids=sorted(learnt), tuned_question_ids=sorted(tuned))
     card.note = NOTE
     card.only_languages = ["en"]
-    card.training["averaged_over_seeds"] = list(SEEDS)
-    result = RESULTS / "built-in.json"
-    if result.exists():
-        shipped = json.loads(result.read_text(encoding="utf-8"))["table"]["as shipped"]
-        card.training["cross_validation"] = shipped["per_run"]
+    card.training |= {
+        "started_from": "intermediate training on MedQuAD",
+        "mean_of": f"{len(members)} judges: {FOLDS} folds of the questions, each left out once, by {len(SEEDS)} seeds",
+        "cross_validation": per_run,
+    }
+    for name in ("loss", "validation"):  # of the first member alone
+        del card.training[name]
     write_readme(folder, card)
     card.write(folder)
 

@@ -25,7 +25,7 @@ class Ablation(NamedTuple):
 
     references: bool = True
     liveqa: bool = True
-    synthetic: int = 400
+    synthetic: int = 200
     soft: bool = True
 
 

@@ -1,9 +1,9 @@
 """Cross-validates the built-in judge over questions, with three seeds, and what each part of its making brings.
 
-    python eval/built_in_folds.py DATA WORK
+    python eval/built_in_folds.py WORK
 
-DATA holds mediqa2019-qa/, liveqa-med/ and medquad/; WORK what is made on the way, by `eval/built_in.py` among it. A run
-that is finished is not made again. The result is eval/results/built-in.json.
+WORK is the folder of `eval/built_in.py`, after it. A run that is finished is not made again. The result is
+eval/results/built-in.json.
 
 Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. MEDIQA's validation
 file chooses the checkpoint and the temperature, so figures on it are a little too good; those on the folds are not.
@@ -11,6 +11,7 @@ file chooses the checkpoint and the temperature, so figures on it are a little t
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,7 +53,6 @@ VARIANTS = {
     "without synthetic answers": Variant(Ablation(synthetic=0)),
     "without references": Variant(Ablation(references=False)),
     "without LiveQA": Variant(Ablation(liveqa=False, synthetic=0)),
-    "128 tokens": Variant(options=("--max_length", "128")),
     "256 tokens": Variant(options=("--max_length", "256")),
     "512 tokens": Variant(options=("--max_length", "512")),
     "full fine-tuning": Variant(options=("--full_fine_tuning", "true", "--learning_rate", "1e-4")),
@@ -173,34 +173,44 @@ def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:
     }
 
 
-def main(data: Path, work: Path) -> None:
-    """Runs what is not there yet, two at a time, and writes the table."""
-    jobs = [Job(SHIPPED, seed, fold) for seed in SEEDS for fold in range(FOLDS)]
-    for name in VARIANTS:
-        jobs += [Job(name, 0, fold) for fold in range(FOLDS) if name != SHIPPED]
-    waiting = [job for job in jobs if not (work / "folds" / job.name / "probabilities.json").exists()]
+def shipped_jobs() -> list[Job]:
+    """The runs whose judges are averaged into the one that is shipped."""
+    return [Job(SHIPPED, seed, fold) for seed in SEEDS for fold in range(FOLDS)]
+
+
+def run_jobs(jobs: Sequence[Job], work: Path) -> None:
+    """Runs what is not there yet, two at a time, each in a process of its own."""
     threads = max(1, (os.cpu_count() or 2) // 2)
 
     def start(job: Job) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
         place = work / "folds" / job.name
-        subprocess.run(["rm", "-rf", str(place)], check=True)
+        if (place / "probabilities.json").exists():
+            return
+        shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        command = [sys.executable, __file__, str(data), str(work), job.variant, str(job.seed), str(job.fold)]
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, __file__, str(work), job.variant, str(job.seed), str(job.fold)]
         with (place / "log.txt").open("w") as log:
             subprocess.run(command, env=environment, stdout=log, stderr=log, check=True)
         print(f"done: {job.name}", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(start, waiting))
+        list(pool.map(start, jobs))
+
+
+def main(work: Path) -> None:
+    """Runs all variants and writes the table."""
+    others = [Job(name, 0, fold) for fold in range(FOLDS) for name in VARIANTS if name != SHIPPED]
+    jobs = [*shipped_jobs(), *others]
+    run_jobs(jobs, work)
     table = {name: summary([job for job in jobs if job.variant == name], work) for name in VARIANTS}
-    record("built-in", {"command": "python eval/built_in_folds.py DATA WORK", "table": table})
+    record("built-in", {"command": "python eval/built_in_folds.py WORK", "table": table})
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 6:
-        run_job(Job(sys.argv[3], int(sys.argv[4]), int(sys.argv[5])), Path(sys.argv[2]))
-    elif len(sys.argv) == 3:
-        main(Path(sys.argv[1]), Path(sys.argv[2]).resolve())
+    if len(sys.argv) == 5:
+        run_job(Job(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])), Path(sys.argv[1]))
+    elif len(sys.argv) == 2:
+        main(Path(sys.argv[1]).resolve())
     else:
-        sys.exit("usage: python eval/built_in_folds.py DATA WORK")
+        sys.exit("usage: python eval/built_in_folds.py WORK")

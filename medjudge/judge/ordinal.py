@@ -74,7 +74,8 @@ def encode(
         found, left_out = windows(ids, max_length - len(before) - len(after), most_windows)
         texts.append([[*before, *window, *after] for window in found])
         cut.append(left_out)
-    return Encoded(*texts, cut[3], sum(cut[:3]))
+    asked, reference, checklist, said = texts
+    return Encoded(asked, reference, checklist, said, cut[3], sum(cut[:3]))
 
 
 def windows(tokens: Sequence[int], size: int, most: int) -> tuple[Windows, int]:

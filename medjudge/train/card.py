@@ -104,7 +104,7 @@ def _cross_validation(card: JudgeCard) -> list[str]:
     rows = card.training.get("cross_validation", [])
     if not rows:
         return []
-    measures = [name for name, value in rows[0].items() if name not in ("fold", "seed") and isinstance(value, float)]
+    measures = [name for name in rows[0] if name not in ("fold", "seed")]
     table = [
         "### By fold, on questions that the fold's judge did not see",
         "",
@@ -112,15 +112,20 @@ def _cross_validation(card: JudgeCard) -> list[str]:
         f"|---|---|{'---|' * len(measures)}",
     ]
     table += [f"| {row['fold']} | {row['seed']} | {_cells(row[name] for name in measures)} |" for row in rows]
-    values = [[row[name] for row in rows] for name in measures]
+    values = [[_value(row[name]) for row in rows] for name in measures]
     table.append(f"| mean | | {_cells(mean(column) for column in values)} |")
     if len(rows) > 1:
         table.append(f"| standard deviation | | {_cells(stdev(column) for column in values)} |")
     return [*table, ""]
 
 
-def _cells(values: Iterable[float]) -> str:
-    return " | ".join(f"{value:.3f}" for value in values)
+def _cells(values: Iterable[Any]) -> str:
+    return " | ".join(interval(value) if isinstance(value, dict) else f"{value:.3f}" for value in values)
+
+
+def _value(measure: Any) -> float:
+    """Of a measure with its interval, or a plain number; an undefined one counts as 0, as by chance."""
+    return float((measure["value"] or 0.0) if isinstance(measure, dict) else measure)
 
 
 def _agreement(card: JudgeCard) -> list[str]:
