@@ -3,24 +3,27 @@
     python eval/built_in.py DATA WORK
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
-for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then fifteen
-judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on questions
-that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with temperature and
-shift fitted on MEDIQA's validation file. `eval/built_in_folds.py` writes the table of all that and of the ablations.
+for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then
+fifteen judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on
+questions that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with a
+shift fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
+`eval/built_in_folds.py` writes the table of all that and of the ablations.
 """
 
+import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from built_in_data import scored_lines
-from built_in_folds import FOLDS, SEEDS, intervals, pairs_of, run_jobs, shipped_jobs, summary
+from built_in_folds import FOLDS, SEEDS, Job, intervals, pairs_of, run_jobs, shipped_jobs, summary
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
+from scipy.special import logit
 from study import REPOSITORY, Study
 
 from medjudge.base_models import MINILM, load_encoder, load_tokenizer
@@ -35,7 +38,8 @@ from medjudge.judge.ordinal import (
     encode,
     with_adapter,
 )
-from medjudge.store import file_sha256
+from medjudge.records import USABLE_FROM
+from medjudge.store import file_sha256, write_json
 from medjudge.train.card import write_readme
 from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
@@ -48,6 +52,13 @@ NOTE = (
 )
 
 
+class Usable(NamedTuple):
+    """Answers with the judge's logit of being usable and whether the expert called them so, both of shape (n,)."""
+
+    logit: np.ndarray
+    usable: np.ndarray
+
+
 def main(data: Path, work: Path) -> None:
     """Makes what is not there yet, from the data to the judge folder."""
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
@@ -57,7 +68,8 @@ def main(data: Path, work: Path) -> None:
     out = work / "judges" / "built-in"
     members = [work / "folds" / job.name / "judge" for job in shipped_jobs()]
     averaged(members, out)
-    shift_and_temperature(out, scored_lines(work / "mediqa-validation"))
+    held_out = held_out_answers(shipped_jobs(), work)
+    shift_and_temperature(out, scored_lines(work / "mediqa-validation"), held_out)
     complete_card(out, members, data, summary(shipped_jobs(), work)["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
@@ -80,10 +92,10 @@ def averaged(folders: list[Path], out: Path) -> None:
     The mean of the adapters' products has a higher rank; its best approximation of rank 32 is kept, in half precision.
     """
     body = load_encoder(MINILM)
-    model = PeftModel.from_pretrained(body, str(folders[0]), adapter_name="0")
-    for number, folder in enumerate(folders[1:], start=1):
-        model.load_adapter(str(folder), adapter_name=str(number))
-    names = [str(number) for number in range(len(folders))]
+    names = [f"member{number}" for number in range(len(folders))]
+    model = PeftModel.from_pretrained(body, str(folders[0]), adapter_name=names[0])
+    for name, folder in zip(names[1:], folders[1:], strict=True):
+        model.load_adapter(str(folder), adapter_name=name)
     model.add_weighted_adapter(names, [1 / len(names)] * len(names), "mean", combination_type="svd", svd_rank=RANK)
     shutil.rmtree(out, ignore_errors=True)
     model.save_pretrained(str(out), selected_adapters=["mean"])
@@ -91,6 +103,9 @@ def averaged(folders: list[Path], out: Path) -> None:
         file.rename(out / file.name)
     (out / "mean").rmdir()
     (out / "README.md").unlink(missing_ok=True)
+    config = json.loads((out / "adapter_config.json").read_text(encoding="utf-8"))
+    config["base_model_name_or_path"] = MINILM  # not the folder that it lies in on this machine
+    write_json(out / "adapter_config.json", config)
     weights = load_file(out / "adapter_model.safetensors")
     save_file({name: value.half().contiguous() for name, value in weights.items()}, out / "adapter_model.safetensors")
     heads = [load_file(folder / HEAD_FILE) for folder in folders]
@@ -99,11 +114,18 @@ def averaged(folders: list[Path], out: Path) -> None:
     shutil.copy(folders[0] / "judge.json", out / "judge.json")
 
 
-def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> None:
-    """Fits the cut points' common shift and the temperature on scored answers, and writes both into a judge folder."""
+def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usable) -> None:
+    """Fits the cut points' common shift and the temperature, and writes both into a judge folder.
+
+    Args:
+        folder: The judge.
+        lines: The validation file's answers.
+        held_out: What the members say of the questions that each was not trained on.
+    """
     card = read_card(folder)
     logits, levels = cumulative_logits(folder, card, lines), np.array([line.level for line in lines])
-    shift = fitted_shift(logits, levels)
+    of_file = Usable(logits[:, USABLE_FROM - 2], levels >= USABLE_FROM)
+    shift = fitted_shift([held_out, of_file])
     calibration = calibrated(logits + shift, np.eye(5)[levels - 1], ordinal_levels)
     head = load_file(folder / HEAD_FILE)
     head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
@@ -114,11 +136,25 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine]) -> None:
     folds = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
     unseen = logits.copy()
     for fold in range(FOLDS):
-        unseen[folds == fold] += fitted_shift(logits[folds != fold], levels[folds != fold])
+        others = folds != fold
+        unseen[~others] += fitted_shift([held_out, Usable(of_file.logit[others], of_file.usable[others])])
     rows = ordinal_levels(unseen, calibration.temperature)
     found = {f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)}
     card.training["validation_file"] = intervals(pairs_of(lines, found))
     card.write(folder)
+
+
+def held_out_answers(jobs: list[Job], work: Path) -> Usable:
+    """What each fold's judge says of the fold's answers, before its temperature."""
+    levels = {f"{line.question.id}|{line.answer.model}": line.level for line in scored_lines(work / "mediqa")}
+    logits, usable = [], []
+    for job in jobs:
+        place = work / "folds" / job.name
+        temperature = read_card(place / "judge").temperature
+        for name, row in json.loads((place / "probabilities.json").read_text())["fold"].items():
+            logits.append(logit(np.clip(sum(row[USABLE_FROM - 1 :]), 1e-6, 1 - 1e-6)) * temperature)
+            usable.append(levels[name] >= USABLE_FROM)
+    return Usable(np.array(logits), np.array(usable))
 
 
 def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) -> np.ndarray:
@@ -140,18 +176,16 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
     return np.concatenate(rows)
 
 
-def fitted_shift(logits: np.ndarray, levels: np.ndarray) -> float:
-    """The shift of the largest likelihood, with a standard normal prior and a temperature of its own beside it.
+def fitted_shift(sets: list[Usable]) -> float:
+    """The shift at which usable answers are most likely called usable (logistic), the same weight on each set.
 
-    Args:
-        logits: Cumulative logits, shape (n, 4).
-        levels: The experts' levels, shape (n,).
+    The training questions and the validation file differ in style and balance, and so will what comes next.
     """
 
     def loss(parameters: np.ndarray) -> float:
-        rows = ordinal_levels(logits + parameters[0], float(np.exp(parameters[1])))
-        chosen = np.maximum(rows[np.arange(len(levels)), levels - 1], 1e-9)
-        return float(-np.log(chosen).sum() + parameters[0] ** 2 / 2)
+        shifted = [(one.logit + parameters[0]) * np.exp(parameters[1]) for one in sets]
+        each = [np.logaddexp(0, np.where(one.usable, -x, x)).mean() for one, x in zip(sets, shifted, strict=True)]
+        return float(np.mean(each))
 
     return float(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0])
 
