@@ -4,7 +4,7 @@
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
 for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then
-fifteen judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on
+ten judges, one for each of five folds of the questions and two seeds, which tell how well such a judge does on
 questions that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with a
 shift fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
 `eval/built_in_folds.py` writes the table of all that and of the ablations.
@@ -13,13 +13,14 @@ shift fitted on the held-out answers and MEDIQA's validation file, and a tempera
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from built_in_data import scored_lines
-from built_in_folds import FOLDS, SEEDS, Job, intervals, pairs_of, run_jobs, shipped_jobs, summary
+from built_in_data import folds, liveqa_lines, scored_lines, unseen
+from built_in_folds import FOLDS, SEEDS, Job, divided, intervals, pairs_of, run_jobs, shipped_jobs, summary
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
@@ -45,6 +46,9 @@ from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
 LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
 RANK = 32
+WEIGHTS = (1.0, 3.0)
+"""Of held-out training questions and of the validation file in the shift: the latter has messages as people write them,
+with which the judges are too strict."""
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad")
 NOTE = (
     "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it "
@@ -69,7 +73,8 @@ def main(data: Path, work: Path) -> None:
     members = [work / "folds" / job.name / "judge" for job in shipped_jobs()]
     averaged(members, out)
     held_out = held_out_answers(shipped_jobs(), work)
-    shift_and_temperature(out, scored_lines(work / "mediqa-validation"), held_out)
+    trained = [*scored_lines(work / "mediqa"), *liveqa_lines(work / "liveqa")]
+    shift_and_temperature(out, unseen(scored_lines(work / "mediqa-validation"), trained), held_out)
     complete_card(out, members, data, summary(shipped_jobs(), work)["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
@@ -125,33 +130,45 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usa
     card = read_card(folder)
     logits, levels = cumulative_logits(folder, card, lines), np.array([line.level for line in lines])
     of_file = Usable(logits[:, USABLE_FROM - 2], levels >= USABLE_FROM)
-    shift = fitted_shift([held_out, of_file])
-    calibration = calibrated(logits + shift, np.eye(5)[levels - 1], ordinal_levels)
+    shift = fitted_shift([held_out, of_file], WEIGHTS)
+    calibration = calibrated(logits + shift, np.eye(5)[levels - 1], levels, ordinal_levels)
     head = load_file(folder / HEAD_FILE)
     head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
     save_file(head, folder / HEAD_FILE)
     card.temperature = calibration.temperature
     card.training["calibration"] = {**as_card(calibration), "shift": round(shift, 4)}
     # A shift says nothing of the answers that it was fitted on: each question takes that of the other questions.
-    folds = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
-    unseen = logits.copy()
+    place = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
+    shifted = logits.copy()
     for fold in range(FOLDS):
-        others = folds != fold
-        unseen[~others] += fitted_shift([held_out, Usable(of_file.logit[others], of_file.usable[others])])
-    rows = ordinal_levels(unseen, calibration.temperature)
+        others = place != fold
+        shifted[~others] += fitted_shift([held_out, Usable(of_file.logit[others], of_file.usable[others])], WEIGHTS)
+    rows = ordinal_levels(shifted, calibration.temperature)
     found = {f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)}
-    card.training["validation_file"] = intervals(pairs_of(lines, found))
+    card.training["held_out"] = {
+        "on": f"On {len(lines)} answers of MEDIQA's validation file that no training line shares, each with the shift "
+        "that the other questions give",
+        "measures": intervals(pairs_of(lines, found)),
+    }
     card.write(folder)
 
 
 def held_out_answers(jobs: list[Job], work: Path) -> Usable:
     """What each fold's judge says of the fold's answers, before its temperature."""
-    levels = {f"{line.question.id}|{line.answer.model}": line.level for line in scored_lines(work / "mediqa")}
+    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
+    of = folds(scored, FOLDS, seed=0)
+    levels = {
+        f"{line.question.id}|{line.answer.model}": line.level
+        for fold in range(FOLDS)
+        for line in unseen(*divided(scored, liveqa, of, fold))
+    }
     logits, usable = [], []
     for job in jobs:
         place = work / "folds" / job.name
         temperature = read_card(place / "judge").temperature
         for name, row in json.loads((place / "probabilities.json").read_text())["fold"].items():
+            if name not in levels:
+                continue
             logits.append(logit(np.clip(sum(row[USABLE_FROM - 1 :]), 1e-6, 1 - 1e-6)) * temperature)
             usable.append(levels[name] >= USABLE_FROM)
     return Usable(np.array(logits), np.array(usable))
@@ -176,8 +193,8 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
     return np.concatenate(rows)
 
 
-def fitted_shift(sets: list[Usable]) -> float:
-    """The shift at which usable answers are most likely called usable (logistic), the same weight on each set.
+def fitted_shift(sets: list[Usable], weights: Sequence[float]) -> float:
+    """The shift at which usable answers are most likely called usable (logistic), each set with its weight.
 
     The training questions and the validation file differ in style and balance, and so will what comes next.
     """
@@ -185,7 +202,7 @@ def fitted_shift(sets: list[Usable]) -> float:
     def loss(parameters: np.ndarray) -> float:
         shifted = [(one.logit + parameters[0]) * np.exp(parameters[1]) for one in sets]
         each = [np.logaddexp(0, np.where(one.usable, -x, x)).mean() for one, x in zip(sets, shifted, strict=True)]
-        return float(np.mean(each))
+        return float(np.average(each, weights=weights))
 
     return float(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0])
 
@@ -197,13 +214,20 @@ def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[d
     # The pairs of the intermediate stage are numbered by their place in a file: its sha256 names them better.
     learnt = {name for one in cards for name in one.trained_on.question_ids if not name.startswith("pair-")}
     tuned = {name for one in cards for name in one.trained_on.tuned_question_ids if not name.startswith("pair-")}
+    # LiveQA's questions are MEDIQA's of the same number, and a converted LiveQA must be known again.
+    learnt |= {name.replace("mediqa-liveqamed-", "liveqa-") for name in learnt}
     card.trained_on = TrainedOn(files=raw, question_ids=sorted(learnt), tuned_question_ids=sorted(tuned))
     card.note = NOTE
     card.only_languages = ["en"]
     card.training |= {
         "started_from": "intermediate training on MedQuAD",
         "mean_of": f"{len(members)} judges: {FOLDS} folds of the questions, each left out once, by {len(SEEDS)} seeds",
+        "answers": max(one.training["answers"] for one in cards),
+        "questions": len({name for name in learnt if name.startswith("mediqa-")}),
+        "seed": ", ".join(map(str, SEEDS)),
         "cross_validation": per_run,
+        "cross_validation_note": "Of the judges that this one is the mean of, without its shift; on answers whose text "
+        "stands in none of their training lines.",
     }
     for name in ("loss", "validation"):  # of the first member alone
         del card.training[name]

@@ -8,6 +8,7 @@ with long ones.
 
 import gzip
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -55,6 +56,8 @@ def read_pairs(path: Path) -> list[Pair]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             for number, text in enumerate(file, start=1):
+                if not text.strip():
+                    continue
                 fields = json.loads(text)
                 if not isinstance(fields, dict) or not str(fields.get("question") or "").strip():
                     raise InputError(f"{path}, line {number}: no question; each line needs question and answer")
@@ -63,7 +66,7 @@ def read_pairs(path: Path) -> list[Pair]:
                     focus, kind = str(fields.get("focus") or ""), str(fields.get("qtype") or "")
                     asked, said = str(fields["question"]).strip(), answer[:_MOST_CHARACTERS]
                     pairs.append(Pair(f"pair-{number}", asked, said, focus.lower(), kind))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {number}: not JSON ({error}); one object a line is expected") from None
@@ -71,9 +74,9 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def apart(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Splits pairs by subject: those to train on, and those of a share of the subjects to validate on."""
+    """Splits pairs by subject: those to train on, and those of a share of the subjects, at least two, held out."""
     subjects = sorted({pair.focus or pair.name for pair in pairs})
-    drawn = np.random.default_rng(seed).permutation(len(subjects))[: max(1, round(share * len(subjects)))]
+    drawn = np.random.default_rng(seed).permutation(len(subjects))[: max(2, round(share * len(subjects)))]
     held = {subjects[index] for index in drawn}
     return (
         [pair for pair in pairs if (pair.focus or pair.name) not in held],

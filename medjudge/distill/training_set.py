@@ -40,7 +40,7 @@ models make: they shall teach where nothing else does, and not outvote scores of
 class TrainingLine(BaseModel):
     """One answer with its target. The text fields make the line complete: training reads nothing else."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     question: Question
     earlier: list[str] = Field(description="the user's earlier turns of the conversation, oldest first")
     answer: Answer

@@ -1,5 +1,6 @@
 """Turns what a user writes after `--judge` into a judge."""
 
+import json
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -38,8 +39,8 @@ def choose_judge(spec: str) -> Chosen:
     """Finds the judge that a specification means, and reads its card.
 
     Args:
-        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges, else the built-in one), `similarity` (the
-            baseline), `openai:MODEL`, or a judge folder.
+        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges but those of an intermediate stage, else
+            the built-in one), `similarity` (the baseline), `openai:MODEL`, or a judge folder.
 
     Raises:
         InputError: There is no such judge, or its folder is incomplete.
@@ -72,8 +73,16 @@ def similarity_folder() -> Path:
 def _local_folder() -> Path:
     if named := os.environ.get("MEDJUDGE_JUDGE"):
         return Path(named)
-    trained = [card.parent for card in JUDGES_FOLDER.glob(f"*/{CARD_FILE}")]
+    trained = [card.parent for card in JUDGES_FOLDER.glob(f"*/{CARD_FILE}") if not _intermediate(card)]
     return max(trained, key=lambda folder: (folder / CARD_FILE).stat().st_mtime, default=built_in_folder())
+
+
+def _intermediate(card: Path) -> bool:
+    """Whether a judge saw matches of question and answer only: a step on the way, not a judge to fall back on."""
+    try:
+        return bool(json.loads(card.read_text(encoding="utf-8"))["training"]["stage"] == "intermediate")
+    except (ValueError, KeyError, TypeError, OSError):
+        return False  # older or broken: said when it is chosen
 
 
 def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:

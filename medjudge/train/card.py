@@ -25,7 +25,8 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         "",
         f"- Languages: {recorded['languages']}",
         f"- Categories: {recorded['categories']}",
-        f"- Trained on {training.get('answers', 0)} answers to {len(card.trained_on.question_ids)} questions",
+        f"- Trained on {training.get('answers', 0)} answers to "
+        f"{training.get('questions', len(card.trained_on.question_ids))} questions",
         f"- Scored by: {recorded['sources']}",
         "",
         *_making(folder, card),
@@ -33,6 +34,7 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         "",
         *_agreement(card),
         "",
+        *_held_out(card),
         *_cross_validation(card),
         "## Known failures",
         "",
@@ -76,7 +78,8 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
             f"- Stage {training['stage']}{started}{loss}, {training['epochs']:g} epochs in batches of "
             f"{training['batch']}, learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
-        lines = [how, *lines, *_temperature(training["calibration"])]
+        mean_of = [f"- Mean of {training['mean_of']}"] if "mean_of" in training else []
+        lines = [how, *mean_of, *lines, *_temperature(training["calibration"])]
     if (folder / CURVES_FILE).is_file():
         lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
     return ["## How it was made", "", *lines, ""] if lines else []
@@ -92,22 +95,37 @@ def _temperature(calibration: dict[str, Any]) -> list[str]:
     answers = calibration["answers"]
     if not calibration["fitted"]:
         return [f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"]
+    shift = (
+        [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
+    )
     return [
+        *shift,
         f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "
         f"error of P(usable) on these {calibration['ece_before']:.3f} before, {calibration['ece_after']:.3f} after; "
-        "expect a larger one on other answers"
+        "expect a larger one on other answers",
     ]
+
+
+def _held_out(card: JudgeCard) -> list[str]:
+    """What was measured on held-out answers while the judge was made, and on which."""
+    found = card.training.get("held_out")
+    if found is None:
+        return []
+    measures = [f"{name.replace('_', ' ')} {interval(measure)}" for name, measure in found["measures"].items()]
+    return [f"{found['on']}: {', '.join(measures)}.", ""]
 
 
 def _cross_validation(card: JudgeCard) -> list[str]:
     """A table of agreement by fold and seed, with mean and spread, where the judge was cross-validated."""
-    rows = card.training.get("cross_validation", [])
+    training = card.training
+    rows = training.get("cross_validation", [])
     if not rows:
         return []
     measures = [name for name in rows[0] if name not in ("fold", "seed")]
     table = [
         "### By fold, on questions that the fold's judge did not see",
         "",
+        *([f"{training['cross_validation_note']}", ""] if "cross_validation_note" in training else []),
         f"| fold | seed | {' | '.join(name.replace('_', ' ') for name in measures)} |",
         f"|---|---|{'---|' * len(measures)}",
     ]
@@ -131,7 +149,7 @@ def _value(measure: Any) -> float:
 def _agreement(card: JudgeCard) -> list[str]:
     if not card.validated_on:
         command = "`medjudge validate RUN --judge FOLDER --physicians FILE`"
-        return [f"Never validated against physicians. {command} writes the result here."]
+        return [f"Never validated against physicians by `validate`. {command} writes the result here."]
     rows = [
         "| with | scores | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
         "|---|---|---|---|---|---|---|",

@@ -45,7 +45,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
                 f"{path}, line {number}: {place}: {first['msg']} (found {str(first['input'])[:40]}); write it with "
                 "`medjudge distill`"
             ) from None
-        if abs(sum(lines[-1].probabilities) - 1) > 1e-3 or min(lines[-1].probabilities) < 0:
+        if not abs(sum(lines[-1].probabilities) - 1) <= 1e-3 or min(lines[-1].probabilities) < 0:
             raise InputError(
                 f"{path}, line {number}: probabilities: {lines[-1].probabilities} are not shares that add up to 1; "
                 "write it with `medjudge distill`"
@@ -75,7 +75,7 @@ def question_ids(lines: list[TrainingLine]) -> set[str]:
 def ordinal_dataset(
     lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, most_windows: int
 ) -> Dataset:
-    """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels` and `weight`.
+    """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels`, `level` and `weight`.
 
     Args:
         most_windows: Of one text, as at judging.
@@ -84,7 +84,7 @@ def ordinal_dataset(
     for line in lines:
         encoded = encode(tokenizer, line.question, line.earlier, line.answer.text, max_length, most_windows)
         texts = {name: value for name, value in encoded._asdict().items() if not name.endswith("_cut")}
-        rows.append({**texts, "labels": line.probabilities, "weight": line.weight})
+        rows.append({**texts, "labels": line.probabilities, "level": line.level, "weight": line.weight})
     return Dataset.from_list(rows)
 
 
@@ -96,7 +96,8 @@ def generative_dataset(
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
     reason-first reply is the rationale and a last line "Score: N". Without a rationale, "Score: " is given and only the
-    score and the end of the reply are learnt: a judge that learnt to say "Score: " at once would stop reasoning.
+    score and the end of the reply are learnt: a judge that learnt to say "Score: " at once would stop reasoning. A
+    rationale is cut off after `reason_tokens`, so that it leaves room for the answer.
 
     Raises:
         InputError: A prompt leaves no room for its answer in the window.
@@ -108,7 +109,7 @@ def generative_dataset(
         score = level_ids[LABELS.index(str(line.level))]
         if style == "score-first":
             before = []
-            after = token_ids(tokenizer, f"\n{rationale}") if rationale else []
+            after = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
         else:
             before = before_score_ids(tokenizer, rationale, line.question.language, reason_tokens(max_length))
             after = []

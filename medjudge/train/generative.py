@@ -22,6 +22,7 @@ from medjudge.rubrics.render import Style
 from medjudge.train.features import generative_dataset, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
+from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
 from medjudge.train.weighted_steps import WeightedSteps
 
@@ -41,7 +42,8 @@ class JudgedEvaluation:
     """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
 
     A reason-first judge writes its own rationales for this: after a teacher's, the score would be given away. `predict`
-    gives the logits of the five levels, and the soft labels, of the same validation lines, whatever its data set.
+    gives the logits of the five levels, and as labels both soft labels and levels, of the same validation lines,
+    whatever its data set.
     """
 
     validation_lines: Sequence[TrainingLine] = ()
@@ -55,9 +57,10 @@ class JudgedEvaluation:
             chosen = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
             lines = [lines[index] for index in chosen]
         logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
-        measures = agreement_measures(generative_levels(logits, 1.0), target)
+        level = np.array([line.level for line in lines])
+        measures = agreement_measures(generative_levels(logits, 1.0), level)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in measures.items()})
-        return output._replace(predictions=logits, label_ids=target)
+        return output._replace(predictions=logits, label_ids=(target, level))
 
     def score_logits(self, lines: Sequence[TrainingLine]) -> np.ndarray:
         """The logits of the five levels as the judge would read them, (n, 5); the processes share the lines."""
@@ -229,7 +232,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     """The base model, quantised where the options say so, with the adapter of a judge where one is given.
 
     Raises:
-        InputError: It cannot be had.
+        InputError: It cannot be had, or the adapter is corrupt or does not fit it.
     """
     assert options.model_name_or_path
     quantization = get_quantization_config(options)
@@ -250,7 +253,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
         _keep_differentiable(model)
     if start_from is None:
         return model
-    return PeftModel.from_pretrained(model, str(start_from), is_trainable=True)
+    return adapter_to_train(model, start_from)
 
 
 def _keep_differentiable(model: PreTrainedModel) -> None:

@@ -5,9 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from peft import PeftModel
 from safetensors.torch import save_file
-from sklearn.metrics import cohen_kappa_score
 from torch import nn
 from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainingArguments
 from trl import ModelConfig
@@ -19,19 +17,20 @@ from medjudge.judge.ordinal import (
     Encoded,
     OrdinalModel,
     collate,
-    probabilities,
     with_adapter,
 )
-from medjudge.judge.protocol import median_level
 from medjudge.judge.similarity import fit_cut_points
-from medjudge.records import USABLE_FROM
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss, expected_level_loss
+from medjudge.train.start import adapter_to_train, damage_explained
+from medjudge.train.temperature import agreement_measures, ordinal_levels
 from medjudge.train.weighted_steps import WeightedSteps
 
 _BUCKET_TOKENS = 2048
 """Of one forward pass inside a training step: small, so that short texts are not padded to long ones."""
 _START_ANSWERS = 256
+_WIDEST_LEVEL = 10.0
+"""Logits between two cut points at the start; a level as wide takes all but 1 in 75 of what is at its middle."""
 
 
 def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full: bool = False) -> OrdinalModel:
@@ -43,7 +42,8 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
         full: Train all of the body instead of an adapter.
 
     Raises:
-        InputError: The base model cannot be had, or has no layer that `lora_target_modules` names.
+        InputError: The base model cannot be had, or has no layer that `lora_target_modules` names; or the files of
+            `start_from` are corrupt or do not fit.
     """
     assert options.model_name_or_path
     # On a CPU the fused attention's backward pass costs more than all matrix products of a small encoder: torch 2.13,
@@ -53,15 +53,19 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
     without_dropout(body)
     width = body.config.get_text_config().hidden_size
     if full:
-        whole = body if start_from is None else with_adapter(body, start_from)
+        whole = body
+        if start_from is not None:
+            with damage_explained(start_from):
+                whole = with_adapter(body, start_from)
         whole.requires_grad_(True)
         model = OrdinalModel(whole, width)
     elif start_from is None:
         model = OrdinalModel(add_lora(body, options), width)
     else:
-        model = OrdinalModel(PeftModel.from_pretrained(body, str(start_from), is_trainable=True), width)
+        model = OrdinalModel(adapter_to_train(body, start_from), width)
     if start_from is not None:
-        model.load_head(start_from)
+        with damage_explained(start_from):
+            model.load_head(start_from)
     return model
 
 
@@ -84,9 +88,12 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
         vectors = model.embed(batch.buckets, batch.text)
     there = (batch.parts >= 0).float()
     cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * there
-    levels = _levels(np.array([row["labels"] for row in rows]))
+    levels = np.array([row["level"] for row in rows])
     baseline = fit_cut_points((cosines.sum(dim=1) / there.sum(dim=1)).numpy(), levels)
-    model.start_from(baseline, there.mean(dim=0))
+    # Around a level that no answer has, cut points drift apart without end: exp(steps) would overflow.
+    steps = np.minimum(np.diff(baseline.cuts), _WIDEST_LEVEL)
+    cuts = (baseline.cuts[0], *(baseline.cuts[0] + np.cumsum(steps)).tolist())
+    model.start_from(baseline._replace(cuts=cuts), there.mean(dim=0))
 
 
 def _encoded(row: dict[str, Any]) -> Encoded:
@@ -137,7 +144,7 @@ def ordinal_trainer(
     """
     # The columns are ours, not arguments of the model's forward.
     arguments.remove_unused_columns = False
-    arguments.label_names = ["labels"]
+    arguments.label_names = ["labels", "level"]
     # The Trainer would multiply gradients to account for token counts; this loss is a mean over answers.
     arguments.average_tokens_across_devices = False
     if arguments.gradient_checkpointing:
@@ -153,6 +160,7 @@ def ordinal_trainer(
         # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
         return {
             "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
+            "level": torch.tensor([row["level"] for row in rows]),
             "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
             **texts._asdict(),
         }
@@ -171,19 +179,9 @@ def ordinal_trainer(
 
 
 def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """Quadratic kappa and agreement at usable, of the model's median level with the label's level."""
-    rows = probabilities(torch.tensor(prediction.predictions)).numpy()
-    judge = np.array([median_level(row) for row in rows])
-    expert = _levels(np.asarray(prediction.label_ids))
-    kappa = cohen_kappa_score(judge, expert, weights="quadratic", labels=[1, 2, 3, 4, 5])
-    usable = float(np.mean((judge >= USABLE_FROM) == (expert >= USABLE_FROM)))
-    # One level throughout has no kappa; 0, as by chance, keeps such a checkpoint from winning.
-    return {"quadratic_kappa": 0.0 if np.isnan(kappa) else float(kappa), "usable_agreement": usable}
-
-
-def _levels(soft: np.ndarray) -> np.ndarray:
-    """Soft labels as levels, (n, 5) -> (n,): their mean rounded down, as `records.consensus` does it."""
-    return np.floor(soft @ np.arange(1, 6) + 1e-4).astype(int)
+    """`agreement_measures` of predictions whose labels are soft labels and levels."""
+    _, level = prediction.label_ids
+    return agreement_measures(ordinal_levels(np.asarray(prediction.predictions), 1.0), level)
 
 
 def save_ordinal(model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

@@ -180,7 +180,8 @@ def train_judge(judge: JudgeArguments, model: ModelConfig, trainer_options: SFTC
         trainer.train(resume_from_checkpoint=last)
         history = list(trainer.state.log_history)
         found = trainer.predict(trainer.eval_dataset, metric_key_prefix="eval")
-        calibration = calibrated(found.predictions, found.label_ids, _levels_of_kind(judge.kind))
+        target, level = found.label_ids
+        calibration = calibrated(found.predictions, target, level, _levels_of_kind(judge.kind))
 
         # ---- Save
         card = _card(judge, model, options, train, validation, found, history, calibration)
@@ -341,8 +342,9 @@ def _card(
     assert options.max_length
     files = (Path(judge.train_file), Path(judge.validation_file))
     rows = _levels_of_kind(judge.kind)(found.predictions, calibration.temperature)
+    _, level = found.label_ids
     measures = {"eval_loss": found.metrics["eval_loss"]}
-    measures |= {f"eval_{name}": value for name, value in agreement_measures(rows, found.label_ids).items()}
+    measures |= {f"eval_{name}": value for name, value in agreement_measures(rows, level).items()}
     return JudgeCard(
         kind=judge.kind,
         base_model=base_name(model.model_name_or_path),
@@ -363,6 +365,7 @@ def _card(
             "objective": judge.loss if judge.kind == "ordinal" else _loss_weights(judge),
             "full_fine_tuning": judge.full_fine_tuning,
             "answers": len(train),
+            "questions": len({line.question.id for line in train}),
             "languages": sorted({line.question.language for line in train}),
             "categories": sorted({line.question.category for line in train}),
             "sources": sorted({line.source for line in train}),

@@ -1,8 +1,15 @@
 """Training that goes on from a judge folder: what the new judge takes over from it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+from peft import PeftModel, get_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
 from trl import ModelConfig
 
 from medjudge.errors import InputError
@@ -32,7 +39,7 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         options: TRL's model options; base model, revision and LoRA shape are set to the folder's.
 
     Raises:
-        InputError: It is no judge folder, or one of another kind or base model.
+        InputError: It is no judge folder, or one of another kind or base model, or `adapter_config.json` is corrupt.
     """
     card = read_card(folder)
     if card.kind != kind:
@@ -47,10 +54,42 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
     adapter = folder / "adapter_config.json"
     if not adapter.is_file():
         raise InputError(f"start_from {folder}: was trained in full, and only an adapter can go on; start from another")
-    shape = json.loads(read_text(adapter))
-    for field, name in _LORA_FIELDS.items():
-        setattr(options, field, shape[name])
+    with damage_explained(folder):
+        shape = json.loads(read_text(adapter))
+        for field, name in _LORA_FIELDS.items():
+            setattr(options, field, shape[name])
     return card
+
+
+def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
+    """Puts the adapter of a judge folder onto its base model, to be trained on.
+
+    Raises:
+        InputError: Its files are corrupt or do not fit the base model. peft itself would go on with what it finds.
+    """
+    with damage_explained(folder):
+        adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=True)
+        saved = load_file(folder / "adapter_model.safetensors")
+        if saved.keys() != get_peft_model_state_dict(adapted).keys():
+            raise ValueError("adapter_model.safetensors does not hold the tensors that adapter_config.json describes")
+        if not all(bool(torch.isfinite(tensor).all()) for tensor in saved.values()):
+            raise ValueError("adapter_model.safetensors holds numbers that are not finite")
+    return adapted
+
+
+@contextmanager
+def damage_explained(folder: Path) -> Iterator[None]:
+    """Turns what damaged files of a judge folder raise into an InputError."""
+    try:
+        yield
+    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        reason = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+        raise InputError(
+            f"start_from {folder}: its files are corrupt or do not fit its base model ({reason}); "
+            "restore them or train the judge again"
+        ) from None
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:

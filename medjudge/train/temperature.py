@@ -26,7 +26,8 @@ AtTemperature = Callable[[np.ndarray, float], np.ndarray]
 class Calibration(NamedTuple):
     """The temperature, and the calibration error of P(usable) on validation without and with it.
 
-    `fitted` is False where there were too few answers: the temperature is 1 then.
+    `fitted` is False where the temperature is kept at 1: there are fewer than `LEAST_ANSWERS`, or the one with the
+    smallest loss would not lower the calibration error.
     """
 
     temperature: float
@@ -46,22 +47,25 @@ def generative_levels(logits: np.ndarray, temperature: float) -> np.ndarray:
     return np.asarray(softmax(np.asarray(logits, dtype=np.float64) / temperature, axis=1))
 
 
-def calibrated(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> Calibration:
-    """Fits a temperature where there are answers enough, and measures what it changes (Guo et al., 2017).
+def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: AtTemperature) -> Calibration:
+    """Fits a temperature where there are answers enough and it helps, and measures what it changes (Guo et al., 2017).
 
     Args:
         logits: What the judge gives before its probabilities, shape (n, k).
         target: Soft labels of the same answers, level 1 first, shape (n, 5).
+        level: Their levels, 1 to 5, shape (n,). A soft label does not tell: that of two physicians who both say 4 may
+            have a mean below 4.
         at: `ordinal_levels` or `generative_levels`.
     """
-    fitted = len(target) >= LEAST_ANSWERS
-    temperature = round(fit_temperature(logits, target, at), 4) if fitted else 1.0
-    usable = levels_of(target) >= USABLE_FROM
+    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= LEAST_ANSWERS else 1.0
+    usable = np.asarray(level) >= USABLE_FROM
     before, after = [
         expected_calibration_error(at(logits, one)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
         for one in (1.0, temperature)
     ]
-    return Calibration(temperature, before, after, len(target), fitted)
+    if not after < before:
+        return Calibration(1.0, before, before, len(target), fitted=False)
+    return Calibration(temperature, before, after, len(target), fitted=True)
 
 
 def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:
@@ -89,25 +93,20 @@ def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -
     return float(np.exp(found.x))
 
 
-def agreement_measures(rows: np.ndarray, target: np.ndarray) -> dict[str, float]:
-    """Quadratic kappa and agreement at usable, of the median level with the label's level.
+def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:
+    """Quadratic kappa and agreement at usable, of the median level with the training line's level.
 
     Args:
         rows: The judge's level probabilities, shape (n, 5).
-        target: Soft labels of the same answers, shape (n, 5).
+        level: Levels of the same answers, 1 to 5, shape (n,).
     """
-    counts = confusion(np.array([median_level(row) for row in rows]), levels_of(target))
+    counts = confusion(np.array([median_level(row) for row in rows]), np.asarray(level))
     kappa = float(quadratic_kappa(counts))
     # One level throughout has no kappa; 0, as by chance, keeps such a checkpoint from winning.
     return {
         "quadratic_kappa": 0.0 if np.isnan(kappa) else kappa,
         "usable_agreement": float(usable_agreement(counts)),
     }
-
-
-def levels_of(target: np.ndarray) -> np.ndarray:
-    """Soft labels as levels, (n, 5) -> (n,): their mean rounded down, as `records.consensus` does it."""
-    return np.floor(np.asarray(target, float) @ np.arange(1, 6) + 1e-4).astype(int)
 
 
 def as_card(calibration: Calibration) -> dict[str, Any]:

@@ -199,6 +199,10 @@ def test_local_is_the_variable_then_the_newest_judge_then_the_built_in(medjudge,
         shutil.copytree(similarity_folder(), tmp_path / "judges" / name)
         os.utime(tmp_path / "judges" / name / "judge.json", (1_000_000 + age, 1_000_000 + age))
     (tmp_path / "judges" / "half-trained").mkdir()
+    shutil.copytree(similarity_folder(), tmp_path / "judges" / "intermediate")
+    card = json.loads((tmp_path / "judges" / "intermediate" / "judge.json").read_text())
+    card["training"]["stage"] = "intermediate"
+    (tmp_path / "judges" / "intermediate" / "judge.json").write_text(json.dumps(card))
     assert judge_of() == "newer"
     assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
 

@@ -35,8 +35,8 @@ def test_the_draw_is_fixed_by_its_seed() -> None:
 
 def test_a_subject_stays_on_one_side() -> None:
     train, validation = apart(PAIRS, 0.25, seed=0)
-    assert len(train) == 9
-    assert len(validation) == 3
+    assert len(train) == 6
+    assert len(validation) == 6  # two subjects at least: matching needs another one
     assert not {pair.focus for pair in train} & {pair.focus for pair in validation}
 
 
@@ -51,7 +51,7 @@ def test_pairs_are_read_from_json_lines(tmp_path) -> None:
         {"question": "What is gout?", "answer": long, "focus": "Gout", "qtype": "information"},
         {"question": "What is flu?", "answer": "short"},
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    text = "".join(json.dumps(line) + "\n\n" for line in lines)
     (tmp_path / "plain.jsonl").write_text(text)
     with gzip.open(tmp_path / "packed.jsonl.gz", "wt") as file:
         file.write(text)

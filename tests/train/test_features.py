@@ -6,7 +6,7 @@ from datasets import Dataset
 from medjudge.base_models import load_tokenizer
 from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-from medjudge.judge.generative import encode_prompt
+from medjudge.judge.generative import encode_prompt, reason_tokens
 from medjudge.judge.protocol import Assignment
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.train.features import generative_dataset, packed, read_training_lines, require_apart
@@ -58,6 +58,27 @@ def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer)
     assert read_verdict(f"{said}2").score == 2
 
 
+@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question, answer) -> None:
+    tokenizer = load_tokenizer(str(tiny_lm))
+    line = TrainingLine(
+        question=question(),
+        earlier=[],
+        answer=answer(text="Take four grams."),
+        level=2,
+        probabilities=[0, 1, 0, 0, 0],
+        source="teacher",
+        scored_by=["t"],
+        rationale="wrong dose " * 4000,
+    )
+    (row,) = generative_dataset([line], tokenizer, 2048, style)
+    assert len(row["input_ids"]) <= 2048
+    assert "Take four grams." in tokenizer.decode(row["input_ids"])
+    said = sum(label != -100 for label in row["labels"])
+    assert reason_tokens(2048) < said < reason_tokens(2048) + 20
+    assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
+
+
 def test_packs_hold_every_line_once_and_no_more_than_fits() -> None:
     lengths = [60, 50, 40, 30, 20, 10, 100]
     rows = [{"input_ids": [number] * length, "score_at": number} for number, length in enumerate(lengths)]
@@ -71,13 +92,23 @@ def test_a_prompt_without_room_is_an_input_error(training_files, tiny_lm) -> Non
         generative_dataset(read_training_lines(training_files[0]), load_tokenizer(str(tiny_lm)), 300)
 
 
+BAD_FIELDS = (
+    ({"level": 6}, "level: .*less than or equal to 5"),
+    ({"source": "nobody"}, "source"),
+    ({"probabilities": [float("nan"), 0, 0, 0, 1]}, r"probabilities.0: .*finite"),
+    ({"probabilities": [0, 0, 0, 0, float("inf")]}, r"probabilities.4: .*finite"),
+    ({"probabilities": [0, 0, 0, 0.5, 0.6]}, "probabilities: .*add up to 1"),
+    ({"weight": float("inf")}, "weight: .*finite"),
+)
+
+
 def test_bad_training_files_are_named(training_files, tmp_path) -> None:
     train, validation = [read_training_lines(path) for path in training_files]
     require_apart(train, validation)
     with pytest.raises(InputError, match="stand in the training and in the validation file"):
         require_apart(train, train)
     fields = json.loads(training_files[0].read_text().splitlines()[0])
-    for change, message in (({"level": 6}, "level: .*less than or equal to 5"), ({"source": "nobody"}, "source")):
+    for change, message in BAD_FIELDS:
         path = tmp_path / "bad.jsonl"
         path.write_text(json.dumps(fields | change) + "\n")
         with pytest.raises(InputError, match=f"line 1: {message}"):

@@ -50,7 +50,7 @@ def test_full_fine_tuning_writes_a_whole_body_that_judges(
     assert rows.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_the_loss_of_the_config_is_the_one_that_falls(recipe, tiny_encoder, tmp_path) -> None:
+def test_the_loss_of_the_first_step_is_the_one_that_the_config_names(recipe, tiny_encoder, tmp_path) -> None:
     first = {}
     for loss in ("ordinal", "mse"):
         options = {"loss": loss, "output_dir": tmp_path / loss, "max_steps": 1, "eval_steps": 1, "save_steps": 1}

@@ -283,6 +283,41 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     assert f"started from `{first}`" in (second / "README.md").read_text()
 
 
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _without_rank(path: Path) -> None:
+    path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "r"}))
+
+
+def _few_tensors(path: Path) -> None:
+    save_file(dict(list(load_file(path).items())[:1]), path)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
+    base = tiny_encoder if kind == "ordinal" else tiny_lm
+    first = train_judge(*parse_arguments(recipe(kind, base, max_steps=1, eval_strategy="no", save_strategy="no")))
+    options = {"start_from": first, "output_dir": tmp_path / "second"}
+    damages: list[tuple[str, Callable[[Path], None], str]] = [
+        ("adapter_config.json", _cut, "are corrupt"),
+        ("adapter_config.json", lambda path: path.write_text("[]"), "are corrupt"),
+        ("adapter_config.json", _without_rank, "no 'r'"),
+        ("adapter_model.safetensors", _cut, "are corrupt"),
+        ("adapter_model.safetensors", _few_tensors, "does not hold the tensors"),
+    ]
+    if kind == "ordinal":
+        damages += [("head.safetensors", _cut, "are corrupt"), ("head.safetensors", _few_tensors, "are corrupt")]
+        damages += [("head.safetensors", Path.unlink, "head.safetensors is missing")]
+    for name, damage, message in damages:
+        whole = (first / name).read_bytes()
+        damage(first / name)
+        assert refused(recipe(kind, base, **options), capsys, message)
+        (first / name).write_bytes(whole)
+    assert not (tmp_path / "second").exists()
+
+
 def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_files, tmp_path) -> None:
     first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     hashes = [file_sha256(path) for path in training_files]

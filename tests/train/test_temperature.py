@@ -9,10 +9,17 @@ import torch
 from conftest import write_lines
 from scipy.special import expit, softmax
 
+from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.distill.training_set import TrainingLine, build_training_set
 from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.protocol import Assignment, median_level
 from medjudge.store import Run
+from medjudge.train import generative as generative_module
+from medjudge.train import ordinal as ordinal_module
+from medjudge.train import run as run_module
+from medjudge.train import temperature as temperature_module
+from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.run import parse_arguments, train_judge
 from medjudge.train.temperature import (
     LEAST_ANSWERS,
@@ -21,7 +28,6 @@ from medjudge.train.temperature import (
     calibrated,
     fit_temperature,
     generative_levels,
-    levels_of,
     ordinal_levels,
 )
 
@@ -43,7 +49,7 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     random = np.random.default_rng(0)
     logits = KINDS[at](random, 6000) * true
     target = drawn(random, at(logits, true))
-    found = calibrated(logits, target, at)
+    found = calibrated(logits, target, target.argmax(axis=1) + 1, at)
     assert found.temperature == pytest.approx(true, rel=0.08)
     assert found.fitted
     assert found.ece_after < 0.02 < found.ece_before
@@ -74,23 +80,96 @@ def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> 
 
 def test_too_few_answers_leave_it_at_one() -> None:
     logits = 5 * np.eye(5)[np.zeros(LEAST_ANSWERS - 1, int)]
-    found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], generative_levels)
+    found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels)
     assert (found.temperature, found.fitted, found.ece_before) == (1.0, False, found.ece_after)
 
 
 def test_measures_are_those_of_the_median_level() -> None:
     rows = np.array([[0, 0, 0, 0, 1], [0, 0, 0.4, 0.6, 0], [1, 0, 0, 0, 0], [0, 0.6, 0.4, 0, 0]], float)
-    target = np.eye(5)[[4, 2, 0, 1]]  # levels 5, 3, 1, 2 against 5, 4, 1, 2
-    found = agreement_measures(rows, target)
+    level = np.array([5, 3, 1, 2])  # against 5, 4, 1, 2
+    found = agreement_measures(rows, level)
     assert found["usable_agreement"] == 0.75
     # By hand: sum of squared distances 1 of 4 observed, 43 of 4 * 4 by chance.
     observed, chance = 1 / 4, np.mean([(one - other) ** 2 for one in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
     assert found["quadratic_kappa"] == pytest.approx(1 - observed / chance)
-    assert agreement_measures(rows[:1], target[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
+    assert agreement_measures(rows[:1], level[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
 
 
-def test_a_soft_label_counts_as_its_mean_rounded_down() -> None:
-    assert levels_of(np.array([[0, 0, 0, 0.5, 0.5], [0, 0, 0.5, 0, 0.5], [0.5, 0.5, 0, 0, 0]])).tolist() == [4, 4, 1]
+def test_a_temperature_that_would_not_lower_the_calibration_error_is_not_taken() -> None:
+    """P(usable) is right as it is; only how levels 1 and 2 share the rest is too sure, and takes the loss elsewhere."""
+    rows = np.tile([0.49, 0.01, 0, 0.25, 0.25], (100, 1))
+    logits = np.log(np.maximum(rows, 1e-9))
+    level = np.repeat([2, 4, 5], [50, 25, 25])
+    assert fit_temperature(logits, np.eye(5)[level - 1], generative_levels) > 1.5
+    found = calibrated(logits, np.eye(5)[level - 1], level, generative_levels)
+    assert (found.temperature, found.fitted, found.answers) == (1.0, False, 100)
+    assert found.ece_after == found.ece_before == pytest.approx(0, abs=1e-6)
+
+
+TWO_SAID_FOUR = [0.01, 0.02, 0.09, 0.83, 0.05]  # their soft label: its mean is 3.89
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_the_level_of_a_line_counts_not_the_mean_of_its_soft_label(
+    kind, recipe, tiny_lm, tiny_encoder, training_files, monkeypatch
+) -> None:
+    """In a whole run: the measures of each checkpoint, the card's, and the calibration error."""
+    by_level = {}
+    for path in training_files:
+        lines = []
+        for number, line in enumerate(read_training_lines(path)):
+            level = (4, 2)[number % 2]
+            soft = TWO_SAID_FOUR if level == 4 else [0.1, 0.7, 0.1, 0.05, 0.05]
+            lines.append(line.model_copy(update={"level": level, "probabilities": soft}))
+        write_lines(path, lines)
+        by_level[path] = sorted(line.level for line in lines)
+    asked = []
+
+    def seen(name):
+        plain = getattr(temperature_module, name)
+
+        def spy(*arguments):
+            asked.append((name, sorted(np.asarray(arguments[2 if name == "calibrated" else 1]).tolist())))
+            return plain(*arguments)
+
+        return spy
+
+    measured_by = ordinal_module if kind == "ordinal" else generative_module
+    for module, name in ((measured_by, "agreement_measures"), (run_module, "agreement_measures")):
+        monkeypatch.setattr(module, name, seen(name))
+    monkeypatch.setattr(run_module, "calibrated", seen("calibrated"))
+    train_judge(*parse_arguments(recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm)))
+    assert {name for name, _ in asked} == {"calibrated", "agreement_measures"}
+    assert len(asked) >= 4  # two checkpoints, the calibration, the card
+    assert all(levels == by_level[training_files[1]] for _, levels in asked)
+
+
+def test_the_head_starts_from_the_levels_of_the_lines(tiny_encoder, training_files, monkeypatch) -> None:
+    lines = [
+        line.model_copy(update={"level": 4, "probabilities": TWO_SAID_FOUR})
+        for line in read_training_lines(training_files[0])
+    ]
+    dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
+    given = []
+    plain = ordinal_module.fit_cut_points
+    monkeypatch.setattr(ordinal_module, "fit_cut_points", lambda x, levels: given.append(levels) or plain(x, levels))
+    body = load_encoder(str(tiny_encoder))
+    ordinal_module.start_from_similarity(OrdinalModel(body, body.config.hidden_size), dataset, 0, 0)
+    assert given[0].tolist() == [4] * len(lines)
+
+
+def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, training_files) -> None:
+    lines = [
+        line.model_copy(update={"level": (2, 4)[number % 2]})
+        for number, line in enumerate(read_training_lines(training_files[0]))
+    ]
+    dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
+    body = load_encoder(str(tiny_encoder))
+    model = OrdinalModel(body, body.config.hidden_size)
+    ordinal_module.start_from_similarity(model, dataset, 0, 0)
+    cuts = model.cuts().detach()
+    assert bool(torch.isfinite(cuts).all())
+    assert cuts.diff().max() == pytest.approx(10, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
