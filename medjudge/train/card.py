@@ -93,11 +93,18 @@ def _named(objective: str | dict[str, float]) -> str:
 
 def _temperature(calibration: dict[str, Any]) -> list[str]:
     answers = calibration["answers"]
-    if not calibration["fitted"]:
-        return [f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"]
     shift = (
         [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
     )
+    if answers < LEAST_ANSWERS:
+        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"
+        return [*shift, few]
+    if not calibration["fitted"]:
+        return [
+            *shift,
+            "- Temperature kept at 1: another would not lower the calibration error of P(usable) on the "
+            f"{answers} validation answers ({calibration['ece_before']:.3f})",
+        ]
     return [
         *shift,
         f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "

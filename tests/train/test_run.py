@@ -81,16 +81,16 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     lines = read_training_lines(training_files[1])
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
-    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.max_length)
+    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.max_length, loaded.most_windows)
     body = load_encoder(str(tiny_encoder))
-    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32, token_types=True).eval(), loaded.tokenizer, 64)
+    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, 64)
     one, other, untrained = [
         np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
     ]
     assert one == pytest.approx(
         other, abs=0.02
     )  # bfloat16: the adapter is merged in one and beside the body in the other
-    assert np.abs(one - untrained).max() > 0.1
+    assert np.abs(one - untrained).max() > 0.05
 
 
 def good_or_bad(number: int, line: dict) -> None:
