@@ -178,7 +178,7 @@ def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
         # 25 answers choose the checkpoint: the loss says more of so few than a kappa does.
         "metric_for_best_model": "eval_loss",
         "greater_is_better": False,
-        "logging_steps": 5,
+        "logging_strategy": "epoch",
         "use_cpu": True,
         # The command line silences transformers' log, which would take the bar along.
         "disable_tqdm": not sys.stderr.isatty(),
