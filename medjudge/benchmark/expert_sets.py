@@ -50,13 +50,17 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
     return everything
 
 
-def _root(path: Path) -> ElementTree.Element:
+def _parsed(path: Path) -> ElementTree.Element:
     try:
-        root = ElementTree.parse(path).getroot()
+        return ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise InputError(f"{path}: not valid XML ({error})") from None
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+
+
+def _root(path: Path) -> ElementTree.Element:
+    root = _parsed(path)
     if not root.tag.startswith("MEDIQA2019-Task3-QA"):
         raise InputError(f"{path}: the root element is <{root.tag}>; a file of MEDIQA 2019 task 3 (QA) is expected")
     return root
@@ -112,12 +116,7 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     Raises:
         InputError: A file is of another kind, or a line has an unknown question or score.
     """
-    try:
-        root = ElementTree.parse(references).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise InputError(f"{references}: not valid XML ({error})") from None
-    except OSError as error:
-        raise InputError(f"{references}: {(error.strerror or str(error)).lower()}; check the path") from None
+    root = _parsed(references)
     elements = {(element.get("qid") or "").removeprefix("TQ"): element for element in root.iter("NLM-QUESTION")}
     if not elements:
         raise InputError(f"{references}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")

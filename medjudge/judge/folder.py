@@ -129,9 +129,8 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
     _require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
-    adapted = (
-        folder / _ADAPTER_FILES[0]
-    ).is_file()  # else it was trained in full, and the folder holds all of the body
+    # Without an adapter it was trained in full, and the folder holds all of the body.
+    adapted = (folder / _ADAPTER_FILES[0]).is_file()
     body = load_encoder(card.base_model, card.base_revision) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
     model = OrdinalModel(with_adapter(body, folder) if adapted else body, width)

@@ -17,34 +17,14 @@ from matplotlib.ticker import PercentFormatter
 
 from medjudge.records import CATEGORIES, USABLE_FROM
 from medjudge.report.paper import PAPER_AGREEMENT
+from medjudge.report.style import ACCENT, INK, LINE, SOFT, STYLE
 
 Study = Mapping[str, Any]
 """The object of `agreement/JUDGE.json`."""
 
-_INK, _SOFT, _LINE, _ACCENT = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c"
 _WIDTH = 5.4
 """Inches, of every plot: two stand side by side on the page."""
 _TITLE_LINE = 0.2
-_STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
-    # Text stays text, so that the reader's fonts draw the names of models in any script. DejaVu comes with matplotlib:
-    # what is measured is the same everywhere.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "medjudge",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial"],
-    "font.size": 9,
-    # A name with two dollar signs is no formula.
-    "text.parse_math": False,
-    "text.color": _INK,
-    "axes.labelcolor": _SOFT,
-    "axes.edgecolor": _LINE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _LINE,
-    "ytick.color": _LINE,
-    "xtick.labelcolor": _SOFT,
-    "ytick.labelcolor": _SOFT,
-}
 
 
 class Plot(NamedTuple):
@@ -87,16 +67,16 @@ def agreement_plot(study: Study) -> str | None:
         for place, (name, part) in enumerate(reversed(rows)):
             measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
             if measure["low"] is not None:
-                axes.plot([measure["low"], measure["high"]], [place, place], color=_ACCENT, linewidth=2)
-            axes.plot(measure["value"], place, "o", color=_ACCENT, markersize=6.5)
+                axes.plot([measure["low"], measure["high"]], [place, place], color=ACCENT, linewidth=2)
+            axes.plot(measure["value"], place, "o", color=ACCENT, markersize=6.5)
             if paper is not None:
-                axes.plot(paper / 100, place, "D", color=_INK, markersize=6, markerfacecolor="none")
+                axes.plot(paper / 100, place, "D", color=INK, markersize=6, markerfacecolor="none")
             # In the axes' own place, just right of it.
             axes.text(1.04, place, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
         if ceiling is not None:
-            axes.axvline(ceiling, color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
-        axes.set_yticks(range(len(rows)), names, color=_INK)
+        axes.set_yticks(range(len(rows)), names, color=INK)
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_xlim(*_agreement_range(rows, ceiling))
         axes.tick_params(axis="y", length=0)
@@ -105,9 +85,9 @@ def agreement_plot(study: Study) -> str | None:
         axes.set_xlabel("Agreement on usable, with 95 % interval")
         _key(
             figure,
-            ("o", _ACCENT, "this judge"),
-            ("D", _INK, "GPT-4o in the paper"),
-            ("|", _SOFT, "physicians among each other") if ceiling is not None else None,
+            ("o", ACCENT, "this judge"),
+            ("D", INK, "GPT-4o in the paper"),
+            ("|", SOFT, "physicians among each other") if ceiling is not None else None,
         )
 
     return _svg(title, inches + 0.85, draw)
@@ -152,8 +132,8 @@ def confusion_plot(study: Study) -> str | None:
         against = label(study["against"], 22)
         axes = _axes(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
         _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
-        axes.axhline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
-        axes.axvline(USABLE_FROM - 1, color=_INK, linewidth=0.8)
+        axes.axhline(USABLE_FROM - 1, color=INK, linewidth=0.8)
+        axes.axvline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.set_xlabel(f"Level by {against}")
         axes.set_ylabel("Level by the judge")
         axes = _axes(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
@@ -169,10 +149,10 @@ def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -
     for row, cells in enumerate(counts):
         for column, count in enumerate(cells):
             shade = 0.8 * count / largest
-            edge = _ACCENT if row == column else "white"
-            face = [1 - shade * (1 - part) for part in to_rgb(_ACCENT)]
+            edge = ACCENT if row == column else "white"
+            face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
             axes.add_patch(Rectangle((column + 0.03, row + 0.03), 0.94, 0.94, facecolor=face, edgecolor=edge))
-            colour = "white" if shade > 0.45 else _INK
+            colour = "white" if shade > 0.45 else INK
             axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour)
     places = [place + 0.5 for place in range(len(names))]
     axes.set_xticks(places, names)
@@ -208,11 +188,11 @@ def calibration_plot(study: Study) -> str | None:
 
     def draw(figure: Figure) -> None:
         axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
-        axes.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         for one in curve:
-            axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=_ACCENT, linewidth=1.5)
+            axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=ACCENT, linewidth=1.5)
             size = max(2.0, 7 * (one["n"] / largest) ** 0.5)
-            axes.plot(one["predicted"], one["observed"], "o", color=_ACCENT, markersize=size, clip_on=False)
+            axes.plot(one["predicted"], one["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
         _in_percent(axes, "xy")
@@ -245,9 +225,9 @@ def risk_coverage_plot(study: Study) -> str | None:
     def draw(figure: Figure) -> None:
         axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
         coverage, risk = [one["coverage"] for one in curve], [one["risk"] for one in curve]
-        axes.axhline(risk[-1], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)))
-        axes.plot(coverage, risk, color=_ACCENT, linewidth=2)
-        axes.plot(coverage[-1], risk[-1], "o", color=_ACCENT, markersize=5.5, clip_on=False)
+        axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
+        axes.plot(coverage, risk, color=ACCENT, linewidth=2)
+        axes.plot(coverage[-1], risk[-1], "o", color=ACCENT, markersize=5.5, clip_on=False)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, max(0.05, 1.15 * max(risk)))
         _in_percent(axes, "xy")
@@ -291,11 +271,11 @@ def ranking_plot(study: Study) -> str | None:
         rates = [one[by] for one in models.values() for by in ("physicians", "judge", "teacher")]
         known = [rate for rate in rates if rate is not None]
         low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
-        axes.plot([low, high], [low, high], color=_SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot([low, high], [low, high], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         for one in models.values():
             if one["teacher"] is not None:
-                axes.plot(one["physicians"], one["teacher"], "o", color=_INK, markersize=5, markerfacecolor="none")
-            axes.plot(one["physicians"], one["judge"], "o", color=_ACCENT, markersize=6)
+                axes.plot(one["physicians"], one["teacher"], "o", color=INK, markersize=5, markerfacecolor="none")
+            axes.plot(one["physicians"], one["judge"], "o", color=ACCENT, markersize=6)
         axes.set_xlim(low, high)
         axes.set_ylim(low, high)
         _in_percent(axes, "xy")
@@ -306,9 +286,9 @@ def ranking_plot(study: Study) -> str | None:
         _name_points(axes, named, inches)
         _key(
             figure,
-            ("o", _ACCENT, "this judge"),
-            ("o ", _INK, "its teacher") if has_teacher else None,
-            ("-", _SOFT, "the same rate by both"),
+            ("o", ACCENT, "this judge"),
+            ("o ", INK, "its teacher") if has_teacher else None,
+            ("-", SOFT, "the same rate by both"),
         )
 
     return _svg(_ranking_title(study), inches + 0.85, draw)
@@ -372,7 +352,7 @@ def _svg(title: str, height: float, draw: Callable[[Figure], None]) -> str:
     """Draws on a figure with room for its title above; `height` is that of the rest, in inches."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update(_STYLE)
+        matplotlib.rcParams.update(STYLE)
         lines = fill(title, 62)
         figure = Figure(figsize=(_WIDTH, height + 0.22 + _TITLE_LINE * (lines.count("\n") + 1)))
         FigureCanvasSVG(figure)
@@ -406,7 +386,7 @@ def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches:
     right = axes.get_yaxis_transform()
     edge = axes.get_xlim()[1]
     for (x, y, text), place in zip(points, places, strict=True):
-        axes.plot([x, edge], [y, place], color=_LINE, linewidth=0.7, zorder=0)
+        axes.plot([x, edge], [y, place], color=LINE, linewidth=0.7, zorder=0)
         axes.text(1.02, place, text, transform=right, va="center", fontsize=8.5)
 
 
@@ -423,7 +403,7 @@ def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:
         else:
             face = colour if mark == "o" else "none"
             axes.plot(left, 0.5, mark.strip(), color=colour, markersize=6, markerfacecolor=face)
-        axes.text(left + 0.14, 0.5, text, va="center", fontsize=8.5, color=_SOFT)
+        axes.text(left + 0.14, 0.5, text, va="center", fontsize=8.5, color=SOFT)
 
 
 def _placed(entries: Sequence[tuple[str, str, str] | None]) -> Iterator[tuple[float, tuple[str, str, str]]]:

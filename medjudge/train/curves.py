@@ -5,29 +5,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from medjudge.report.style import ACCENT, INK, LINE, SOFT, STYLE
+
 CURVES_FILE = "training/curves.svg"
-_INK, _SOFT, _LINE, _ACCENT, _OTHER = "#1b2530", "#5b6875", "#d9dfe5", "#1f7a5c", "#b5651d"
-_STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
-    "svg.fonttype": "none",
-    "svg.hashsalt": "medjudge",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial"],
-    "font.size": 9,
-    "text.color": _INK,
-    "axes.labelcolor": _SOFT,
-    "axes.edgecolor": _LINE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _LINE,
-    "ytick.color": _LINE,
-    "xtick.labelcolor": _SOFT,
-    "ytick.labelcolor": _SOFT,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-}
-_LEFT = (("loss", "training", _SOFT), ("eval_loss", "validation", _ACCENT))
+_OTHER = "#b5651d"
+_LEFT = (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT))
 _RIGHT = (
-    ("eval_quadratic_kappa", "quadratic kappa", _ACCENT),
+    ("eval_quadratic_kappa", "quadratic kappa", ACCENT),
     ("eval_usable_agreement", "usable", _OTHER),
 )
 
@@ -58,7 +42,7 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update(_STYLE)
+        matplotlib.rcParams.update({**STYLE, "legend.frameon": False, "legend.fontsize": 8.5})
         figure = Figure(figsize=(8.4, 3.1), layout="constrained")
         panels = figure.subplots(1, 2)
         _panel(panels[0], "Loss", left, kept_step)
@@ -79,14 +63,14 @@ def _panel(axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], lis
             )
             axes.plot([], [], color=colour, linewidth=1.6, label=label)
     if kept is not None:
-        axes.axvline(kept, color=_INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept}")
+        axes.axvline(kept, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept}")
     axes.set_xlabel("Step")
     axes.set_xlim(left=0)
     axes.locator_params(axis="x", integer=True, nbins=6)
-    axes.grid(axis="y", color=_LINE, linewidth=0.5)
+    axes.grid(axis="y", color=LINE, linewidth=0.5)
     axes.set_axisbelow(True)
     if any(steps for _, _, steps, _ in lines):
         # Below: between curves there is no place that is surely free.
         axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3, handlelength=1.4, columnspacing=1.2)
     else:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=_SOFT)
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)

@@ -46,8 +46,7 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
             `start_from` are corrupt or do not fit.
     """
     assert options.model_name_or_path
-    # On a CPU the fused attention's backward pass costs more than all matrix products of a small encoder: torch 2.13,
-    # 12 x 160 tokens of MiniLM forward and backward, 1.07 s fused and 0.76 s plain.
+    # On a CPU the backward pass of torch 2.13's fused attention is slower than the plain one on texts this short.
     attention = options.attn_implementation or (None if torch.cuda.is_available() else "eager")
     body = load_encoder(options.model_name_or_path, options.model_revision, attn_implementation=attention)
     without_dropout(body)
