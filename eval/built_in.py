@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from built_in_data import folds, liveqa_lines, scored_lines, unseen
-from built_in_folds import FOLDS, SEEDS, Job, divided, intervals, pairs_of, run_jobs, shipped_jobs, summary
+from built_in_folds import SEEDS, run_jobs, shipped_jobs
+from built_in_table import FOLDS, Job, divided, intervals, measured_on, pairs_of, summary
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
@@ -40,8 +41,9 @@ from medjudge.judge.ordinal import (
     with_adapter,
 )
 from medjudge.records import USABLE_FROM
-from medjudge.store import file_sha256, write_json
+from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
+from medjudge.train.lora import write_base_name
 from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
 LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
@@ -75,7 +77,7 @@ def main(data: Path, work: Path) -> None:
     held_out = held_out_answers(shipped_jobs(), work)
     trained = [*scored_lines(work / "mediqa"), *liveqa_lines(work / "liveqa")]
     shift_and_temperature(out, unseen(scored_lines(work / "mediqa-validation"), trained), held_out)
-    complete_card(out, members, data, summary(shipped_jobs(), work)["per_run"])
+    complete_card(out, members, data, summary(shipped_jobs(), work, measured_on(work))["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
 
@@ -108,9 +110,7 @@ def averaged(folders: list[Path], out: Path) -> None:
         file.rename(out / file.name)
     (out / "mean").rmdir()
     (out / "README.md").unlink(missing_ok=True)
-    config = json.loads((out / "adapter_config.json").read_text(encoding="utf-8"))
-    config["base_model_name_or_path"] = MINILM  # not the folder that it lies in on this machine
-    write_json(out / "adapter_config.json", config)
+    write_base_name(out, MINILM)
     weights = load_file(out / "adapter_model.safetensors")
     save_file({name: value.half().contiguous() for name, value in weights.items()}, out / "adapter_model.safetensors")
     heads = [load_file(folder / HEAD_FILE) for folder in folders]

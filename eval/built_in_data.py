@@ -13,6 +13,7 @@ from medjudge.store import Run, write_whole
 
 SCALE = (1, 2, 4, 5)
 """The levels that MEDIQA's and LiveQA's four scores become."""
+REFERENCE_AS_ANSWER = "liveqa-reference"
 _SOFT = 0.2
 """The part of a soft label that goes to the neighbouring levels of the scale: experts differ by one now and then."""
 _LIVEQA_WEIGHT = 0.5
@@ -54,10 +55,22 @@ def liveqa_lines(folder: Path) -> list[TrainingLine]:
         lines.append(_line(question, answer, line.level, line.scored_by[0], _LIVEQA_WEIGHT))
     for question in Run(folder).questions():
         asked = _as_mediqa(question)
-        answer = Answer(question_id=asked.id, model="liveqa-reference", text=question.reference or "")
+        answer = Answer(question_id=asked.id, model=REFERENCE_AS_ANSWER, text=question.reference or "")
         bare = asked.model_copy(update={"reference": None})
-        lines.append(_line(bare, answer, 5, "liveqa-reference", _LIVEQA_WEIGHT))
+        lines.append(_line(bare, answer, 5, REFERENCE_AS_ANSWER, _LIVEQA_WEIGHT))
     return lines
+
+
+def from_systems(liveqa: Sequence[TrainingLine], of: dict[str, int], fold: int) -> list[TrainingLine]:
+    """LiveQA's answers by systems, of a fold's questions, each with its question's reference where there is one."""
+    return [line for line in liveqa if of[line.question.group] == fold and line.answer.model != REFERENCE_AS_ANSWER]
+
+
+def without_references(lines: Sequence[TrainingLine]) -> list[TrainingLine]:
+    """The same lines, their questions bare."""
+    return [
+        line.model_copy(update={"question": line.question.model_copy(update={"reference": None})}) for line in lines
+    ]
 
 
 def _as_mediqa(question: Question) -> Question:
@@ -83,9 +96,7 @@ def training_lines(
             line = _line(one.question, one.answer, one.level, f"synthetic: {one.how}", _SYNTHETIC_WEIGHT)
             lines.append(line.model_copy(update={"source": "synthetic", "made_from": one.made_from}))
     if not what.references:
-        lines = [
-            line.model_copy(update={"question": line.question.model_copy(update={"reference": None})}) for line in lines
-        ]
+        lines = without_references(lines)
     return [softened(line) for line in lines] if what.soft else lines
 
 

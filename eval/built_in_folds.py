@@ -11,7 +11,6 @@ validation file gives the temperature, which changes no usable decision. Sixteen
 with the answer given there.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -20,23 +19,25 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from built_in_data import Ablation, folds, liveqa_lines, scored_lines, training_lines, unseen, write_lines
-from scipy.stats import spearmanr
+from built_in_data import (
+    Ablation,
+    folds,
+    from_systems,
+    liveqa_lines,
+    scored_lines,
+    training_lines,
+    without_references,
+    write_lines,
+)
+from built_in_table import CHANGES, FOLDS, Job, against_shipped, all_folds, lesson, measured_on, summary
 from study import REPOSITORY, record
 
-from medjudge.agreement.pairs import Pairs, paired
-from medjudge.agreement.parts import Estimate, measured
 from medjudge.distill.training_set import TrainingLine
-from medjudge.judge.protocol import median_level
-from medjudge.records import Judgment, PhysicianScore
-from medjudge.store import file_sha256
+from medjudge.store import file_sha256, write_json
 
-FOLDS, SEEDS = 5, (0, 1)
-MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
+SEEDS = (0, 1, 2)
 CONFIG = REPOSITORY / "configs" / "judges" / "built-in.yaml"
 
 
@@ -59,50 +60,50 @@ VARIANTS = {
     "without LiveQA and what is made from it": Variant(Ablation(liveqa=False, synthetic=0)),
     "256 tokens": Variant(options=("--max_length", "256")),
     "512 tokens": Variant(options=("--max_length", "512")),
+    "4 windows of 128 tokens": Variant(options=("--windows", "4")),
     "full fine-tuning": Variant(options=("--full_fine_tuning", "true", "--learning_rate", "1e-4")),
 }
 SHIPPED = "as shipped"
 
 
-class Job(NamedTuple):
-    """One training run."""
-
-    variant: str
-    seed: int
-    fold: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.variant.replace(' ', '-')}-seed{self.seed}-fold{self.fold}"
-
-
-def run_job(job: Job, work: Path) -> None:
-    """Trains one judge without a fold's questions and writes its probabilities for the fold and the validation file."""
+def train_job(job: Job, work: Path) -> None:
+    """Trains one judge without a fold's questions."""
     from medjudge.train.run import parse_arguments, train_judge
 
     variant, place = VARIANTS[job.variant], work / "folds" / job.name
     scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    validation = scored_lines(work / "mediqa-validation")
     of = folds(scored, FOLDS, seed=0)
 
     def kept(lines: Sequence[TrainingLine]) -> list[TrainingLine]:
         return [line for line in lines if of[line.question.group] != job.fold]
 
     write_lines(place / "train.jsonl", training_lines(kept(scored), kept(liveqa), variant.what, job.seed))
-    write_lines(place / "validation.jsonl", validation)
+    write_lines(place / "validation.jsonl", scored_lines(work / "mediqa-validation"))
     start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
     files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
     config = [line for line in CONFIG.read_text().splitlines() if not line.startswith("start_from")]
     (place / "config.yaml").write_text("\n".join(config))
     out = ("--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true")
     train_judge(*parse_arguments(["--config", str(place / "config.yaml"), *files, *start, *out, *variant.options]))
-    tested = [line for line in scored if of[line.question.group] == job.fold]
-    result = {"fold": probabilities(place / "judge", tested), "validation": probabilities(place / "judge", validation)}
-    (place / "probabilities.json").write_text(json.dumps(result))
+
+
+def judge_job(job: Job, work: Path) -> None:
+    """Writes what a run's judge says of its fold, of LiveQA's answers in it, and of the validation file."""
+    place = work / "folds" / job.name
+    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
+    of = folds(scored, FOLDS, seed=0)
+    systems = from_systems(liveqa, of, job.fold)
+    result = {
+        "fold": probabilities(place / "judge", [line for line in scored if of[line.question.group] == job.fold]),
+        "validation": probabilities(place / "judge", scored_lines(work / "mediqa-validation")),
+        "liveqa with references": probabilities(place / "judge", systems),
+        "liveqa without references": probabilities(place / "judge", without_references(systems)),
+    }
+    write_json(place / "probabilities.json", result)
 
 
 def probabilities(judge: Path, lines: Sequence[TrainingLine]) -> dict[str, list[float]]:
-    """What a judge says of answers, without their references: `question|model` -> level probabilities."""
+    """What a judge says of answers: `question|model` -> level probabilities."""
     import torch
 
     from medjudge.judge.folder import load_judge
@@ -111,85 +112,6 @@ def probabilities(judge: Path, lines: Sequence[TrainingLine]) -> dict[str, list[
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     made = load_judge(judge, "built-in", torch.device("cpu")).judge(work)
     return {f"{one.question_id}|{one.model}": one.probabilities for one in made if one.probabilities}
-
-
-def pairs_of(lines: Sequence[TrainingLine], found: dict[str, list[float]]) -> Pairs:
-    """The answers with their experts' level and the judge's probabilities."""
-    judgments, scores = [], []
-    for line in lines:
-        row = found.get(f"{line.question.id}|{line.answer.model}")
-        if row is None:
-            continue
-        asked, model = line.question.id, line.answer.model
-        level = median_level(np.array(row))
-        expected = float(np.dot(row, np.arange(1, 6)))
-        judgments.append(
-            Judgment(
-                question_id=asked, model=model, judge="built-in", score=level, expected=expected, probabilities=row
-            )
-        )
-        scores.append(PhysicianScore(question_id=asked, model=model, rater=line.scored_by[0], score=line.level))
-    return paired([line.question for line in lines], judgments, scores)
-
-
-def within_questions(pairs: Pairs) -> float:
-    """Spearman's correlation within each question whose answers differ in level, averaged over the questions."""
-    found = []
-    for question in np.unique(pairs.question_id):
-        rows = pairs.question_id == question
-        if len(set(pairs.physician[rows])) > 1 and len(set(pairs.expected[rows])) > 1:
-            found.append(float(spearmanr(pairs.expected[rows], pairs.physician[rows])[0]))
-    return float(np.mean(found))
-
-
-def intervals(pairs: Pairs) -> dict[str, Estimate]:
-    """The measures of the table, with 95 % intervals from 2,000 resamples of the questions."""
-    found = measured(pairs, resamples=2000)
-    within: Estimate = {"value": round(within_questions(pairs), 4), "low": None, "high": None}
-    return {**{name: found[name] for name in MEASURES}, "spearman_within_questions": within}
-
-
-def summary(jobs: Sequence[Job], work: Path) -> dict[str, Any]:
-    """One row of the table: mean and spread over the runs, and all folds of a seed together with intervals."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    validation = unseen(scored_lines(work / "mediqa-validation"), [*scored, *liveqa])
-    of = folds(scored, FOLDS, seed=0)
-    tested = {fold: unseen(*divided(scored, liveqa, of, fold)) for fold in range(FOLDS)}
-    per_run, on_validation = [], []
-    by_seed: dict[int, dict[str, list[float]]] = {}
-    for job in jobs:
-        found = json.loads((work / "folds" / job.name / "probabilities.json").read_text())
-        per_run.append(intervals(pairs_of(tested[job.fold], found["fold"])))
-        by_seed.setdefault(job.seed, {}).update(found["fold"])
-        on_validation.append(intervals(pairs_of(validation, found["validation"])))
-    all_tested = [line for fold in range(FOLDS) for line in tested[fold]]
-    return {
-        "runs": len(jobs),
-        "answers": {"folds": len(all_tested), "validation_file": len(validation)},
-        "folds": spread(per_run),
-        "validation_file": spread(on_validation),
-        "seed 0, all folds together": intervals(pairs_of(all_tested, by_seed[0])),
-        "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
-    }
-
-
-def divided(
-    scored: Sequence[TrainingLine], liveqa: Sequence[TrainingLine], of: dict[str, int], fold: int
-) -> tuple[list[TrainingLine], list[TrainingLine]]:
-    """The lines of a fold, and those that its judge is trained on."""
-    return (
-        [line for line in scored if of[line.question.group] == fold],
-        [line for line in (*scored, *liveqa) if of[line.question.group] != fold],
-    )
-
-
-def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:
-    """Mean and standard deviation over runs, by measure."""
-    values = {name: [float(run[name]["value"] or 0) for run in runs] for name in runs[0]}
-    return {
-        name: {"mean": round(mean(each), 4), "sd": round(stdev(each), 4) if len(each) > 1 else 0.0}
-        for name, each in values.items()
-    }
 
 
 def shipped_jobs() -> list[Job]:
@@ -234,7 +156,12 @@ def main(work: Path, names: Sequence[str]) -> None:
     others = [Job(name, 0, fold) for fold in range(FOLDS) for name in names if name != SHIPPED]
     jobs = [*(shipped_jobs() if SHIPPED in names else []), *others]
     run_jobs(jobs, work)
-    table = {name: summary([job for job in jobs if job.variant == name], work) for name in names}
+    on = measured_on(work)
+    of = {name: [job for job in jobs if job.variant == name] for name in names}
+    table = {name: summary(of[name], work, on) for name in names}
+    for name in table.keys() & CHANGES.keys() if SHIPPED in table else ():
+        change = against_shipped(all_folds(of[name], work, on), all_folds(of[SHIPPED], work, on))
+        table[name] |= {"minus as shipped, seed 0": change, "lesson": lesson(name, change)}
     named = "".join(f' "{name}"' for name in names) if len(names) < len(VARIANTS) else ""
     record("built-in", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
 
@@ -243,6 +170,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python eval/built_in_folds.py WORK [VARIANT ...]")
     if sys.argv[2:3] == ["--one"]:
-        run_job(Job(sys.argv[3], int(sys.argv[4]), int(sys.argv[5])), Path(sys.argv[1]))
+        one = Job(sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+        train_job(one, Path(sys.argv[1]))
+        judge_job(one, Path(sys.argv[1]))
     else:
         main(Path(sys.argv[1]).resolve(), sys.argv[2:] or list(VARIANTS))

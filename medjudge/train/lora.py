@@ -1,10 +1,14 @@
 """LoRA adapters for judges, from a config's `lora_*` fields."""
 
+import json
+from pathlib import Path
+
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
+from medjudge.store import write_json
 
 
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
@@ -40,3 +44,10 @@ def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
         raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
     assert isinstance(model, PeftModel)
     return model
+
+
+def write_base_name(folder: Path, base_model: str) -> None:
+    """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its folder on this machine."""
+    path = folder / "adapter_config.json"
+    if path.exists():  # a judge that was trained in full has none
+        write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})

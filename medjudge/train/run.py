@@ -29,6 +29,7 @@ from medjudge.train.card import write_readme
 from medjudge.train.curves import CURVES_FILE, write_curves
 from medjudge.train.features import ordinal_dataset, question_ids, read_training_lines, require_apart
 from medjudge.train.generative import LossWeights, generative_trainer, save_generative
+from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import new_ordinal_model, ordinal_trainer, save_ordinal, without_dropout
 from medjudge.train.preference import preference_trainer
 from medjudge.train.refusals import (
@@ -202,6 +203,7 @@ def _write_judge(
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if card.kind == "ordinal":
             save_ordinal(trained, tokenizer, staging(folder))
+        write_base_name(staging(folder), card.base_model)
         if card.base_revision is None:
             body = trained.body if card.kind == "ordinal" else trained
             card.base_revision = getattr(body.config, "_commit_hash", None)  # None for a folder

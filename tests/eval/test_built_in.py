@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from built_in import Usable, fitted_shift
 from built_in_data import Ablation, folds, softened, training_lines, unseen
-from built_in_folds import divided
+from built_in_table import divided
 
 from medjudge.distill.training_set import TrainingLine
 

@@ -58,8 +58,14 @@ def changed(path: Path, change: Callable[[int, dict], None]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
-def test_a_trained_judge_is_a_folder_that_judges(kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path) -> None:
-    folder = train_judge(*parse_arguments(recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm)))
+def test_a_trained_judge_is_a_folder_that_judges(
+    kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path, monkeypatch
+) -> None:
+    base = tiny_encoder if kind == "ordinal" else tiny_lm
+    monkeypatch.chdir(base.parent)
+    folder = train_judge(*parse_arguments(recipe(kind, Path(f"./{base.name}"))))
+    adapter = json.loads((folder / "adapter_config.json").read_text())
+    assert adapter["base_model_name_or_path"] == read_card(folder).base_model == str(base)
     card = read_card(folder)
     train = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert card.trained_on.question_ids == sorted({line["question"]["id"] for line in train})

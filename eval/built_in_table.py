@@ -1,0 +1,184 @@
+"""What the runs of `eval/built_in_folds.py` amount to: the built-in judge, and what each part of its making brings."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+from built_in_data import folds, from_systems, liveqa_lines, scored_lines, unseen
+from scipy.stats import spearmanr
+
+from medjudge.agreement.pairs import Pairs, paired
+from medjudge.agreement.parts import Estimate, measured
+from medjudge.agreement.two_judges import compare
+from medjudge.distill.training_set import TrainingLine
+from medjudge.judge.protocol import median_level
+from medjudge.records import Judgment, PhysicianScore
+
+FOLDS = 5
+MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
+RESAMPLES = 2000
+CHANGES = {
+    "without intermediate training": "Leaving out the intermediate training on MedQuAD",
+    "hard labels": "Hard labels instead of soft ones",
+    "squared error instead of ordinal loss": "Squared error of the expected level instead of the ordinal loss",
+    "without synthetic answers": "Leaving out the 200 synthetic answers",
+    "without references": "Leaving all references out of the training",
+    "without LiveQA and what is made from it": "Leaving out LiveQA's answers, references and synthetic answers",
+    "256 tokens": "Reading 256 tokens instead of 128",
+    "512 tokens": "Reading 512 tokens instead of 128",
+    "4 windows of 128 tokens": "Reading four windows of 128 tokens instead of one",
+    "full fine-tuning": "Training the whole body instead of an adapter",
+}
+"""How the lesson of a variant begins."""
+
+
+class Job(NamedTuple):
+    """One training run."""
+
+    variant: str
+    seed: int
+    fold: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant.replace(' ', '-')}-seed{self.seed}-fold{self.fold}"
+
+
+class Measured(NamedTuple):
+    """What is measured on: by fold, answers that a judge trained without the fold has never seen."""
+
+    mediqa: dict[int, list[TrainingLine]]
+    liveqa: dict[int, list[TrainingLine]]
+    validation: list[TrainingLine]
+
+
+def measured_on(work: Path) -> Measured:
+    """The answers whose text and question stand in no training line of their fold's judges."""
+    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
+    of = folds(scored, FOLDS, seed=0)
+    mediqa, systems = {}, {}
+    for fold in range(FOLDS):
+        tested, trained = divided(scored, liveqa, of, fold)
+        mediqa[fold] = unseen(tested, trained)
+        systems[fold] = unseen(from_systems(liveqa, of, fold), trained)
+    return Measured(mediqa, systems, unseen(scored_lines(work / "mediqa-validation"), [*scored, *liveqa]))
+
+
+def divided(
+    scored: Sequence[TrainingLine], liveqa: Sequence[TrainingLine], of: dict[str, int], fold: int
+) -> tuple[list[TrainingLine], list[TrainingLine]]:
+    """The lines of a fold, and those that its judge is trained on."""
+    return (
+        [line for line in scored if of[line.question.group] == fold],
+        [line for line in (*scored, *liveqa) if of[line.question.group] != fold],
+    )
+
+
+def pairs_of(lines: Sequence[TrainingLine], found: dict[str, list[float]]) -> Pairs:
+    """The answers with their experts' level and the judge's probabilities."""
+    judgments, scores = [], []
+    for line in lines:
+        row = found.get(f"{line.question.id}|{line.answer.model}")
+        if row is None:
+            continue
+        asked, model = line.question.id, line.answer.model
+        level = median_level(np.array(row))
+        expected = float(np.dot(row, np.arange(1, 6)))
+        judgments.append(
+            Judgment(
+                question_id=asked, model=model, judge="built-in", score=level, expected=expected, probabilities=row
+            )
+        )
+        scores.append(PhysicianScore(question_id=asked, model=model, rater=line.scored_by[0], score=line.level))
+    return paired([line.question for line in lines], judgments, scores)
+
+
+def by_question(pairs: Pairs) -> dict[str, float]:
+    """Spearman's correlation within each question whose answers differ in level and in expected score."""
+    found = {}
+    for question in np.unique(pairs.question_id):
+        rows = pairs.question_id == question
+        if len(set(pairs.physician[rows])) > 1 and len(set(pairs.expected[rows])) > 1:
+            found[str(question)] = float(spearmanr(pairs.expected[rows], pairs.physician[rows])[0])
+    return found
+
+
+def intervals(pairs: Pairs) -> dict[str, Estimate]:
+    """The measures of the table, with 95 % intervals from 2,000 resamples of the questions."""
+    found = measured(pairs, resamples=RESAMPLES)
+    within = mean_interval(by_question(pairs).values())
+    return {**{name: found[name] for name in MEASURES}, "spearman_within_questions": within}
+
+
+def mean_interval(values: Iterable[float]) -> Estimate:
+    """A mean over questions with its normal 95 % interval."""
+    found = np.array(list(values))
+    middle, half = float(found.mean()), 1.96 * float(found.std(ddof=1)) / len(found) ** 0.5
+    return {"value": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
+
+
+def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
+    """One row of the table: mean and spread over the runs, and all folds of seed 0 together with intervals.
+
+    `liveqa` is agreement with NIST's scores of LiveQA's answers, by judges that read each answer's reference or do not.
+    """
+    found = {job: json.loads((work / "folds" / job.name / "probabilities.json").read_text()) for job in jobs}
+    per_run = [intervals(pairs_of(on.mediqa[job.fold], each["fold"])) for job, each in found.items()]
+    of_liveqa = {
+        name: spread([intervals(pairs_of(on.liveqa[job.fold], each[name])) for job, each in found.items()])
+        for name in ("liveqa with references", "liveqa without references")
+    }
+    return {
+        "runs": len(jobs),
+        "answers": {
+            "folds": sum(map(len, on.mediqa.values())),
+            "liveqa": sum(map(len, on.liveqa.values())),
+            "validation_file": len(on.validation),
+        },
+        "folds": spread(per_run),
+        "validation_file": spread([intervals(pairs_of(on.validation, each["validation"])) for each in found.values()]),
+        **of_liveqa,
+        "seed 0, all folds together": intervals(all_folds(jobs, work, on)),
+        "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
+    }
+
+
+def all_folds(jobs: Sequence[Job], work: Path, on: Measured) -> Pairs:
+    """Every measured answer with what the judge of seed 0 says that was trained without its question."""
+    found: dict[str, list[float]] = {}
+    for job in jobs:
+        if job.seed == 0:
+            found |= json.loads((work / "folds" / job.name / "probabilities.json").read_text())["fold"]
+    return pairs_of([line for fold in range(FOLDS) for line in on.mediqa[fold]], found)
+
+
+def against_shipped(variant: Pairs, shipped: Pairs) -> dict[str, Estimate]:
+    """A variant minus what is shipped, of the same seed, on the same answers; intervals over the questions."""
+    compared = compare(variant.judge, shipped.judge, variant.physician, variant.conversation, RESAMPLES)
+    first, second = by_question(variant), by_question(shipped)
+    return {
+        **{name: compared.difference[name] for name in ("usable_agreement", "quadratic_kappa")},
+        "spearman_within_questions": mean_interval(first[name] - second[name] for name in first if name in second),
+    }
+
+
+def lesson(name: str, change: dict[str, Estimate]) -> str:
+    """One line of what a variant taught: a difference is one where its 95 % interval leaves out 0."""
+    said = []
+    for measure, called in (("usable_agreement", "accuracy"), ("spearman_within_questions", "order within a question")):
+        one = {side: float(change[measure][side] or 0) for side in ("value", "low", "high")}
+        word = "better" if one["low"] > 0 else "worse" if one["high"] < 0 else "no difference shown"
+        said.append(f"{called} {one['value']:+.3f} ({one['low']:+.3f} to {one['high']:+.3f}), {word}")
+    return f"{CHANGES[name]}: {'; '.join(said)}."
+
+
+def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation over runs, by measure."""
+    values = {name: [float(run[name]["value"] or 0) for run in runs] for name in runs[0]}
+    return {
+        name: {"mean": round(mean(each), 4), "sd": round(stdev(each), 4) if len(each) > 1 else 0.0}
+        for name, each in values.items()
+    }
