@@ -11,6 +11,7 @@ validation file gives the temperature, which changes no usable decision. Sixteen
 with the answer given there.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,8 +20,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import yaml
 from built_in_data import (
     Ablation,
     folds,
@@ -66,25 +68,32 @@ VARIANTS = {
 SHIPPED = "as shipped"
 
 
+def lines_of(job: Job, work: Path) -> list[TrainingLine]:
+    """The training set of a run: nothing of its fold's questions."""
+    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
+    of = folds(scored, FOLDS, seed=0)
+    kept = [[line for line in lines if of[line.question.group] != job.fold] for lines in (scored, liveqa)]
+    return training_lines(*kept, VARIANTS[job.variant].what, job.seed)
+
+
 def train_job(job: Job, work: Path) -> None:
     """Trains one judge without a fold's questions."""
     from medjudge.train.run import parse_arguments, train_judge
 
     variant, place = VARIANTS[job.variant], work / "folds" / job.name
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
-
-    def kept(lines: Sequence[TrainingLine]) -> list[TrainingLine]:
-        return [line for line in lines if of[line.question.group] != job.fold]
-
-    write_lines(place / "train.jsonl", training_lines(kept(scored), kept(liveqa), variant.what, job.seed))
+    write_lines(place / "train.jsonl", lines_of(job, work))
     write_lines(place / "validation.jsonl", scored_lines(work / "mediqa-validation"))
     start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
     files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
-    config = [line for line in CONFIG.read_text().splitlines() if not line.startswith("start_from")]
-    (place / "config.yaml").write_text("\n".join(config))
+    (place / "config.yaml").write_text(yaml.safe_dump(config()))
     out = ("--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true")
     train_judge(*parse_arguments(["--config", str(place / "config.yaml"), *files, *start, *out, *variant.options]))
+
+
+def config() -> dict[str, Any]:
+    """The recipe's options of the built-in judge; a run says for itself what it starts from."""
+    options: dict[str, Any] = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    return {name: value for name, value in options.items() if name != "start_from"}
 
 
 def judge_job(job: Job, work: Path) -> None:
@@ -121,10 +130,10 @@ def shipped_jobs() -> list[Job]:
 
 def origin_of(job: Job, work: Path) -> str:
     """The sha256 of what a run is made from, so that none is taken for another one after a change."""
-    files = [CONFIG, work / "judges" / "minilm-intermediate" / "adapter_model.safetensors"]
-    files += [work / folder / "physician_scores.jsonl" for folder in ("mediqa", "mediqa-validation", "liveqa")]
-    parts = [repr((job, VARIANTS[job.variant])), *map(file_sha256, files)]
-    return sha256("".join(parts).encode()).hexdigest()
+    start = work / "judges" / "minilm-intermediate" / "adapter_model.safetensors"
+    lines = [*lines_of(job, work), *scored_lines(work / "mediqa-validation")]
+    parts = [repr(VARIANTS[job.variant]), str(job.seed), json.dumps(config()), file_sha256(start)]
+    return sha256("".join([*parts, *(line.model_dump_json() for line in lines)]).encode()).hexdigest()
 
 
 def run_jobs(jobs: Sequence[Job], work: Path) -> None:
