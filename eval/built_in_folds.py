@@ -72,8 +72,8 @@ def lines_of(job: Job, work: Path) -> list[TrainingLine]:
     """The training set of a run: nothing of its fold's questions."""
     scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
     of = folds(scored, FOLDS, seed=0)
-    kept = [[line for line in lines if of[line.question.group] != job.fold] for lines in (scored, liveqa)]
-    return training_lines(*kept, VARIANTS[job.variant].what, job.seed)
+    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in (scored, liveqa))
+    return training_lines(kept, also, VARIANTS[job.variant].what, job.seed)
 
 
 def train_job(job: Job, work: Path) -> None:
