@@ -1,5 +1,6 @@
 """The HTML report: one file that opens offline, every text escaped."""
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -19,6 +20,7 @@ from medjudge.report.sections import section
 from medjudge.report.ties import FEWEST_CONVERSATIONS
 from medjudge.store import Run, write_whole
 
+_HAN = re.compile("[\u3400-\u9fff]")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
 """HTML cannot hold some control characters and hides the others; their pictures (U+2400 and on) are shown instead."""
 
@@ -54,6 +56,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
         runs=runs_shown,
         studied=any(judge["studies"] for one in runs_shown for judge in one["judges"].values()),
         names=names,
+        lang=_lang,
         benchmarks=benchmarks,
         answers=sum(len(one.answers) for one in contents),
         style=Markup(style),
@@ -81,3 +84,8 @@ def _markup(packed: Packed) -> Packed:
 
 def _visible(value: Any) -> Any:
     return value.translate(_CONTROLS) if type(value) is str else value
+
+
+def _lang(text: str) -> Markup:
+    """The attribute that says that a name is Chinese, so that a browser takes the right glyphs and a reader the right voice."""
+    return Markup(' lang="zh"' if _HAN.search(text) else "")
