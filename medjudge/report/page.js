@@ -306,8 +306,9 @@ function bringIntoView(row) {
   if (place < 0) return;
   const height = rowHeight();
   const above = place * height;
-  if (above < list.scrollTop) list.scrollTop = above;
-  else if (above + height > list.scrollTop + list.clientHeight) list.scrollTop = above + height - list.clientHeight;
+  const below = above + height - list.clientHeight;
+  if (Math.abs(above - list.scrollTop) > 2 * list.clientHeight) list.scrollTop = (above + below) / 2;
+  else list.scrollTop = Math.max(below, Math.min(above, list.scrollTop));
 }
 
 function move(by) {
@@ -446,13 +447,14 @@ function judgedBy(run, of, judgments) {
   );
   const table = element(
     "table",
-    { class: "heat" },
+    { class: "heat shares" },
     element("thead", {}, element("tr", {}, ...head.map((one) => element("th", { scope: "col" }, one)))),
     element("tbody", {}, ...lines),
   );
   const none = element("p", { class: "note" }, "not judged");
   const scroll = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Judges' scores" }, table);
-  return element("div", {}, element("h4", {}, "Judges"), judgments.length ? scroll : none);
+  const note = element("p", { class: "note" }, "P(n): probability of level n, percent");
+  return element("div", {}, element("h4", {}, "Judges"), ...(judgments.length ? [scroll, note] : [none]));
 }
 
 function sharesOf(expected, probabilities) {
@@ -460,7 +462,7 @@ function sharesOf(expected, probabilities) {
   for (let level = 0; level < 5; level++) {
     const share = probabilities?.[level];
     if (share === undefined) cells.push(element("td", {}, "–"));
-    else cells.push(element("td", { class: `h${Math.round(10 * share)}` }, `${Math.round(100 * share)} %`));
+    else cells.push(element("td", { class: `h${Math.round(10 * share)}` }, Math.round(100 * share)));
   }
   return cells;
 }
