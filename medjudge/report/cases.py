@@ -43,8 +43,8 @@ def cases(run: Contents) -> Cases:
         for one in judgments:
             said.setdefault(one.answer_key, []).append(_judgment(place, one))
     rows = (
-        [answer.text, answer.finish_reason, said.get(answer.key, []), [_score(one) for one in given.get(answer.key, [])]]
-        for answer in answers
+        [one.text, one.finish_reason, said.get(one.key, []), [_score(score) for score in given.get(one.key, [])]]
+        for one in answers
     )
     blocks = list(_blocks(rows))
     ends = list(accumulate(len(block) for block in blocks))

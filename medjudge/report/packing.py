@@ -1,21 +1,23 @@
-"""Texts packed for a page: characters as ranks of one or two bytes, deflated, in base64.
+"""Texts packed for a page: characters as ranks of one or two bytes, deflated, in printable signs. `page.js` unpacks them.
 
-Ranks before deflating save about a fifth on Chinese, which UTF-8 spends three bytes a character on. `page.js` unpacks.
+Ranks before deflating save about a fifth on Chinese, which UTF-8 spends three bytes a character on. Thirteen bits become
+two of 91 signs (after Henke's basE91), which takes 8 % less than base64.
 """
 
 import json
 import zlib
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 _UNITS = 1 << 16
+SIGNS = bytes(sign for sign in range(0x21, 0x7F) if chr(sign) not in "<>&")
+"""What packed texts are written in: nothing that HTML or a script would read as its own."""
 
 
 class Packed(NamedTuple):
-    """`alphabet`: UTF-16 code units, the most frequent first, in base64; `blocks` are base64, too."""
+    """In printable signs: `alphabet`, UTF-16 code units, the most frequent first; and the deflated blocks."""
 
     alphabet: str
     blocks: list[str]
@@ -59,4 +61,14 @@ def _deflated(ranks: np.ndarray, single: int) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    return b64encode(data).decode()
+    """Thirteen bits as two signs; six bits or fewer at the end as one."""
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))
+    left = len(bits) % 13
+    padded = np.zeros((-(-len(bits) // 13), 16), dtype=np.uint8)
+    padded[:, 3:].flat[: len(bits)] = bits
+    values = np.packbits(padded).view(">u2").astype(int)
+    signs = np.frombuffer(SIGNS, dtype=np.uint8)
+    text = signs[np.column_stack([values // 91, values % 91]).ravel()]
+    if 0 < left <= 6:
+        text = np.append(text[:-2], signs[values[-1] >> 7])
+    return text.tobytes().decode()

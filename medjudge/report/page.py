@@ -78,7 +78,7 @@ def _hash(text: str) -> str:
 
 
 def _markup(packed: Packed) -> Packed:
-    """Base64 needs no escaping; 25 MB of it would take a while."""
+    """Packed texts hold nothing to escape, and looking for it in 25 MB would take a while."""
     return Packed(Markup(packed.alphabet), [Markup(block) for block in packed.blocks])
 
 
@@ -87,5 +87,5 @@ def _visible(value: Any) -> Any:
 
 
 def _lang(text: str) -> Markup:
-    """The attribute that says that a name is Chinese, so that a browser takes the right glyphs and a reader the right voice."""
+    """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
     return Markup(' lang="zh"' if _HAN.search(text) else "")

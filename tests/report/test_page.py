@@ -1,5 +1,4 @@
 import json
-import shutil
 import sys
 from base64 import b64decode
 from collections.abc import Callable
@@ -8,14 +7,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from medjudge.agreement.gate import Gate
-from medjudge.agreement.leave_out import leave_out_rows
 from medjudge.agreement.study import Settings, agreement_study, with_gate
-from medjudge.benchmark.sample import sample_folder
-from medjudge.records import Judgment, PhysicianScore
+from medjudge.records import Judgment
 from medjudge.report.page import write_page
 from medjudge.store import Run, write_json, write_records
 
