@@ -13,7 +13,7 @@ _BLOCK = 150_000
 
 
 class Cases(NamedTuple):
-    """JSON values: what lists and filters need, the questions' texts, and blocks of the answers in the index's order."""
+    """JSON values: what lists and filters need, the questions' texts, and the answers in blocks, in its order."""
 
     index: dict[str, Any]
     texts: list[Any]

@@ -1,7 +1,7 @@
-"""Texts packed for a page: characters as ranks of one or two bytes, deflated, in printable signs. `page.js` unpacks them.
+"""Texts packed for a page: characters as ranks of one or two bytes, deflated, in printable signs; `page.js` unpacks.
 
-Ranks before deflating save about a fifth on Chinese, which UTF-8 spends three bytes a character on. Thirteen bits become
-two of 91 signs (after Henke's basE91), which takes 8 % less than base64.
+Ranks before deflating save about a fifth on Chinese, which UTF-8 spends three bytes a character on. Thirteen bits
+become two of 91 signs (after Henke's basE91), which takes 8 % less than base64.
 """
 
 import json

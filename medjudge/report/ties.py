@@ -6,6 +6,7 @@ import numpy as np
 
 from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
 from medjudge.agreement.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
+from medjudge.agreement.measures import divided
 from medjudge.agreement.parts import wilson
 
 
@@ -40,7 +41,7 @@ def differences_from_best(
     best, clusters = int(rates.argmax()), len(np.unique(conversation))
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        shares = sums["usable"] / sums["questions"]
+        shares = divided(sums["usable"], sums["questions"])
         return {str(model): shares[model] - shares[best] for model in range(len(usable))}
 
     tallies = {

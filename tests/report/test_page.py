@@ -1,7 +1,8 @@
 import json
 import sys
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,17 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.pieces: list[str] = []
+        self.code: dict[str, list[str]] = {"script": [], "style": []}
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        self.pieces.append(data)
+        if self.cdata_elem is None:
+            self.pieces.append(data)
+        elif self.elements[-1][1].get("type") is None:
+            self.code[self.cdata_elem].append(data)
 
     @property
     def text(self) -> str:
@@ -81,7 +86,6 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
         "What physicians would call usable",
         "More scores for a width of 10 points",
         "Where judge and physicians differ most",
-        "as I see it",
     ):
         assert expected in text
 
@@ -125,8 +129,9 @@ def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
     ]
     change(run, gate={"passed": False, "usual": True, "checks": checks})
     shown = page(run)
-    badges = [one for one in shown.all("span") if (one["class"] or "").startswith("badge")]
-    assert len(badges) == 2 * 7  # two judges: a line above the table, and OP with the five categories
+    badges = [one for one in shown.all("span") if (one.get("class") or "").startswith("badge")]
+    # Two judges: a line above the table, and OP with the five categories; for one, these again with what they rest on.
+    assert len(badges) == 7 + 7 + 6
     mine = badges[7:]
     assert [one["class"] for one in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
     assert "agrees on usable with physicians on" in (mine[2]["title"] or "")
@@ -158,7 +163,7 @@ def test_models_stand_best_first(run, page) -> None:
     write_records(run.judgments_file("gpt"), judgments)
     run.judgments_file("mine").unlink()
     text = page(run).text
-    table = text[text.index("Model OP") : text.index("Subcategories")]
+    table = text[text.index("Model OP") : text.index("By category")]
     assert sorted("abcde", key=lambda name: table.index(f"model-{name}")) == list("dbace")
 
 
@@ -187,7 +192,9 @@ def test_scores_without_a_study_ask_for_validate(run, page) -> None:
     run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
     text = page(run).text
     assert "trained or tuned on 1 of the questions" in text
-    assert "gpt says" not in text
+    furthest = text[text.index("Where judge and physicians differ most") : text.index("Answers This part needs")]
+    assert " mine " in furthest
+    assert " gpt " not in furthest
 
 
 @pytest.mark.usefixtures("without_plots")
@@ -224,22 +231,19 @@ def test_plots_are_inside_the_page_and_nothing_is_outside(run, page) -> None:
 
 
 def require_harmless(shown: Page) -> None:
-    """Nothing runs and nothing is fetched."""
-    assert not {tag for tag, _ in shown.elements} & {
-        "script",
-        "iframe",
-        "object",
-        "embed",
-        "link",
-        "base",
-        "form",
-        "svg",
-    }
+    """Nothing is fetched, and nothing runs but the page's own script, which its policy names by hash."""
+    assert not {tag for tag, _ in shown.elements} & {"iframe", "object", "embed", "link", "base", "foreignobject"}
+    running = [one for one in shown.all("script") if one.get("type") != "application/octet-stream"]
+    assert running == [{}]
+    policy = next(one["content"] or "" for one in shown.all("meta") if one.get("http-equiv"))
+    for kind, code in shown.code.items():
+        (only,) = code
+        assert f"{kind}-src 'sha256-{b64encode(sha256(only.encode()).digest()).decode()}'" in policy
     for _, attributes in shown.elements:
         assert not any(name.startswith("on") for name in attributes)
+        assert "style" not in attributes
         assert "src" not in attributes or (attributes["src"] or "").startswith("data:image/svg+xml;base64,")
         assert (attributes.get("href") or "#").startswith("#")
-        assert "url(" not in (attributes.get("style") or "")
 
 
 def poisoned(value: Any, under: str = "") -> Any:
@@ -300,5 +304,6 @@ def test_records_are_text(page, run) -> None:
     shown = page(Run(folder))
     require_harmless(shown)
     assert f"Usability rate by judge {judge}" in shown.text
-    assert EVIL + "as I see it" in shown.text
+    assert EVIL + "model-a" in shown.text
+    assert EVIL + "Drugs" in shown.text
     assert "<b onclick=x>" in shown.text
