@@ -1,7 +1,7 @@
 """What the page shows of a run, gathered from its records."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
@@ -31,7 +31,7 @@ def section(run: Contents, place: int) -> dict[str, Any]:
     asked = {score.question_id for score in run.scores}
     for judge, judgments in run.judgments.items():
         compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & asked
-        studies = [one for one in _studies(run.run, judge) if _is_current(one)]
+        studies = studies_of(run.run, judge)
         judges[judge] = {
             "name": judge,
             "hint": _hint(run.run, judge, run.against if compared else None, len(seen)),
@@ -73,12 +73,10 @@ def _notes(manifest: dict[str, Any]) -> list[str]:
 # --- How far a judge may be trusted ---------------------------------------------------------------------------------
 
 
-def _studies(run: Run, judge: str) -> Iterator[dict[str, Any]]:
-    """The study against physicians first, then those against other judges of the run."""
-    for name in (judge, *(f"{judge}-against-{other}" for other in run.judges())):
-        study = run.agreement(name)
-        if study is not None:
-            yield study
+def studies_of(run: Run, judge: str) -> list[dict[str, Any]]:
+    """A judge's study against physicians first, then those against other judges of the run; none of older versions."""
+    names = (judge, *(f"{judge}-against-{other}" for other in run.judges()))
+    return [study for study in map(run.agreement, names) if study is not None and _is_current(study)]
 
 
 def _is_current(study: Mapping[str, Any]) -> bool:
@@ -169,10 +167,11 @@ def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
     """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
+    from medjudge.report.drawing import as_svg
     from medjudge.report.plots import plots
 
     return [
-        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(one.svg.encode()).decode()}"}
+        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(one.figure).encode()).decode()}"}
         for one in plots(study)
     ]
 

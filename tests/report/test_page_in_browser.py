@@ -55,7 +55,7 @@ def run(validated: Path, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def conversation(tmp_path: Path) -> Run:
-    """Two turns, two models, two samples; a judge that failed once, one that cut and one trained here; an unsafe answer."""
+    """Two turns, two models, two samples; one judge failed once, the other knows a question; an unsafe answer."""
     run = Run(tmp_path / "conversation")
     base: dict[str, Any] = {"category": "MTG", "subcategory": "病历", "group": "g", "language": "zh"}
     questions = [
@@ -312,7 +312,8 @@ CONTRAST = """() => {
     return (colour[3] ?? 1) === 1 ? colour : over(colour, behind(one.parentElement));
   };
   const light = (colour) => {
-    const [r, g, b] = colour.map((one) => one / 255).map((one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+    const shares = colour.map((one) => one / 255);
+    const [r, g, b] = shares.map((one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const bad = new Set();
