@@ -12,6 +12,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import PercentFormatter
 
 from medjudge.report.style import STYLE
@@ -84,9 +85,9 @@ def as_svg(figure: Figure) -> str:
 
 
 def as_png(figure: Figure) -> bytes:
-    """A PNG image of 200 dots an inch."""
+    """A PNG image of 200 dots an inch, Chinese in a font of this machine where it has one."""
     data = BytesIO()
-    with _style():
+    with _style(), _families(figure, [*figure.findobj(Text)[0].get_fontfamily(), *_wide_fonts()]):
         figure.savefig(data, format="png", dpi=200, metadata={"Software": None})
     return data.getvalue()
 
@@ -96,10 +97,21 @@ def _style() -> Iterator[None]:
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
         matplotlib.rcParams.update(STYLE)
-        # Other scripts: an SVG is drawn with its reader's fonts, an image with what this machine has.
-        matplotlib.rcParams["font.sans-serif"] = [*STYLE["font.sans-serif"], *_wide_fonts()]
+        # Of other scripts: the reader's fonts have what DejaVu lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
+
+
+@contextmanager
+def _families(figure: Figure, names: list[str]) -> Iterator[None]:
+    """For a while all texts of a figure take from the next font what one lacks; a generic family is one font only."""
+    texts = figure.findobj(Text)
+    before = [text.get_fontfamily() for text in texts]
+    for text in texts:
+        text.set_fontfamily(names)
+    yield
+    for text, family in zip(texts, before, strict=True):
+        text.set_fontfamily(family)
 
 
 @cache

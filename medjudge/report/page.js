@@ -377,7 +377,7 @@ async function detailOf(row) {
     element("h3", {}, element("bdi", {}, name)),
     facts(run, of),
     moves(row),
-    element("div", { class: "beside" }, judgedBy(run, of, judgments), scoredBy(run, scores)),
+    element("div", { class: "beside scores" }, judgedBy(run, of, judgments), scoredBy(run, scores)),
     ...(await earlier(row)),
     element("h4", {}, "Question"),
     textBlock(prompt, language, "asked"),
@@ -405,7 +405,7 @@ function answerBlock(text, reason, language) {
 function facts(run, of) {
   const known = [categories[of("category")], of("subcategory"), of("scene"), of("difficulty"), of("language")];
   if (runs.length > 1) known.unshift(`run ${run.name}`);
-  const spans = known.filter(Boolean).flatMap((one, place) => [place ? " · " : "", element("span", {}, one)]);
+  const spans = known.filter(Boolean).flatMap((one, place) => [place ? " · " : "", element("span", { lang: languageOf(one) }, one)]);
   return element("p", { class: "facts" }, ...spans);
 }
 

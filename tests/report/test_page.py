@@ -1,4 +1,5 @@
 import json
+import shutil
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from medjudge.agreement.gate import Gate
 from medjudge.agreement.study import Settings, agreement_study, with_gate
-from medjudge.records import Judgment
+from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
 from medjudge.store import Run, write_json, write_records
 
@@ -307,3 +308,24 @@ def test_records_are_text(page, run) -> None:
     assert EVIL + "model-a" in shown.text
     assert EVIL + "Drugs" in shown.text
     assert "<b onclick=x>" in shown.text
+
+
+def test_a_long_run_stays_small(tmp_path, page, question) -> None:
+    """A run of LLMEval-Med's size must fit in 25 MB; here 1,300 answers of its kind, in that proportion."""
+    from report_size import texts
+
+    run, answers = Run(tmp_path / "long"), texts(seed=1, median=750)
+    questions = [question(id=f"q{place}", language="zh") for place in range(100)]
+    write_records(run.questions_file, questions)
+    written = [
+        Answer(question_id=one.id, model=f"m{model}", text=next(answers)) for one in questions for model in range(13)
+    ]
+    write_records(run.answers_file, written)
+    judgments = [Judgment(question_id=one.question_id, model=one.model, judge="j", score=4) for one in written]
+    write_records(run.judgments_file("j"), judgments)
+    empty = Run(Path(shutil.copytree(run.path, tmp_path / "short")))
+    write_records(empty.answers_file, [one.model_copy(update={"text": "x"}) for one in written])
+    page(empty)
+    without = (tmp_path / "report.html").stat().st_size
+    page(run)
+    assert (tmp_path / "report.html").stat().st_size - without < 25e6 * len(written) / 26_013
