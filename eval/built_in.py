@@ -4,7 +4,7 @@
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
 for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then
-ten judges, one for each of five folds of the questions and two seeds, which tell how well such a judge does on
+fifteen judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on
 questions that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with a
 shift fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
 `eval/built_in_folds.py` writes the table of all that and of the ablations.

@@ -1,9 +1,9 @@
-"""Cross-validates the built-in judge over questions, with two seeds, and what each part of its making brings.
+"""Cross-validates the built-in judge over questions, with three seeds, and what each part of its making brings.
 
     python eval/built_in_folds.py WORK [VARIANT ...]
 
 WORK is the folder of `eval/built_in.py`, after it. A run that is finished is not made again. The result is
-eval/results/built-in.json.
+eval/results/built-in.json, with a line of lesson for each variant.
 
 Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. What is measured is
 what it says of answers whose text and whose question stand in none of its training lines; the sets share many. MEDIQA's
@@ -33,7 +33,18 @@ from built_in_data import (
     without_references,
     write_lines,
 )
-from built_in_table import CHANGES, FOLDS, Job, against_shipped, all_folds, lesson, measured_on, summary
+from built_in_table import (
+    ABLATED,
+    FOLDS,
+    Job,
+    against_shipped,
+    all_folds,
+    compared,
+    lesson,
+    markdown,
+    measured_on,
+    summary,
+)
 from study import REPOSITORY, record
 
 from medjudge.distill.training_set import TrainingLine
@@ -162,17 +173,20 @@ def main(work: Path, names: Sequence[str]) -> None:
     """Runs variants and writes the table."""
     if unknown := set(names) - set(VARIANTS):
         sys.exit(f"no variant {', '.join(sorted(unknown))}; there are {', '.join(VARIANTS)}")
-    others = [Job(name, 0, fold) for fold in range(FOLDS) for name in names if name != SHIPPED]
+    others = [Job(name, 0, fold) for fold in range(ABLATED) for name in names if name != SHIPPED]
     jobs = [*(shipped_jobs() if SHIPPED in names else []), *others]
     run_jobs(jobs, work)
     on = measured_on(work)
     of = {name: [job for job in jobs if job.variant == name] for name in names}
     table = {name: summary(of[name], work, on) for name in names}
-    for name in table.keys() & CHANGES.keys() if SHIPPED in table else ():
-        change = against_shipped(all_folds(of[name], work, on), all_folds(of[SHIPPED], work, on))
-        table[name] |= {"minus as shipped, seed 0": change, "lesson": lesson(name, change)}
+    if SHIPPED in table:
+        shipped = all_folds(compared(of[SHIPPED]), work, on)
+        for name in table.keys() - {SHIPPED}:
+            change = against_shipped(all_folds(of[name], work, on), shipped)
+            table[name] |= {"minus as shipped": change, "lesson": lesson(name, change)}
     named = "".join(f' "{name}"' for name in names) if len(names) < len(VARIANTS) else ""
     record("built-in", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
+    print(markdown(table, SHIPPED))
 
 
 if __name__ == "__main__":
