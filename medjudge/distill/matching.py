@@ -74,7 +74,7 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def without_questions(pairs: Sequence[Pair], prompts: Iterable[str]) -> list[Pair]:
-    """The pairs whose question is none of these, whatever its capitals and spaces: those that a judge is measured on."""
+    """The pairs whose question is none of these, whatever its capitals and spaces: a judge is measured on those."""
     measured = {_words(prompt) for prompt in prompts}
     return [pair for pair in pairs if _words(pair.question) not in measured]
 
