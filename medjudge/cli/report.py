@@ -25,7 +25,7 @@ def report(
     folders = [Run.existing(path) for path in runs]
     models: dict[str, Any] = {}
     standings: dict[str, dict[str, Any]] = {}
-    used = [_judge_of(folder, judge) for folder in folders]
+    used = [judge_of(folder, judge) for folder in folders]
     for folder, name_of_judge in zip(folders, used, strict=True):
         scores, _ = write_scores(folder, name_of_judge)
         standings[f"judge {name_of_judge}, {folder.path}"] = scores["standing"]
@@ -52,7 +52,8 @@ def report(
     screen.print(f"\n{page}")
 
 
-def _judge_of(run: Any, judge: str | None) -> str:
+def judge_of(run: Any, judge: str | None) -> str:
+    """The judge whose judgments of a run are meant."""
     there: list[str] = run.judges()
     wanted = judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
     if wanted in there and wanted is not None:
