@@ -216,7 +216,8 @@ def _measure(cell: Mapping[str, float | None]) -> Cell:
     value, low, high = (cell[name] for name in ("value", "low", "high"))
     if value is None:
         return Cell(_NONE)
-    return Cell(f"{value:.2f}", "" if low is None or high is None else f"{low:.2f}–{high:.2f}")
+    span = "" if low is None or high is None else f"{low:.2f}–{high:.2f}"
+    return Cell(f"{value:.2f}".replace("-", "−"), span.replace("-", "−"))
 
 
 def _column(rates: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
@@ -316,9 +317,10 @@ _LATEX = {
     "-": "-{}",
     "'": "'{}",
     "–": "--",
-    "†": "\\textdagger{}",
+    "−": "$-$",
+    "†": "$\\dagger$",
 }
-_SPECIAL_TO_LATEX = re.compile(r"-(?=-)|'(?=')|[&%$#_{}\\~^<>|`\[*–†]")
+_SPECIAL_TO_LATEX = re.compile(r"-(?=-)|'(?=')|[&%$#_{}\\~^<>|`\[*–−†]")
 
 
 def _latex(table: Table, number: int) -> str:
@@ -361,7 +363,7 @@ def _latex_row(row: Sequence[Cell]) -> Iterator[str]:
 def _latex_cell(cell: Cell) -> str:
     text = _latex_text(cell.text)
     text = f"\\textbf{{{text}}}" if cell.mark == "best" else text
-    return f"{text}\\textdagger{{}}" if cell.mark == "tied" else text
+    return f"{text}$^\\dagger$" if cell.mark == "tied" else text
 
 
 def _latex_text(text: str) -> str:
