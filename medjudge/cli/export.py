@@ -32,7 +32,7 @@ def inspect(
     from medjudge.store import Run
 
     if find_spec("inspect_ai") is None:
-        raise InputError("export inspect: needs inspect-ai; pip install 'medjudge[inspect]'")
+        raise InputError("export inspect: needs inspect-ai, and Python 3.11 for it; pip install 'medjudge[inspect]'")
     from medjudge.report.inspect_logs import write_inspect_logs
 
     folder = Run.existing(run)

@@ -34,18 +34,19 @@ def report(
     format: Annotated[
         Optional[Format], typer.Option(help="No page, only tables in the paper's layout: csv, latex or markdown.")
     ] = None,
-    table: Annotated[
+    tables: Annotated[
         Optional[list[TableKind]],
         typer.Option(
+            "--table",
             help="With --format: leaderboard, subcategories or agreement; may be repeated. All unless given; csv: the "
-            "first two, or agreement."
+            "first two, or agreement.",
         ),
     ] = None,
     out: Annotated[Optional[Path], typer.Option(help="With --format: the file; stdout unless given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Leaderboard, subcategories, HTML page; or tables for a paper."""
-    if format is None and (table or out):
+    if format is None and (tables or out):
         raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
     if format is not None and (html or as_json):
         raise InputError("--format writes tables only; leave --html and --json out, or call report once for each")
@@ -61,7 +62,7 @@ def report(
     if format is not None:
         from medjudge.cli.report_tables import write_tables
 
-        write_tables(folders, used, format.value, [one.value for one in table or []], out)
+        write_tables(folders, used, format.value, [one.value for one in tables or []], out)
         return
     for folder, name_of_judge in zip(folders, used, strict=True):
         scores, _ = write_scores(folder, name_of_judge)

@@ -147,7 +147,7 @@ def _leaderboard(group: Sequence[Board]) -> Table:
     models = dict(sorted(_models(group).items(), key=lambda one: -one[1]["OP"]["rate"]))
     columns = [_column([rates.get(part) for rates in models.values()]) for part in COLUMNS]
     unscored = [Cell(str(rates["OP"]["unscored"])) for rates in models.values()]
-    counts = next(iter(models.values()), {})
+    counts: dict[str, Any] = next(iter(models.values()), {})
     told = ", ".join(f"{part} {counts[part]['questions']}" for part in COLUMNS if part in counts)
     return Table(
         "leaderboard",
