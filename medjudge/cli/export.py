@@ -26,7 +26,7 @@ def inspect(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Write Inspect logs, one a model; `inspect view --log-dir RUN/inspect` shows every judgment."""
+    """Write Inspect logs, one a model, for `inspect view`."""
     from medjudge.cli.output import console, print_json
     from medjudge.cli.report import judge_of
     from medjudge.store import Run

@@ -92,22 +92,23 @@ def write_inspect_logs(run: Run, judge: str, target: Path) -> list[Path]:
     judged = _judged(run, judge, list(answers))
     paths = []
     for model, of_model in answers.items():
-        path = target if one_file else target / file_name(judged, model)
+        path = target if one_file else target / _file_name(judged, model)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_eval_log(_log(judged, model, of_model), path, format="eval")
         paths.append(path)
     return paths
 
 
-def file_name(judged: _Judged, model: str) -> str:
-    """JUDGE_MODEL_HASH.eval: readable, of harmless characters, and another one for each judge and model."""
-    readable = [re.sub(r"[^\w.]|_", "-", name)[:60] for name in (judged.judge, model)]
+def _file_name(judged: _Judged, model: str) -> str:
+    """JUDGE_MODEL_HASH.eval: readable, of harmless characters, and another one for each run, judge and model."""
+    # 30 characters, for a name has 255 bytes at most and a character up to four.
+    readable = [re.sub(r"[^\w.]|_", "-", name)[:30] for name in (judged.judge, model)]
     return "_".join([*readable, _identity(judged, model)[:8]]) + ".eval"
 
 
 def _identity(judged: _Judged, model: str) -> str:
     """Names the log of a run, judge and model; the same at every export."""
-    parts = [judged.run.path.resolve().name, judged.judge, model]
+    parts = [str(judged.run.path.resolve()), judged.judge, model]
     return sha256("\x1f".join(parts).encode()).hexdigest()[:22]
 
 

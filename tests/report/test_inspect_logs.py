@@ -23,6 +23,7 @@ EVIL = (
     "<script>document.title='x'</script><img src=x onerror=\"alert(2)\"> [x](javascript:alert(1)) {{ 7 * 7 }} $\\frac$ "
     "\x00\x07\x1b[31m \u202e \ufffe \ud7ff 👩‍⚕️ 中文 attachment://0123 data:image/png;base64,AAAA tc://x"
 )
+OTHER = "其他模型" * 30
 DATA_URI = "data:image/png;base64," + "A" * 200
 """Inspect keeps such a text beside the sample and a reference in its place."""
 
@@ -45,8 +46,8 @@ def run(tmp_path: Path, question: Callable[..., Question]) -> Run:
         Answer(question_id=second, model="m/1", text="Less.", tokens_in=20, tokens_out=5),
         Answer(question_id=second, model="m/1", sample=1, text="", finish_reason="content_filter"),
         Answer(question_id="b", model="m/1", text=DATA_URI),
-        Answer(question_id="b", model="other", text="A letter.", tokens_in=1, tokens_out=2),
-        Answer(question_id="of another benchmark", model="other", text="x"),
+        Answer(question_id="b", model=OTHER, text="A letter.", tokens_in=1, tokens_out=2),
+        Answer(question_id="of another benchmark", model=OTHER, text="x"),
     ]
 
     def judged(answer: Answer, score: int | None, **fields: Any) -> Judgment:
@@ -67,7 +68,7 @@ def run(tmp_path: Path, question: Callable[..., Question]) -> Run:
         PhysicianScore(question_id=first, model="m/1", rater="dr-a", score=5, comment=EVIL),
         PhysicianScore(question_id=first, model="m/1", rater="dr-b", score=4),
         PhysicianScore.model_validate({"question_id": "b", "model": "m/1", "rater": "dr-a", "dimensions": safe}),
-        PhysicianScore(question_id="b", model="other", rater=CONSTRUCTED, score=2),
+        PhysicianScore(question_id="b", model=OTHER, rater=CONSTRUCTED, score=2),
     ]
     write_records(run.questions_file, questions)
     write_records(run.answers_file, answers)
@@ -158,7 +159,7 @@ def test_one_log_a_model_and_the_same_names_again(run, tmp_path) -> None:
     other = read_eval_log(paths[1])
     assert [one.id for one in other.samples] == ["b"]
     assert set(other.samples[0].scores) == {"gpt", "constructed level"}
-    assert other.stats.model_usage["other"].total_tokens == 3
+    assert other.stats.model_usage[OTHER].total_tokens == 3
     assert write_inspect_logs(run, "gpt", tmp_path / "out") == paths
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in paths)
     assert paths[0].name.startswith("gpt_m-1_")
@@ -170,7 +171,7 @@ def test_pandas_gets_the_scores_by_inspects_own_tables(run, tmp_path) -> None:
     assert sorted(samples["score_gpt"].dropna()) == [1, 3, 4, 5]
     assert len(samples) == 6
     evals = evals_df(tmp_path / "out", quiet=True)
-    assert set(evals["model"]) == {"m/1", "other"}
+    assert set(evals["model"]) == {"m/1", OTHER}
     assert set(evals["score_headline_metric"]) == {"OP"}
 
 
