@@ -135,11 +135,13 @@ def _of(group: Sequence[Board]) -> str:
 
 
 def _models(group: Sequence[Board]) -> dict[str, Any]:
-    """The rates of all models; a name that stands in two runs carries its run the second time."""
+    """The rates of all models; a name that is taken already carries its run."""
     models: dict[str, Any] = {}
     for board in group:
         for name, rates in board.scores["models"].items():
-            models[name if name not in models else f"{board.run}/{name}"] = rates
+            while name in models:
+                name = f"{board.run}/{name}"
+            models[name] = rates
     return models
 
 

@@ -113,8 +113,8 @@ def test_best_first_the_best_bold_and_ties_marked(board) -> None:
 
 def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
     first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
-    (together,) = tables_of(markdown([first, again], ["leaderboard"]))
-    assert [row[0] for row in together] == ["Model", "two/m", "m", "n"]
+    (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="two")], ["leaderboard"]))
+    assert [row[0] for row in together] == ["Model", "two/m", "m", "n", "two/two/m"]
     assert len(tables_of(markdown([first, board({"m": [5, 5]}, basis="other")], ["leaderboard"]))) == 2
 
 
