@@ -223,11 +223,11 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
     new: list[PhysicianScore] = []
     changed: list[tuple[PhysicianScore, PhysicianScore]] = []
     for score in scores:
-        before = merged.setdefault(score.key, score)
-        if before is score:
+        if score.key not in merged:
             new.append(score)
-        elif before != score:
-            changed.append((before, score))
+            merged[score.key] = score
+        elif merged[score.key] != score:
+            changed.append((merged[score.key], score))
     if changed and not replace:
         before, score = changed[0]
         more = f"; and {len(changed) - 1} more like it" if len(changed) > 1 else ""
