@@ -91,8 +91,8 @@ def prompt_hashes(style: Style) -> dict[str, str]:
 @cache
 def standard(category: str, language: str) -> tuple[str, str]:
     """A category's title, and its five levels in words, one a line."""
-    title, _, standard = _text(f"{category}.{language}.md").partition("\n")
-    return title.strip(), standard.strip()
+    title, _, levels = _text(f"{category}.{language}.md").partition("\n")
+    return title.strip(), levels.strip()
 
 
 @cache
