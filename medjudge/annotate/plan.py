@@ -223,17 +223,17 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
     new: list[PhysicianScore] = []
     changed: list[tuple[PhysicianScore, PhysicianScore]] = []
     for score in scores:
-        before = merged.setdefault(score.key, score)
-        if before is score:
+        if score.key not in merged:
             new.append(score)
-        elif before != score:
-            changed.append((before, score))
+            merged[score.key] = score
+        elif merged[score.key] != score:
+            changed.append((merged[score.key], score))
     if changed and not replace:
         before, score = changed[0]
         more = f"; and {len(changed) - 1} more like it" if len(changed) > 1 else ""
         raise InputError(
             f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
-            f"{_shown(before)}, and now {_shown(score)}{more}; --replace takes the new scores"
+            f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
         )
     if changed:
         write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
@@ -251,7 +251,8 @@ def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
         os.fsync(file.fileno())
 
 
-def _shown(score: PhysicianScore) -> str:
+def shown_score(score: PhysicianScore) -> str:
+    """A score in words, with its comment: 4, or 5/5/4/5/1 by dimensions."""
     if score.dimensions is None:
         given = str(score.score)
     else:

@@ -25,9 +25,11 @@ from markupsafe import Markup, escape
 from pydantic import ValidationError
 
 from medjudge.annotate.plan import Plan, ToScore, add_scores, plan_file, to_score
+from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
 from medjudge.annotate.tables import DIMENSIONS
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, USABLE_FROM, AnswerKey, PhysicianScore
+from medjudge.records import CATEGORIES, USABLE_FROM, AnswerKey, Language, PhysicianScore
+from medjudge.rubrics.render import standard
 from medjudge.store import Run
 
 HOST = "127.0.0.1"
@@ -52,6 +54,15 @@ class Progress(NamedTuple):
     category: str
     done: int
     total: int
+
+
+class Dimension(NamedTuple):
+    """One of the five dimensions of a generated text: 0 to `high`."""
+
+    field: str
+    name: str
+    meaning: str
+    high: int
 
 
 class Rubric(NamedTuple):
@@ -120,7 +131,8 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
             earlier=one.earlier,
             answer=one.answer,
             rubric=_rubric(one.question.category, one.question.language),
-            dimensions=DIMENSIONS if one.question.category == "MTG" else None,
+            dimensions=_dimensions(one.question.language) if one.question.category == "MTG" else None,
+            steps=[getattr(step, one.question.language) for step in STEPS],
             usable_from=USABLE_FROM,
             score=score,
             chosen=chosen,
@@ -320,9 +332,14 @@ def _words(language: str) -> dict[str, Any]:
     return words
 
 
-@cache
+def _dimensions(language: Language) -> list[Dimension]:
+    return [
+        Dimension(name, getattr(DIMENSION_WORDS[name], language), getattr(DIMENSION_MEANING[name], language), high)
+        for name, high in DIMENSIONS.items()
+    ]
+
+
 def _rubric(category: str, language: str) -> Rubric:
-    text = (files("medjudge.rubrics") / f"{category}.{language}.md").read_text(encoding="utf-8")
-    body = text.partition("\n")[2]  # the first line is the title
+    body = standard(category, language)[1]
     note = " ".join(line for line in body.splitlines() if line and not line.startswith("- "))
     return Rubric(note, re.findall(r"^- ([1-5])(?:分：|: )(.+)$", body, re.MULTILINE))

@@ -51,6 +51,7 @@ if (form) {
     radio.checked = true;
     status.textContent = "";
     mark(here + 1);
+    (groups[here] || save).scrollIntoView({ block: "nearest" });
     if (inside) (groups[here] ? groups[here].querySelector(":checked, input") : save).focus();
   };
 
