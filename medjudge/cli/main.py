@@ -29,7 +29,6 @@ app.command("validate")(validate.validate)
 app.command("report")(report.report)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(data.app, name="data")
-app.add_typer(annotate.app, name="annotate")
 app.command("doctor")(doctor.doctor)
 
 
