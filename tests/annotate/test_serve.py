@@ -431,6 +431,9 @@ def test_texts_stay_texts(
     assert page.evaluate("window.ran") is None
     assert page.locator("main script, main img, main svg, main style").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("c")
+    field, bar = page.get_by_role("textbox").bounding_box(), page.locator(".bar").bounding_box()
+    assert 0 <= field["y"] <= field["y"] + field["height"] <= bar["y"]
 
 
 def test_mouse_alone_without_javascript(

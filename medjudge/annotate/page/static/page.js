@@ -17,6 +17,10 @@ if (form) {
   // A comment that was typed and not yet saved outlives a look at another answer.
   if (sessionStorage.getItem(draft) !== null) comment.value = sessionStorage.getItem(draft);
   comment.addEventListener("input", () => sessionStorage.setItem(draft, comment.value));
+  comment.addEventListener("focus", () => {
+    const hidden = comment.getBoundingClientRect().bottom > form.querySelector(".bar").getBoundingClientRect().top;
+    if (hidden) comment.scrollIntoView({ block: "nearest" });
+  });
 
   form.addEventListener("submit", (event) => {
     if (sent || performance.now() - shown < SETTLE) return event.preventDefault();
