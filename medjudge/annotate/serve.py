@@ -33,7 +33,7 @@ from medjudge.rubrics.render import standard
 from medjudge.store import Run
 
 HOST = "127.0.0.1"
-HEADERS = {
+_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -89,7 +89,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
     """
     screens = to_score(run, plan, rater)
     numbers = {screen.item.id: number for number, screen in enumerate(screens)}
-    scores = _scores_of(run, rater)
+    scores = scores_of(run, rater)
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
 
@@ -146,12 +146,12 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
     @server.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         response = await call_next(request) if (refusal := _refusal(request, token)) is None else refusal
-        response.headers.update(HEADERS)
+        response.headers.update(_HEADERS)
         return response
 
     @server.exception_handler(404)
     def nothing_here(request: Request, error: Exception) -> Response:
-        return _message("There is nothing here.", 404, go_on=False)
+        return _message("There is nothing here.", 404)
 
     @server.exception_handler(InputError)
     def unreadable(request: Request, error: InputError) -> Response:
@@ -270,8 +270,8 @@ def _add(run: Run, score: PhysicianScore, replace: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _scores_of(run: Run, rater: str) -> Callable[[], dict[AnswerKey, PhysicianScore]]:
-    """Reads a rater's scores, again only where the file changed."""
+def scores_of(run: Run, rater: str) -> Callable[[], dict[AnswerKey, PhysicianScore]]:
+    """A function that reads a rater's scores: whole files only, and again only where the file changed."""
     state: object = None
     known: dict[AnswerKey, PhysicianScore] = {}
 
@@ -299,7 +299,7 @@ def _progress(screens: Sequence[ToScore], done: Mapping[AnswerKey, PhysicianScor
     return progress
 
 
-def literal(text: str) -> Markup:
+def _literal(text: str) -> Markup:
     """A text as HTML that shows it and nothing else; characters that would act unseen stand there by their number."""
     plain = str(escape(text.replace("\r\n", "\n").replace("\r", "\n")))
     return Markup(_UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', plain))
@@ -315,7 +315,7 @@ def _pages() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["literal"] = literal
+    environment.filters["literal"] = _literal
     return environment
 
 

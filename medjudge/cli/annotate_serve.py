@@ -33,7 +33,7 @@ def serve(
     try:
         import uvicorn
 
-        from medjudge.annotate.serve import HOST, app
+        from medjudge.annotate.serve import HOST, app, scores_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn"):
             raise
@@ -61,7 +61,7 @@ def serve(
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
-        scored = {score.answer_key for score in folder.physician_scores() if score.rater == rater}
+        scored = scores_of(folder, rater)()
         left = len([item for item in plan.items if item.id in items and item.key not in scored])
         go_on = "the same command goes on" if left else f"next: medjudge validate {run} --judge JUDGE"
         print(f"stopped; {left} of {len(items)} answers are open in {run}; {go_on}", file=sys.stderr)

@@ -377,6 +377,8 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     }
     _press(page, "Enter")
     assert _place(page) == 2
+    page.keyboard.press("7")
+    assert page.get_by_role("status").inner_text() == "Instruction following: 0 to 5 Answer 1 saved Score it again"
     _press(page, "4", "4", "4", "4", "0", "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     given = {tuple(one.dimensions.model_dump().values()) for one in letters.physician_scores() if one.dimensions}

@@ -6,7 +6,7 @@ const SETTLE = 350; // milliseconds: a key or click that was meant for the scree
 
 if (form) {
   const comment = form.elements.comment;
-  const status = form.querySelector(".said");
+  const refusal = form.querySelector(".said b");
   const groups = [...form.querySelectorAll(".dimensions fieldset")];
   const save = form.querySelector(".save");
   const draft = `comment ${form.dataset.item}`;
@@ -50,10 +50,10 @@ if (form) {
     const group = groups[here];
     if (!group) return;
     const radio = group.querySelector(`[value="${value}"]`);
-    if (!radio) return void (status.textContent = group.dataset.refusal);
+    if (!radio) return void (refusal.textContent = group.dataset.refusal);
     const inside = group.contains(document.activeElement);
     radio.checked = true;
-    status.textContent = "";
+    refusal.textContent = "";
     mark(here + 1);
     (groups[here] || save).scrollIntoView({ block: "nearest" });
     if (inside) (groups[here] ? groups[here].querySelector(":checked, input") : save).focus();
