@@ -9,14 +9,6 @@ from medjudge.annotate.plan import ToScore
 from medjudge.annotate.tables import DIMENSIONS, Problem
 from medjudge.records import Category
 
-HEADINGS = {
-    "question": "Question 问题",
-    "reference": "Reference answer 参考答案",
-    "checklist": "Checklist 打分要点",
-    "answer": "Answer to score 待评的回答",
-}
-"""The texts that a form shows of each item, with their headings."""
-
 _EARLIER = {
     "en": ("[Earlier question {}]", "[Its answer]", "[Question to score]"),
     "zh": ("【先前的问题{}】", "【对它的回答】", "【待评的问题】"),

@@ -123,8 +123,8 @@ def _stranger(form: Form, listed: Mapping[str, Listed]) -> str | None:
     if unknown := raters - set(listed):
         return f"is rater {min(unknown)}'s, and the raters of the plan are {', '.join(listed)}"
     named = next((rater for rater in listed if form.path.stem in (rater, f"{rater}-MTG")), None)
-    if named and raters and raters != {named}:
-        return f"is named after {named}, and is rater {min(raters)}'s; give it the right name"
+    if named and raters - {named}:
+        return f"is named after {named}, and is rater {min(raters - {named})}'s; give it the right name"
     ids = {row.item_id for row in form.rows}
     if ids and not ids & {item_id for items in listed.values() for item_id in items}:
         return f"has {len(ids)} items, and none is in the plan; it belongs to another run or to an earlier plan"

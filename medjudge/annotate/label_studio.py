@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from medjudge.annotate.forms import HEADINGS, Form, FormRow, texts
+from medjudge.annotate.forms import Form, FormRow, texts
 from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS
+from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
 from medjudge.annotate.tables import DIMENSIONS, Problem, Row, physician_scores
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore

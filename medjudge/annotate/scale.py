@@ -10,6 +10,14 @@ class Words(NamedTuple):
     zh: str
 
 
+HEADINGS = {
+    "question": "Question 问题",
+    "reference": "Reference answer 参考答案",
+    "checklist": "Checklist 打分要点",
+    "answer": "Answer to score 待评的回答",
+}
+"""The texts that a form shows of each item, with their headings."""
+
 STEPS = (
     Words(
         "Score each answer by itself, by what it says: not by its length, its style or how sure it sounds.",

@@ -9,6 +9,7 @@ from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.annotate.scale import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
 
@@ -18,7 +19,6 @@ DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model
 _KEYS = ("question_id", "model", "sample", "rater")
 _SCORES = ("score", *DIMENSIONS)
 _LISTED = 20
-_FORM = "; a form of `medjudge annotate export` is read by `medjudge annotate import`"
 _MEANT_AS_BLANK = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "–", "—", "/"}
 
 
@@ -64,9 +64,11 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
     sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
     filled = [sheet for sheet in sheets if sheet.rows]
     chosen = [sheet for sheet in filled if "question_id" in _headings(sheet)]
+    if any(HEADINGS["answer"].casefold() in _headings(sheet) for sheet in filled):
+        raise InputError(f"{path}: a form of `medjudge annotate export`; `medjudge annotate import` takes it in first")
     if not chosen:
         there = "; ".join(f"{_place(sheet)}: {_listed(_headings(sheet))}" for sheet in filled)
-        raise InputError(f"{path}: no column question_id; the columns there are: {there or 'none, it is empty'}{_FORM}")
+        raise InputError(f"{path}: no column question_id; the columns there are: {there or 'none, it is empty'}")
     rows: list[Row] = []
     problems: list[Problem] = []
     for sheet in chosen:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.annotate.forms import HEADINGS, Form, FormRow, printable, score_fields, texts
+from medjudge.annotate.forms import Form, FormRow, printable, score_fields, texts
 from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
+from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS, STEPS
 from medjudge.annotate.tables import DIMENSIONS, Problem, Sheet, is_blank, read_sheets
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, Category

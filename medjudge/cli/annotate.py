@@ -160,11 +160,10 @@ def take_in(
     if agreement is None:
         screen.print("agreement among raters: no answer was scored by two yet")
     else:
-        screen.print(
-            f"agreement among raters on {agreement['answers']} answers: usable "
-            f"{percent(agreement['usable_agreement'])}, Cohen's kappa {span(agreement['cohen_kappa'])}, quadratic {span(agreement['quadratic_kappa'])}, "
-            f"Krippendorff's alpha {span(agreement['krippendorff_alpha'])}"
-        )
+        kappas = {"Cohen's kappa": "cohen_kappa", "quadratic kappa": "quadratic_kappa", "alpha": "krippendorff_alpha"}
+        measures = [f"usable {percent(agreement['usable_agreement'])}"]
+        measures += [f"{words} {span(agreement[name])}" for words, name in kappas.items()]
+        screen.print(f"agreement among raters on {agreement['answers']} answers: {', '.join(measures)}")
     if plan.which == "informative":
         screen.print(_INFORMATIVE)
     screen.print(f"{folder.physicians_file}; next: medjudge validate {run} --judge local")
@@ -207,7 +206,7 @@ def _progress(run: "Run", plan: "Plan") -> dict[str, dict[str, int]]:
 def _refusal(checked: "Checked") -> InputError:
     """All problems of all files, one a line where there are several."""
     lines: list[Any] = [f"{one.path}, {one.place}: {one.what}" for one in checked.wrong]
-    end = f"nothing was imported; --accept-valid imports the {len(checked.scores)} scores that are right"
+    end = f"nothing was imported; --accept-valid imports what is right (scores: {len(checked.scores)})"
     if len(lines) == 1:
         return InputError(f"{lines[0]}; {end}")
     return InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))
