@@ -20,7 +20,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from filelock import FileLock
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from pydantic import ValidationError
 
@@ -105,20 +105,13 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         return next((screen.item.id for screen in around if screen.item.key not in done), None)
 
     def screen(
-        number: int, saved: str | None = None, message: str = "", fields: Mapping[str, str] | None = None
+        number: int, saved: str = "", message: str = "", chosen: Mapping[str, int] | None = None, comment: str = ""
     ) -> str:
+        """A screen; `chosen` and `comment` are what was sent and could not be saved."""
         one = screens[number]
         done = scores()
         score = done.get(one.item.key)
         words = _words(one.question.language)
-        if fields is not None:  # what was sent and could not be saved
-            chosen: dict[str, int] = {name: int(value) for name, value in fields.items() if value.isdecimal()}
-        elif score is None:
-            chosen = {}
-        elif one.question.category == "MTG":  # one that was scored elsewhere may have a level only
-            chosen = score.dimensions.model_dump() if score.dimensions else {}
-        else:
-            chosen = {"score": score.level}
         return _page("screen.html").render(
             words=words,
             rater=rater,
@@ -135,8 +128,8 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
             steps=[getattr(step, one.question.language) for step in STEPS],
             usable_from=USABLE_FROM,
             score=score,
-            chosen=chosen,
-            comment=(score.comment or "" if score else "") if fields is None else fields.get("comment", ""),
+            chosen=_chosen(one, score) if chosen is None else chosen,
+            comment=comment or (score.comment if score else None) or "",
             back=screens[number - 1].item.id if number else None,
             forward=screens[number + 1].item.id if number + 1 < len(screens) else None,
             saved={"item": saved, "number": numbers[saved] + 1} if saved in numbers else None,
@@ -159,10 +152,10 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         return _message("The run could not be read. The reason stands in the terminal where medjudge runs.", 500)
 
     @server.get("/", response_class=HTMLResponse)
-    def start(saved: str | None = None) -> Any:
+    def start() -> Any:
         item = first_open()
         if item is not None:
-            return RedirectResponse(f"/answer/{item}" + (f"?saved={saved}" if saved in numbers else ""), 303)
+            return RedirectResponse(f"/answer/{item}", 303)
         return _page("end.html").render(
             words=_words(screens[0].question.language),
             rater=rater,
@@ -173,7 +166,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         )
 
     @server.get("/answer/{item}", response_class=HTMLResponse)
-    def show(item: str, saved: str | None = None) -> str:
+    def show(item: str, saved: str = "") -> str:
         return screen(number_of(item), saved)
 
     @server.get("/next/{item}")
@@ -186,19 +179,21 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         number = number_of(item)
         one = screens[number]
         words = _words(one.question.language)
+        chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
+        comment = fields.get("comment", "").strip()
         try:
-            score = _score(one, rater, fields)
-        except (ValidationError, ValueError):
+            score = _score(one, rater, chosen, comment)
+        except ValidationError:
             wrong = words["missing_dimensions" if one.question.category == "MTG" else "refused"]
-            return HTMLResponse(screen(number, message=wrong, fields=fields), 400)
+            return HTMLResponse(screen(number, message=wrong, chosen=chosen, comment=comment), 400)
         try:
             _add(run, score, replace="replaces" in fields)
         except (InputError, OSError) as error:
             there = scores().get(one.item.key)
             if there is not None and there != score:  # another window was faster; the page showed no score
-                return HTMLResponse(screen(number, message=words["changed"]), 409)
+                return HTMLResponse(screen(number, message=words["changed"], comment=comment), 409)
             print(f"error: {error}", file=sys.stderr)
-            return HTMLResponse(screen(number, message=words["not_saved"], fields=fields), 500)
+            return HTMLResponse(screen(number, message=words["not_saved"], chosen=chosen, comment=comment), 500)
         following = first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
@@ -238,24 +233,26 @@ async def _fields(request: Request) -> dict[str, str]:
     return {name: value.replace("\r\n", "\n") for name, value in parse_qsl(body, keep_blank_values=True)}
 
 
-def _score(one: ToScore, rater: str, fields: Mapping[str, str]) -> PhysicianScore:
+def _score(one: ToScore, rater: str, chosen: Mapping[str, int], comment: str) -> PhysicianScore:
     """The form as a record.
 
     Raises:
-        ValueError: A score is missing, no number, or off its scale.
+        ValidationError: A score is missing, or off its scale.
     """
     if one.question.category == "MTG":
-        given: dict[str, Any] = {"dimensions": {name: int(fields.get(name, "")) for name in DIMENSIONS}}
+        given: dict[str, Any] = {"dimensions": {name: chosen[name] for name in DIMENSIONS if name in chosen}}
     else:
-        given = {"score": int(fields.get("score", ""))}
-    return PhysicianScore(
-        question_id=one.answer.question_id,
-        model=one.answer.model,
-        sample=one.answer.sample,
-        rater=rater,
-        comment=fields.get("comment", "").strip() or None,
-        **given,
-    )
+        given = {"score": chosen.get("score")}
+    return PhysicianScore(**one.item.key._asdict(), rater=rater, comment=comment or None, **given)
+
+
+def _chosen(one: ToScore, score: PhysicianScore | None) -> dict[str, int]:
+    """What the form shows as chosen; a generated text that was scored elsewhere may have a level only."""
+    if score is None:
+        return {}
+    if one.question.category == "MTG":
+        return score.dimensions.model_dump() if score.dimensions else {}
+    return {"score": score.level}
 
 
 def _lock(run: Run) -> FileLock:
@@ -319,7 +316,7 @@ def _pages() -> Environment:
     return environment
 
 
-def _page(name: str) -> Any:
+def _page(name: str) -> Template:
     return _pages().get_template(name)
 
 

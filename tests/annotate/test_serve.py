@@ -136,8 +136,11 @@ def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture
     client, other = _client(knowledge), _client(knowledge)
     items = _items(knowledge)
     other.post(f"/answer/{items[0]}", data={"score": "2"})
-    pages = [client.post(f"/answer/{items[0]}", data={"score": "5"}).text]  # another window was faster
-    assert "scored in another window" in pages[0]
+    reply = client.post(f"/answer/{items[0]}", data={"score": "5", "comment": "typed"})  # another window was faster
+    assert reply.status_code == 409
+    assert "typed</textarea>" in reply.text
+    assert re.search(r'value="2"[^>]*aria-pressed="true"', reply.text)
+    pages = [reply.text]
     pages += [client.get(f"/answer/{item}").text for item in items]
     for item in items:
         client.post(f"/answer/{item}", data={"score": "3", "replaces": "yes"})
@@ -379,10 +382,12 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     assert _place(page) == 2
     page.keyboard.press("7")
     assert page.get_by_role("status").inner_text() == "Instruction following: 0 to 5 Answer 1 saved Score it again"
+    _press(page, "u")
+    _press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
     _press(page, "4", "4", "4", "4", "0", "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     given = {tuple(one.dimensions.model_dump().values()) for one in letters.physician_scores() if one.dimensions}
-    assert given == {(4, 3, 5, 2, 1), (4, 4, 4, 4, 0)}
+    assert given == {(1, 3, 5, 2, 1), (4, 4, 4, 4, 0)}
 
 
 HOSTILE = (

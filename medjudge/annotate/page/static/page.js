@@ -35,7 +35,7 @@ if (form) {
     [...groups, save].forEach((one, number) => one.classList.toggle("here", number === here));
   };
   const open = () => groups.findIndex((group) => !group.querySelector(":checked"));
-  if (groups.length) mark(open() < 0 ? groups.length : open());
+  if (groups.length) mark(Math.max(open(), 0));
 
   groups.forEach((group, number) => {
     group.addEventListener("focusin", () => mark(number));
@@ -65,21 +65,22 @@ if (form) {
     if (event.repeat || sent) return;
     const number = digit(event);
     const radio = event.target.matches("[type=radio]");
-    const link = form.querySelector(`a[data-key="${event.key.length === 1 ? event.key.toLowerCase() : CSS.escape(event.key)}"]`);
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const link = form.querySelector(`a[data-key="${CSS.escape(key)}"]`);
     if (number !== undefined && groups.length) {
       choose(number);
     } else if (number !== undefined) {
       const button = form.querySelector(`.scores [value="${number}"]`);
       if (button) form.requestSubmit(button);
-    } else if (event.key === "Backspace" && groups.length) {
+    } else if (key === "Backspace" && groups.length) {
       mark(here - 1);
       if (radio) groups[here].querySelector(":checked, input").focus();
-    } else if (event.key === "Enter" && groups.length && (event.target === document.body || radio)) {
+    } else if (key === "Enter" && groups.length && (event.target === document.body || radio)) {
       if (open() >= 0) mark(open());
       form.requestSubmit(save);
-    } else if (event.key.toLowerCase() === "c") {
+    } else if (key === "c") {
       comment.focus();
-    } else if (link && !(radio && event.key.startsWith("Arrow"))) {
+    } else if (link && !(radio && key.startsWith("Arrow"))) {
       link.click();
     } else {
       return;
