@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
@@ -207,10 +208,17 @@ def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:
     return listed
 
 
+def scores_lock(run: Run) -> FileLock:
+    """Lets one process and thread at a time at the scores; the system frees it where a process dies."""
+    file = plan_file(run).with_name("scores.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(file)
+
+
 def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
     """Adds scores to the run's `physician_scores.jsonl`; on the disk when this returns.
 
-    The same score again adds nothing. One process at a time may add.
+    The same score again adds nothing. Others who add or read under `scores_lock` wait.
 
     Args:
         replace: Whether another score of the same rater for the same answer takes the place of the old one.
@@ -219,27 +227,28 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
         InputError: There is another score of the same rater for the same answer, and `replace` is not set; nothing is
             written.
     """
-    merged = {score.key: score for score in run.physician_scores()}
-    new: list[PhysicianScore] = []
-    changed: list[tuple[PhysicianScore, PhysicianScore]] = []
-    for score in scores:
-        if score.key not in merged:
-            new.append(score)
-            merged[score.key] = score
-        elif merged[score.key] != score:
-            changed.append((merged[score.key], score))
-    if changed and not replace:
-        before, score = changed[0]
-        more = f"; and {len(changed) - 1} more like it" if len(changed) > 1 else ""
-        raise InputError(
-            f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
-            f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
-        )
-    if changed:
-        write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
-    elif new:
-        _append(run.physicians_file, new)
-    return Added(len(new), len(scores) - len(new) - len(changed), len(changed))
+    with scores_lock(run):
+        merged = {score.key: score for score in run.physician_scores()}
+        new: list[PhysicianScore] = []
+        changed: list[tuple[PhysicianScore, PhysicianScore]] = []
+        for score in scores:
+            if score.key not in merged:
+                new.append(score)
+                merged[score.key] = score
+            elif merged[score.key] != score:
+                changed.append((merged[score.key], score))
+        if changed and not replace:
+            before, score = changed[0]
+            more = f"; and {len(changed) - 1} more like it" if len(changed) > 1 else ""
+            raise InputError(
+                f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
+                f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
+            )
+        if changed:
+            write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
+        elif new:
+            _append(run.physicians_file, new)
+        return Added(len(new), len(scores) - len(new) - len(changed), len(changed))
 
 
 def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:

@@ -4,7 +4,6 @@ Whoever has the link may score: a random token in it opens the page and then sta
 text. Neither a model's name nor a judge's score is on the page or in its source.
 """
 
-import os
 import re
 import secrets
 import sys
@@ -19,12 +18,11 @@ import yaml
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
-from filelock import FileLock
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from pydantic import ValidationError
 
-from medjudge.annotate.plan import Plan, ToScore, add_scores, plan_file, to_score
+from medjudge.annotate.plan import Plan, ToScore, add_scores, scores_lock, to_score
 from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
 from medjudge.annotate.tables import DIMENSIONS
 from medjudge.errors import InputError
@@ -187,7 +185,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
             wrong = words["missing_dimensions" if one.question.category == "MTG" else "refused"]
             return HTMLResponse(screen(number, message=wrong, chosen=chosen, comment=comment), 400)
         try:
-            _add(run, score, replace="replaces" in fields)
+            add_scores(run, [score], replace="replaces" in fields)
         except (InputError, OSError) as error:
             there = scores().get(one.item.key)
             if there is not None and there != score:  # another window was faster; the page showed no score
@@ -255,18 +253,6 @@ def _chosen(one: ToScore, score: PhysicianScore | None) -> dict[str, int]:
     return {"score": score.level}
 
 
-def _lock(run: Run) -> FileLock:
-    """For one process and thread at a time; the system frees it where a process dies."""
-    return FileLock(plan_file(run).with_name("scores.lock"))
-
-
-def _add(run: Run, score: PhysicianScore, replace: bool) -> None:
-    with _lock(run):
-        add_scores(run, [score], replace)
-        with run.physicians_file.open("rb+") as file:
-            os.fsync(file.fileno())
-
-
 def scores_of(run: Run, rater: str) -> Callable[[], dict[AnswerKey, PhysicianScore]]:
     """A function that reads a rater's scores: whole files only, and again only where the file changed."""
     state: object = None
@@ -274,7 +260,7 @@ def scores_of(run: Run, rater: str) -> Callable[[], dict[AnswerKey, PhysicianSco
 
     def scores() -> dict[AnswerKey, PhysicianScore]:
         nonlocal state, known
-        with _lock(run):
+        with scores_lock(run):
             if not run.physicians_file.exists():
                 return {}
             about = run.physicians_file.stat()
