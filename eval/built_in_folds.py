@@ -1,14 +1,13 @@
-"""Cross-validates the built-in judge over questions, with two seeds, and what each part of its making brings.
+"""Cross-validates the built-in judge over questions, with three seeds, and what each part of its making brings.
 
     python eval/built_in_folds.py WORK [VARIANT ...]
 
 WORK is the folder of `eval/built_in.py`, after it. A run that is finished is not made again. The result is
-eval/results/built-in.json.
+eval/results/built-in.json, with a line of lesson for each variant.
 
 Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. What is measured is
 what it says of answers whose text and whose question stand in none of its training lines; the sets share many. MEDIQA's
-validation file gives the temperature, which changes no usable decision. Sixteen of the questions stand in MedQuAD, too,
-with the answer given there.
+validation file gives the temperature, which changes no usable decision.
 """
 
 import json
@@ -27,13 +26,23 @@ from built_in_data import (
     Ablation,
     folds,
     from_systems,
-    liveqa_lines,
-    scored_lines,
+    read_sets,
     training_lines,
     without_references,
     write_lines,
 )
-from built_in_table import CHANGES, FOLDS, Job, against_shipped, all_folds, lesson, measured_on, summary
+from built_in_table import (
+    ABLATED,
+    FOLDS,
+    Job,
+    against_shipped,
+    all_folds,
+    compared,
+    lesson,
+    markdown,
+    measured_on,
+    summary,
+)
 from study import REPOSITORY, record
 
 from medjudge.distill.training_set import TrainingLine
@@ -58,6 +67,7 @@ VARIANTS = {
     "hard labels": Variant(Ablation(soft=False)),
     "squared error instead of ordinal loss": Variant(options=("--loss", "mse")),
     "without synthetic answers": Variant(Ablation(synthetic=0)),
+    "Alexa questions as messages": Variant(Ablation(messages=True)),
     "without references": Variant(Ablation(references=False)),
     "without LiveQA and what is made from it": Variant(Ablation(liveqa=False, synthetic=0)),
     "256 tokens": Variant(options=("--max_length", "256")),
@@ -70,9 +80,9 @@ SHIPPED = "as shipped"
 
 def lines_of(job: Job, work: Path) -> list[TrainingLine]:
     """The training set of a run: nothing of its fold's questions."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
-    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in (scored, liveqa))
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
+    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in sets[:2])
     return training_lines(kept, also, VARIANTS[job.variant].what, job.seed)
 
 
@@ -82,7 +92,7 @@ def train_job(job: Job, work: Path) -> None:
 
     variant, place = VARIANTS[job.variant], work / "folds" / job.name
     write_lines(place / "train.jsonl", lines_of(job, work))
-    write_lines(place / "validation.jsonl", scored_lines(work / "mediqa-validation"))
+    write_lines(place / "validation.jsonl", read_sets(work).validation)
     start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
     files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
     (place / "config.yaml").write_text(yaml.safe_dump(config()))
@@ -99,12 +109,12 @@ def config() -> dict[str, Any]:
 def judge_job(job: Job, work: Path) -> None:
     """Writes what a run's judge says of its fold, of LiveQA's answers in it, and of the validation file."""
     place = work / "folds" / job.name
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
-    systems = from_systems(liveqa, of, job.fold)
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
+    systems = from_systems(sets.liveqa, of, job.fold)
     result = {
-        "fold": probabilities(place / "judge", [line for line in scored if of[line.question.group] == job.fold]),
-        "validation": probabilities(place / "judge", scored_lines(work / "mediqa-validation")),
+        "fold": probabilities(place / "judge", [line for line in sets.scored if of[line.question.group] == job.fold]),
+        "validation": probabilities(place / "judge", sets.validation),
         "liveqa with references": probabilities(place / "judge", systems),
         "liveqa without references": probabilities(place / "judge", without_references(systems)),
     }
@@ -131,7 +141,7 @@ def shipped_jobs() -> list[Job]:
 def origin_of(job: Job, work: Path) -> str:
     """The sha256 of what a run is made from, so that none is taken for another one after a change."""
     start = work / "judges" / "minilm-intermediate" / "adapter_model.safetensors"
-    lines = [*lines_of(job, work), *scored_lines(work / "mediqa-validation")]
+    lines = [*lines_of(job, work), *read_sets(work).validation]
     parts = [repr(VARIANTS[job.variant]), str(job.seed), json.dumps(config()), file_sha256(start)]
     return sha256("".join([*parts, *(line.model_dump_json() for line in lines)]).encode()).hexdigest()
 
@@ -162,17 +172,20 @@ def main(work: Path, names: Sequence[str]) -> None:
     """Runs variants and writes the table."""
     if unknown := set(names) - set(VARIANTS):
         sys.exit(f"no variant {', '.join(sorted(unknown))}; there are {', '.join(VARIANTS)}")
-    others = [Job(name, 0, fold) for fold in range(FOLDS) for name in names if name != SHIPPED]
+    others = [Job(name, 0, fold) for fold in range(ABLATED) for name in names if name != SHIPPED]
     jobs = [*(shipped_jobs() if SHIPPED in names else []), *others]
     run_jobs(jobs, work)
     on = measured_on(work)
     of = {name: [job for job in jobs if job.variant == name] for name in names}
     table = {name: summary(of[name], work, on) for name in names}
-    for name in table.keys() & CHANGES.keys() if SHIPPED in table else ():
-        change = against_shipped(all_folds(of[name], work, on), all_folds(of[SHIPPED], work, on))
-        table[name] |= {"minus as shipped, seed 0": change, "lesson": lesson(name, change)}
+    if SHIPPED in table:
+        shipped = all_folds(compared(of[SHIPPED]), work, on)
+        for name in table.keys() - {SHIPPED}:
+            change = against_shipped(all_folds(of[name], work, on), shipped)
+            table[name] |= {"minus as shipped": change, "lesson": lesson(name, change)}
     named = "".join(f' "{name}"' for name in names) if len(names) < len(VARIANTS) else ""
     record("built-in", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
+    print(markdown(table, SHIPPED))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """What the runs of `eval/built_in_folds.py` amount to: the built-in judge, and what each part of its making brings."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-from built_in_data import folds, from_systems, liveqa_lines, scored_lines, unseen
+from built_in_data import Sets, folds, from_systems, read_sets, unseen
 from scipy.stats import spearmanr
 
 from medjudge.agreement.pairs import Pairs, paired
@@ -18,6 +18,9 @@ from medjudge.judge.protocol import median_level
 from medjudge.records import Judgment, PhysicianScore
 
 FOLDS = 5
+ABLATED = 3
+"""How many of the folds every variant is trained on, with seed 0; what is shipped, on all."""
+COMPARED = f"seed 0, folds 0 to {ABLATED - 1}"
 MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
 RESAMPLES = 2000
 CHANGES = {
@@ -25,6 +28,7 @@ CHANGES = {
     "hard labels": "Hard labels instead of soft ones",
     "squared error instead of ordinal loss": "Squared error of the expected level instead of the ordinal loss",
     "without synthetic answers": "Leaving out the 200 synthetic answers",
+    "Alexa questions as messages": "Putting half of the Alexa questions into messages",
     "without references": "Leaving all references out of the training",
     "without LiveQA and what is made from it": "Leaving out LiveQA's answers, references and synthetic answers",
     "256 tokens": "Reading 256 tokens instead of 128",
@@ -57,23 +61,21 @@ class Measured(NamedTuple):
 
 def measured_on(work: Path) -> Measured:
     """The answers whose text and question stand in no training line of their fold's judges."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
     mediqa, systems = {}, {}
     for fold in range(FOLDS):
-        tested, trained = divided(scored, liveqa, of, fold)
+        tested, trained = divided(sets, of, fold)
         mediqa[fold] = unseen(tested, trained)
-        systems[fold] = unseen(from_systems(liveqa, of, fold), trained)
-    return Measured(mediqa, systems, unseen(scored_lines(work / "mediqa-validation"), [*scored, *liveqa]))
+        systems[fold] = unseen(from_systems(sets.liveqa, of, fold), trained)
+    return Measured(mediqa, systems, unseen(sets.validation, [*sets.scored, *sets.liveqa]))
 
 
-def divided(
-    scored: Sequence[TrainingLine], liveqa: Sequence[TrainingLine], of: dict[str, int], fold: int
-) -> tuple[list[TrainingLine], list[TrainingLine]]:
+def divided(sets: Sets, of: dict[str, int], fold: int) -> tuple[list[TrainingLine], list[TrainingLine]]:
     """The lines of a fold, and those that its judge is trained on."""
     return (
-        [line for line in scored if of[line.question.group] == fold],
-        [line for line in (*scored, *liveqa) if of[line.question.group] != fold],
+        [line for line in sets.scored if of[line.question.group] == fold],
+        [line for line in (*sets.scored, *sets.liveqa) if of[line.question.group] != fold],
     )
 
 
@@ -121,7 +123,7 @@ def mean_interval(values: Iterable[float]) -> Estimate:
 
 
 def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
-    """One row of the table: mean and spread over the runs, and all folds of seed 0 together with intervals.
+    """One row of the table: mean and spread over the runs, and the compared folds together with intervals.
 
     `liveqa` is agreement with NIST's scores of LiveQA's answers, by judges that read each answer's reference or do not.
     """
@@ -134,33 +136,43 @@ def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
     return {
         "runs": len(jobs),
         "answers": {
-            "folds": sum(map(len, on.mediqa.values())),
-            "liveqa": sum(map(len, on.liveqa.values())),
+            "folds": sum(len(on.mediqa[fold]) for fold in {job.fold for job in jobs}),
+            "liveqa": sum(len(on.liveqa[fold]) for fold in {job.fold for job in jobs}),
             "validation_file": len(on.validation),
         },
         "folds": spread(per_run),
         "validation_file": spread([intervals(pairs_of(on.validation, each["validation"])) for each in found.values()]),
         **of_liveqa,
-        "seed 0, all folds together": intervals(all_folds(jobs, work, on)),
+        COMPARED: intervals(all_folds(compared(jobs), work, on)),
         "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
     }
 
 
+def compared(jobs: Sequence[Job]) -> list[Job]:
+    """The runs that every variant has."""
+    return [job for job in jobs if job.seed == 0 and job.fold < ABLATED]
+
+
 def all_folds(jobs: Sequence[Job], work: Path, on: Measured) -> Pairs:
-    """Every measured answer with what the judge of seed 0 says that was trained without its question."""
+    """The measured answers of these runs' folds, each with what the judge says that was trained without its question.
+
+    Args:
+        jobs: Of one variant and one seed, each of another fold.
+        work: The folder of `eval/built_in.py`.
+        on: What is measured on.
+    """
     found: dict[str, list[float]] = {}
     for job in jobs:
-        if job.seed == 0:
-            found |= json.loads((work / "folds" / job.name / "probabilities.json").read_text())["fold"]
-    return pairs_of([line for fold in range(FOLDS) for line in on.mediqa[fold]], found)
+        found |= json.loads((work / "folds" / job.name / "probabilities.json").read_text())["fold"]
+    return pairs_of([line for job in jobs for line in on.mediqa[job.fold]], found)
 
 
 def against_shipped(variant: Pairs, shipped: Pairs) -> dict[str, Estimate]:
     """A variant minus what is shipped, of the same seed, on the same answers; intervals over the questions."""
-    compared = compare(variant.judge, shipped.judge, variant.physician, variant.conversation, RESAMPLES)
+    changed = compare(variant.judge, shipped.judge, variant.physician, variant.conversation, RESAMPLES)
     first, second = by_question(variant), by_question(shipped)
     return {
-        **{name: compared.difference[name] for name in ("usable_agreement", "quadratic_kappa")},
+        **{name: changed.difference[name] for name in ("usable_agreement", "quadratic_kappa")},
         "spearman_within_questions": mean_interval(first[name] - second[name] for name in first if name in second),
     }
 
@@ -173,6 +185,30 @@ def lesson(name: str, change: dict[str, Estimate]) -> str:
         word = "better" if one["low"] > 0 else "worse" if one["high"] < 0 else "no difference shown"
         said.append(f"{called} {one['value']:+.3f} ({one['low']:+.3f} to {one['high']:+.3f}), {word}")
     return f"{CHANGES[name]}: {'; '.join(said)}."
+
+
+def markdown(table: Mapping[str, Any], shipped: str) -> str:
+    """The table for people: each variant beside what is shipped, of the same seed and folds, and its lesson."""
+    heads = (
+        "variant",
+        "accuracy at usable",
+        "quadratic kappa",
+        "Spearman",
+        "within a question",
+        "with LiveQA's references",
+    )
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for name, row in table.items():
+        together, liveqa = row[COMPARED], row["liveqa with references"]["spearman"]["mean"]
+        cells = [_with_interval(together[one]) for one in ("usable_agreement", "quadratic_kappa", "spearman")]
+        cells += [_with_interval(together["spearman_within_questions"]), f"{liveqa:.2f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lessons = [f"- {row['lesson']}" for name, row in table.items() if name != shipped]
+    return "\n".join([*lines, "", *lessons]) + "\n"
+
+
+def _with_interval(one: Estimate) -> str:
+    return f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
 
 
 def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:

@@ -174,7 +174,7 @@ class Run:
         return self._resumed(self.judgments_file(judge), Judgment)
 
     def physician_scores(self) -> list[PhysicianScore]:
-        return read_records(self.physicians_file, PhysicianScore) if self.physicians_file.exists() else []
+        return self._resumed(self.physicians_file, PhysicianScore)
 
     def _resumed(self, path: Path, record: type[Record]) -> list[Record]:
         if not path.exists():

@@ -1,5 +1,6 @@
-"""`medjudge report`: leaderboard and HTML page."""
+"""`medjudge report`: leaderboard, HTML page, tables for papers."""
 
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -9,6 +10,22 @@ import typer
 from medjudge.errors import InputError
 
 
+class Format(str, Enum):
+    """Formats of `--format`."""
+
+    csv = "csv"
+    latex = "latex"
+    markdown = "markdown"
+
+
+class TableKind(str, Enum):
+    """Tables of `--table`."""
+
+    leaderboard = "leaderboard"
+    subcategories = "subcategories"
+    agreement = "agreement"
+
+
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
@@ -16,19 +33,48 @@ def report(
         Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")
     ] = None,
     plots: Annotated[Optional[Path], typer.Option(help="A folder for the report's plots, each as SVG and PNG.")] = None,
+    format: Annotated[
+        Optional[Format], typer.Option(help="No page, only tables in the paper's layout: csv, latex or markdown.")
+    ] = None,
+    tables: Annotated[
+        Optional[list[TableKind]],
+        typer.Option(
+            "--table",
+            help="With --format: leaderboard, subcategories or agreement; may be repeated. All unless given; csv: the "
+            "first two, or agreement.",
+        ),
+    ] = None,
+    out: Annotated[Optional[Path], typer.Option(help="With --format: the file; stdout unless given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Leaderboard, subcategories, HTML page."""
+    """Leaderboard, subcategories, HTML page; or tables for a paper."""
+    if format is None and (tables or out):
+        raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
+    if format is not None and (html or plots or as_json):
+        raise InputError(
+            "--format writes tables only; leave --html, --plots and --json out, or call report once for each"
+        )
+    if plots is not None and find_spec("matplotlib") is None:
+        raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
     from medjudge.report.page import write_page
     from medjudge.store import Run
 
     folders = [Run.existing(path) for path in runs]
-    used = [_judge_of(folder, judge) for folder in folders]
+    used = [judge_of(folder, judge) for folder in folders]
+    if format is not None:
+        from medjudge.cli.report_tables import write_tables
+
+        write_tables(folders, used, format.value, [one.value for one in tables or []], out)
+        return
     boards = _boards(folders, used)
     page = html or folders[0].path / "report.html"
     write_page(page, folders)
-    files = _write_plots(plots, folders) if plots else []
+    files = []
+    if plots is not None:
+        from medjudge.report.plot_files import write_plots
+
+        files = write_plots(plots, folders)
     if as_json:
         # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
         only = {name: boards[0][name] for name in ("models", "standing")} if len(boards) == 1 else {}
@@ -69,15 +115,8 @@ def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
     return list(boards.values())
 
 
-def _write_plots(folder: Path, folders: list[Any]) -> list[Path]:
-    if find_spec("matplotlib") is None:
-        raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
-    from medjudge.report.plot_files import write_plots
-
-    return write_plots(folder, folders)
-
-
-def _judge_of(run: Any, judge: str | None) -> str:
+def judge_of(run: Any, judge: str | None) -> str:
+    """The judge whose judgments of a run are meant."""
     there: list[str] = run.judges()
     wanted = judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
     if wanted in there and wanted is not None:
