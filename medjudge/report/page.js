@@ -120,8 +120,9 @@ async function record(row) {
 
 const isUsable = (level) => level >= USABLE_FROM;
 
+/** A run's judge of this name; the last one used where no name is given. */
 function judgeOf(run, name) {
-  return run.judges.find((judge) => judge.name === name);
+  return name === "" ? run.judges[0] : run.judges.find((judge) => judge.name === name);
 }
 
 function hasLevel(level, wanted) {
@@ -231,8 +232,10 @@ async function holding(rows, words, isStale, progress) {
 
 /** Control characters as their pictures, so that nothing in a text is invisible. */
 function visible(text) {
-  const lines = String(text).replace(/\r\n?/gu, "\n");
-  return lines.replace(/[\u0000-\u0008\u000b-\u001f]/gu, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0))).replace(/\u007f/gu, "\u2421");
+  return String(text)
+    .replace(/\r\n?/gu, "\n")
+    .replace(/[\u0000-\u0008\u000b-\u001f]/gu, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)))
+    .replace(/\u007f/gu, "\u2421");
 }
 
 function element(name, attributes, ...children) {
@@ -294,7 +297,14 @@ function listRow(place, height) {
   const apart = isApart(run, at, judge, "levels") || isApart(run, at, judge, "usable");
   const made = element(
     "div",
-    { class: "row", role: "option", id: `row-${row}`, "aria-selected": String(row === chosen), "aria-setsize": found.length, "aria-posinset": place + 1 },
+    {
+      class: "row",
+      role: "option",
+      id: `row-${row}`,
+      "aria-selected": String(row === chosen),
+      "aria-setsize": found.length,
+      "aria-posinset": place + 1,
+    },
     element("span", { class: "who" }, `${of("id")} · ${model}${run.manySamples ? ` · ${sample + 1}` : ""}`),
     element(
       "span",
@@ -416,7 +426,8 @@ function moves(row) {
   before.addEventListener("click", () => choose(found[place - 1], true));
   after.addEventListener("click", () => choose(found[place + 1], true));
   const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
-  return element("div", { class: "move" }, before, after, element("span", {}, here), element("a", { href: addressOf(row) }, "Link to this answer"));
+  const link = element("a", { href: addressOf(row) }, "Link to this answer");
+  return element("div", { class: "move" }, before, after, element("span", {}, here), link);
 }
 
 /** The earlier turns of the conversation, with what this model said in this sample. */
@@ -482,24 +493,28 @@ function scoredBy(run, scores) {
   const constructed = run.against !== "physicians";
   const title = element("h4", {}, constructed ? "Constructed level" : "Physicians");
   if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, "not scored"));
-  const lines = scores.map(([rater, level, dimensions, comment]) =>
+  const detailed = scores.some((one) => one[2]);
+  const named = (dimensions) => (dimensions || []).map((points, k) => `${DIMENSIONS[k]} ${points}`).join(", ");
+  const lines = scores.map(([rater, level, dimensions]) =>
     element(
       "tr",
       {},
       element("th", { scope: "row" }, element("bdi", {}, rater)),
       element("td", {}, element("b", {}, level)),
-      element("td", { class: "text" }, dimensions ? dimensions.map((points, k) => `${DIMENSIONS[k]} ${points}`).join(", ") : "", comment ? textBlock(comment, languageOf(comment)) : ""),
+      ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
     ),
   );
-  const head = [constructed ? "Written as" : "Rater", "Level", "Dimensions and comment"];
-  const table = element(
-    "table",
-    {},
-    element("thead", {}, element("tr", {}, ...head.map((one, k) => element("th", { scope: "col", class: k === 2 && "text" }, one)))),
-    element("tbody", {}, ...lines),
-  );
-  const note = constructed ? [element("p", { class: "note" }, "The answer was written to deserve this level; no physician scored it.")] : [];
-  return element("div", {}, title, table, ...note);
+  const head = [element("th", { scope: "col" }, "Rater"), element("th", { scope: "col" }, "Level")];
+  if (detailed) head.push(element("th", { scope: "col", class: "text" }, "Dimensions"));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+  const note = element("p", { class: "note" }, "The answer was written to deserve this level; no physician scored it.");
+  const comments = scores
+    .filter((one) => one[3])
+    .flatMap(([rater, , , comment]) => [
+      element("h4", {}, constructed ? "Comment" : `Comment by ${rater}`),
+      textBlock(comment, languageOf(comment)),
+    ]);
+  return element("div", {}, title, table, ...(constructed ? [note] : []), ...comments);
 }
 
 function rationales(run, judgments) {
@@ -543,8 +558,9 @@ function fillChoices() {
   const names = (values) => [...new Set(values)];
   const judges = names(runs.flatMap((run) => run.judges.map((judge) => judge.name)));
   form.elements.run.append(option("", "all"), ...runs.map((run, number) => option(number, run.name)));
-  form.elements.judge.append(...judges.map((judge) => option(judge, judge)));
-  form.elements.model.append(option("", "all"), ...names(runs.flatMap((run) => run.models)).map((model) => option(JSON.stringify(model), model)));
+  form.elements.judge.append(option("", "the last used"), ...judges.map((judge) => option(judge, judge)));
+  const models = names(runs.flatMap((run) => run.models));
+  form.elements.model.append(option("", "all"), ...models.map((model) => option(JSON.stringify(model), model)));
   form.elements.category.append(option("", "all"));
   for (const code of Object.keys(categories)) {
     const inside = runs.flatMap((run) => run.questions.subcategory.filter((one, k) => run.questions.category[k] === code));

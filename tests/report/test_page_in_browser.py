@@ -13,6 +13,10 @@ from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Qu
 from medjudge.report.page import write_page
 from medjudge.store import Run, write_records
 
+PATIENCE = 120_000
+"""Milliseconds that a busy machine may take for anything."""
+expect.set_options(timeout=PATIENCE)
+
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror=\"window.ran = 2\"><svg/onload='window.ran = 3'>"
     "<!--<script> {{ 7 * 7 }} ${window.ran = 4} `x` ]]> &amp; \\u003cb\\u003e \ufffd \u2028 \u2029 \u0085 \ufeff "
@@ -31,6 +35,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
         file = tmp_path / "report.html"
         write_page(file, runs)
         contexts.append(browser.new_context(**context))
+        contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(dialog.message))
@@ -152,6 +157,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
 def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser, tmp_path) -> None:
     write_page(tmp_path / "report.html", [run])
     with browser.new_context() as context:
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto((tmp_path / "report.html").as_uri())
         for attempt in (
@@ -224,10 +230,12 @@ def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_
     assert [" ".join(one.split()) for one in detail.locator("tbody tr").all_inner_texts()] == [
         "first 3 3.40 5 10 40 30 15",
         "second trained or tuned on this question 5 – – – – – –",
-        "Dr 王 5 instruction following 5, correctness 5, effectiveness 4, readability 4, safety 1 漏了随访",
+        "Dr 王 5 instruction following 5, correctness 5, effectiveness 4, readability 4, safety 1",
     ]
-    headings = ["Judges", "Physicians", "Turn 1", "Answered in turn 1", "Question", "Answer by 甲/α", "Reference"]
-    assert detail.locator("h4").all_inner_texts() == [*headings, "Checklist", "Rationale of second"]
+    assert detail.locator("h4").all_inner_texts() == [
+        *("Judges", "Physicians", "Comment by Dr 王", "Turn 1", "Answered in turn 1", "Question"),
+        *("Answer by 甲/α", "Reference", "Checklist", "Rationale of second"),
+    ]
     texts = ["漏了随访", "写一份出院小结", "甲/α 的第0份：写一份出院小结", "把它缩短", "甲/α 的第0份：把它缩短"]
     assert detail.locator(".text-block").all_inner_texts() == [*texts, "短的", "1. 诊断", "完整"]
     assert detail.locator(".text-block:not([lang=zh])").count() == 0
