@@ -12,6 +12,7 @@ those take 0.87 bytes a character, at 2.46 bytes of UTF-8; these take what the r
 eval/results/report-size.json.
 """
 
+import os
 import resource
 import statistics
 import sys
@@ -186,10 +187,11 @@ def _opened(tab: Any, page: Path) -> dict[str, float]:
 def main(work: Path) -> None:
     """Runs the study."""
     run = write_run(work / "run") if not (work / "run").exists() else Run(work / "run")
-    start = time.monotonic()
+    load = os.getloadavg()[0]
+    start, busy = time.monotonic(), time.process_time()
     page = work / "report.html"
     write_page(page, [run])
-    seconds = time.monotonic() - start
+    seconds, cpu_seconds = time.monotonic() - start, time.process_time() - busy
     answers = [answer.text for answer in run.answers()]
     sample = "".join(answers[:500])
     results: dict[str, Any] = {
@@ -202,6 +204,8 @@ def main(work: Path) -> None:
         "page_bytes": page.stat().st_size,
         "page_megabytes": round(page.stat().st_size / 1e6, 1),
         "seconds_to_write": round(seconds, 1),
+        "cpu_seconds_to_write": round(cpu_seconds, 1),
+        "load_of_the_machine_before": round(load, 1),
         "peak_memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "browser": in_browser(page) if CHROMIUM.exists() else None,
     }
