@@ -151,7 +151,7 @@ def take_in(
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
     if checked.wrong:
         screen.print(
-            f"{len(checked.wrong)} rows are wrong; to be mended: {', '.join(map(str, to_mend)) or 'see above'}"
+            f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}"
         )
     for name, counts in progress.items():
         screen.print(f"  {name}: {counts['scored']} of {counts['answers']} scored, {counts['open']} open")
