@@ -150,9 +150,7 @@ def take_in(
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
     if checked.wrong:
-        screen.print(
-            f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}"
-        )
+        screen.print(f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}")
     for name, counts in progress.items():
         screen.print(f"  {name}: {counts['scored']} of {counts['answers']} scored, {counts['open']} open")
     if agreement is None:
