@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, texts
 from medjudge.annotate.label_studio import read_project, some_tasks
-from medjudge.annotate.plan import Plan, ToScore, shown_score, to_score
+from medjudge.annotate.plan import Plan, ToScore, all_to_score, shown_score
 from medjudge.annotate.tables import DIMENSIONS, Row, is_blank, is_unscored, score_values
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
@@ -57,7 +57,7 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
     Args:
         replace: Whether a score may differ from the one that the rater gave before.
     """
-    listed = {rater: {one.item.id: one for one in to_score(run, plan, rater)} for rater in plan.by_rater}
+    listed = {rater: {one.item.id: one for one in items} for rater, items in all_to_score(run, plan).items()}
     given = {score.key: (score, "in the run") for score in run.physician_scores()}
     scores: list[PhysicianScore] = []
     wrong: list[Wrong] = []

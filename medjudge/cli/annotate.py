@@ -62,7 +62,7 @@ def export(
     No form names a model or shows a judge's score. The same options again write the same forms.
     """
     from medjudge.annotate.label_studio import write_label_studio
-    from medjudge.annotate.plan import make_plan, to_score, write_plan
+    from medjudge.annotate.plan import all_to_score, make_plan, write_plan
     from medjudge.annotate.workbook import write_workbook
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
@@ -76,7 +76,7 @@ def export(
     for form in (place / f"{name}{end}" for name in plan.by_rater for end in ends):
         if form.exists():
             raise InputError(f"{form}: is there already and may hold scores; move it away, or choose another --out")
-    listed = {name: to_score(folder, plan, name) for name in plan.by_rater}
+    listed = all_to_score(folder, plan)
     files: dict[str, list[Path]] = {}
     for name, items in listed.items():
         if format is Format.xlsx:
