@@ -43,7 +43,8 @@ def write_workbook(
     """Writes one rater's form.
 
     A text that needs more than 20 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
-    cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing in the file names a model.
+    cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing that is added to the texts names
+    a model; an answer that names its own is shown as it is.
 
     Args:
         path: The .xlsx file; written whole or not at all.
@@ -67,7 +68,6 @@ def write_workbook(
     for category in there:
         items = [one for one in listed if one.question.category == category]
         _write_category(workbook.create_sheet(category), category, items, filled or {}, problems or {})
-    workbook.active = 1
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".part")
     workbook.save(beside)

@@ -69,7 +69,7 @@ def export(
 
     folder = Run.existing(run)
     at_once = overlap or min(2, len(rater))
-    plan, notes = _kept(folder, (rater, at_once, each, which.value, judge, teacher, seed))
+    plan, notes = _kept(folder, (sorted(rater), at_once, each, which.value, judge, teacher, seed))
     plan = plan or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
     place = out or folder.path / "annotation" / "forms"
     ends = (".xlsx",) if format is Format.xlsx else (".json", "-MTG.json")
@@ -140,7 +140,13 @@ def take_in(
     if as_json:
         wrong = [{"file": str(one.path), "place": one.place, "what": one.what} for one in checked.wrong]
         counts = {**added._asdict(), "not_scored": checked.unscored, "only_comments": checked.only_comments}
-        rest = {"wrong": wrong, "to_mend": [*map(str, to_mend)], "raters": progress, "agreement": agreement}
+        rest = {
+            "missing": checked.missing,
+            "wrong": wrong,
+            "to_mend": [*map(str, to_mend)],
+            "raters": progress,
+            "agreement": agreement,
+        }
         print_json({**counts, **rest})
     screen = console(as_json)
     for one in checked.wrong:
@@ -149,6 +155,8 @@ def take_in(
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
+    for name, count in checked.missing.items():
+        screen.print(f"{name}: {count} items of its rater do not stand in it")
     if checked.wrong:
         screen.print(f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}")
     for name, counts in progress.items():
@@ -178,7 +186,7 @@ def _kept(run: "Run", wanted: tuple[object, ...]) -> "tuple[Plan | None, list[st
     if not plan_file(run).exists():
         return None, []
     plan = read_plan(run)
-    if ([*plan.by_rater], plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
+    if (sorted(plan.by_rater), plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
         return plan, [f"the plan that is there already: {plan_file(run)}"]
     if scored := sum(counts["scored"] for counts in _progress(run, plan).values()):
         raise InputError(

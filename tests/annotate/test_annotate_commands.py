@@ -189,6 +189,14 @@ def test_each_wrong_cell_is_told_and_nothing_is_imported(
     assert not run.physicians_file.exists()
 
 
+def test_rows_that_were_deleted_are_counted(run: Run, exported: Plan, medjudge: Any) -> None:
+    path = fill(form_of(run), levels(run, "dr-a"), lambda workbook: workbook["MSE"].delete_rows(2))
+    done = medjudge("annotate", "import", run.path, path)
+    assert "13 scores imported" in done.stdout
+    assert f"{path}: 1 items of its rater do not stand in it" in done.stdout
+    assert "dr-a: 13 of 14 scored, 1 open" in done.stdout
+
+
 def all_wrong(workbook: Any) -> None:
     for edit in (put("MK", 0, "F", 9), put("MK", 1, "F", "x"), put("MTG", 0, "J", 5), put("MSE", 0, "E", "no")):
         edit(workbook)

@@ -44,6 +44,8 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
 
 def test_a_sheet_a_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
     workbook = load_workbook(form)
+    # Two selected sheets would be a group, in which Excel writes every score into both.
+    assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
     assert workbook.sheetnames == ["Read me 说明", *CATEGORIES]
     for name in CATEGORIES:
         ids = [row[0].value for row in first_rows(workbook[name])]
