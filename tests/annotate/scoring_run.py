@@ -27,8 +27,8 @@ def judgment(of: Answer, usable: float | None, judge: str = "j") -> Judgment:
     return Judgment(**key, score=5 if usable >= 0.5 else 1, probabilities=[1 - usable, 0, 0, 0, usable])
 
 
-def build_run(path: Path) -> Run:
-    """Seven questions, two models, fourteen answers."""
+def build_run(path: Path, words: int = 60) -> Run:
+    """Seven questions, two models, fourteen answers, one of them so many words long."""
     run = Run(path)
     turns = {"group": "talk", "reference": "One right answer.", "checklist": "Core:\n1. the dose"}
     questions = [
@@ -42,8 +42,8 @@ def build_run(path: Path) -> Run:
     ]
     said = {
         "first": "=SUM(A1:A3)\x0b\x1f and _x0041_ and x005F_ 🩺",
-        "third": "- 建议就医。\n" * 300,
-        "fourth": "+49 30 1234 " + "long " * 9000,
+        "third": "- 建议就医。\n" * 30,
+        "fourth": "+49 30 1234 " + "long " * words,
         "fifth": "",
         "sixth": "  Dear colleague,\r\n\tthe patient\n\n",
     }

@@ -16,7 +16,7 @@ from medjudge.records import CATEGORIES
 
 @pytest.fixture
 def listed(tmp_path: Path) -> list[ToScore]:
-    run = build_run(tmp_path / "run")
+    run = build_run(tmp_path / "run", words=9000)
     return to_score(run, planned(run), "dr-a")
 
 
