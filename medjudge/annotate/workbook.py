@@ -28,7 +28,7 @@ _HEADINGS = {
 }
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
 _SCORE_WIDTH = 13
-_LINES = 20
+_LINES = 24
 """Lines of a row: well below the 409 points at which Excel cuts a row off, so that every text can be read whole."""
 _LINE_HEIGHT = 15
 _CONTINUES = re.compile(r"(\S+) \+(\d+)")
@@ -43,7 +43,7 @@ def write_workbook(
 ) -> None:
     """Writes one rater's form.
 
-    A text that needs more than 20 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
+    A text that needs more than 24 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
     cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing that is added to the texts names
     a model; an answer that names its own is shown as it is.
 

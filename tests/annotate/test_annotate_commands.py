@@ -31,6 +31,14 @@ def exported(run: Run, medjudge: Any) -> Plan:
     return read_plan(run)
 
 
+def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
+    first, *rest = run.answers()
+    write_records(run.answers_file, [first.model_copy(update={"text": "", "finish_reason": "error"}), *rest])
+    done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
+    assert "5 answers, each to 2 of 2 raters" in done.stdout
+    assert "left out: 1 empty" in done.stdout
+
+
 def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
     return run.path / "annotation" / "forms" / f"{rater}{end}"
 
