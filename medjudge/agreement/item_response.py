@@ -1,8 +1,8 @@
 """A two-parameter item response model: how able each model is, and how well each question tells able from unable ones.
 
-A question that good models fail and poor ones pass has a flaw more often than not: a wrong reference, an ambiguous
-wording (Rodriguez et al., ACL 2021). The libraries that fit this model keep discrimination above 0 (girth 0.8 from 0.2
-on, mirt 1.2 from 0.1 on) or cannot be installed beside this package (py-irt 0.7), so that none can find such a question.
+A question that good models fail and poor ones pass often has a flaw: a wrong reference, an ambiguous wording (Rodriguez
+et al., ACL 2021). The libraries that fit this model keep discrimination above 0 (girth 0.8 from 0.2 on, mirt 1.2 from
+0.1 on) or cannot be installed beside this package (py-irt 0.7): none of them can find such a question.
 """
 
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from scipy.stats import norm
 
 FEWEST_MODELS = 5
 """With fewer models nothing can be told of a question: abilities and discriminations explain each other."""
+FEWEST_QUESTIONS = 10
+"""With fewer the abilities themselves are not known."""
 
 _NODES = np.linspace(-5, 5, 301)
 """Abilities to integrate over: closer to each other than 2,000 answers can tell models apart."""
@@ -47,7 +49,7 @@ class ItemResponse(NamedTuple):
 
 
 class Flawed(NamedTuple):
-    """A question that hardly discriminates, or the wrong way round. `doubt` is the probability that it does after all."""
+    """A question that hardly discriminates, or the wrong way round; `doubt` is the probability that it is sound."""
 
     question: int
     kind: str
@@ -58,15 +60,15 @@ class Flawed(NamedTuple):
 
 
 def fit_two_parameter(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
-    """Fits the model with several samples a cell by marginal maximum likelihood (Bock and Aitkin, Psychometrika 46, 1981).
+    """Fits the model with several samples a cell by marginal maximum likelihood (Bock and Aitkin, 1981).
 
     Abilities are integrated out. Discriminations are normal over questions, with a mean and variance estimated from all
     of them (empirical Bayes); ease is N(0, 4): estimates stay finite where all models pass. The sign is that in which
     most questions discriminate positively.
 
     Samples of one model to one question agree more than the model says, because it knows the matter or does not: the
-    log likelihood of a cell of k samples is divided by 1 + (k - 1) rho (Williams, Applied Statistics 31, 1982), rho from
-    the residuals of a first fit.
+    log likelihood of a cell of k samples is divided by 1 + (k - 1) rho (Williams, Applied Statistics 31, 1982), with
+    rho from the residuals of a first fit.
 
     Args:
         usable: How many samples were usable, shape (models, questions).
@@ -89,7 +91,7 @@ def fit_two_parameter(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
 
 
 def flawed_items(fit: ItemResponse) -> list[Flawed]:
-    """The questions that discriminate negatively or hardly, surest first; none where the benchmark does not discriminate.
+    """The questions that discriminate negatively or hardly, surest first; none where the benchmark itself does not.
 
     Hardly: less than a fifth of the median question. Listed as long as the mean doubt of the list is at most 0.1 (the
     Bayesian false discovery rate; Newton et al., Biostatistics 5, 2004).
@@ -116,11 +118,12 @@ def flawed_items(fit: ItemResponse) -> list[Flawed]:
 
 def discriminates(fit: ItemResponse) -> bool:
     """Whether the questions as a whole tell the models apart: only then one that does not is worth a look."""
-    return len(fit.ability) >= FEWEST_MODELS and float(np.median(fit.discrimination)) >= _DISCRIMINATES
+    enough = len(fit.ability) >= FEWEST_MODELS and len(fit.ease) >= FEWEST_QUESTIONS
+    return enough and float(np.median(fit.discrimination)) >= _DISCRIMINATES
 
 
 def _fitted(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
-    """Expectation-maximisation; the scale of abilities is freed in each step and set back (Liu et al., Biometrika 1998)."""
+    """Expectation-maximisation; each step frees the scale of abilities and sets it back (Liu et al., 1998)."""
     questions = usable.shape[1]
     discrimination, ease = np.ones(questions), np.zeros(questions)
     mean, variance = 1.0, 1.0
@@ -210,7 +213,7 @@ def _errors(
 
 
 def _overdispersion(usable: np.ndarray, samples: np.ndarray, fitted: ItemResponse) -> float:
-    """From Pearson's residuals, whose squares average 1 + (k - 1) rho, less the two parameters that a question takes."""
+    """From Pearson's residuals, whose squares average 1 + (k - 1) rho, for the two parameters of a question."""
     some = samples > 1
     if not some.any():
         return 0.0

@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from medjudge import __version__
-from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, report, validate
+from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, refine, report, validate
 from medjudge.errors import InputError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("answer")(answer.answer)
 app.command("distill")(distill.distill)
 app.command("validate")(validate.validate)
+app.command("refine")(refine.refine)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.command("doctor")(doctor.doctor)

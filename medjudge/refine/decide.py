@@ -1,7 +1,7 @@
 """Whether a change is kept: agreement with physicians on answers that had no part in making it.
 
 Agreement here is nearness in levels: an answer's improvement is by how much the judge's expected score came nearer to
-the physicians' mean. Usable agreement of five answers moves in steps of a fifth and would show nothing. It may not fall.
+the physicians' mean. Usable agreement of five answers moves in steps of a fifth and would show little; it may not fall.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _screened(trial: Trial, error: tuple[float, float]) -> str | None:
 
 
 def _error(means: Sequence[np.ndarray], place: int) -> tuple[float, float]:
-    """Standard error of the mean of one change's clusters, and its degrees of freedom; NaN where neither can be told."""
+    """Standard error of the mean of a change's clusters, and its degrees of freedom; NaN where it cannot be told."""
     own, others = means[place], [one for at, one in enumerate(means) if at != place and len(one)]
     degrees_of_others = sum(len(one) - 1 for one in others)
     squares = ((own - own.mean()) ** 2).sum() if len(own) else 0.0

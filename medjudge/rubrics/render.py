@@ -1,7 +1,7 @@
 """Renders the judge's prompt. The answer under test is data in it: fenced, with control tokens taken apart."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -35,6 +35,7 @@ def render(
     answer: str,
     style: Style,
     control_tokens: Iterable[str] = (),
+    rubrics: Mapping[str, str] | None = None,
 ) -> JudgePrompt:
     """Renders the prompt for one answer.
 
@@ -44,12 +45,14 @@ def render(
         answer: The model's answer, any text.
         style: Whether the reply begins with the score or ends with it.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
+        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
     """
 
     def plain(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    title, standard = _standard(question.category, question.language)
+    name = f"{question.category}.{question.language}"
+    title, standard = _split(rubrics[name]) if rubrics and name in rubrics else _standard(name)
     system = _template(f"frame.{question.language}.md").render(title=title, standard=standard, style=style)
     user = _template(f"material.{question.language}.md").render(
         earlier=[plain(prompt) for prompt in earlier],
@@ -82,15 +85,24 @@ def prompt_hashes(style: Style) -> dict[str, str]:
     for language in ("en", "zh"):
         material = _text(f"material.{language}.md")
         for category in CATEGORIES:
-            title, standard = _standard(category, language)
+            title, standard = _standard(f"{category}.{language}")
             system = _template(f"frame.{language}.md").render(title=title, standard=standard, style=style)
             hashes[f"{category}.{language}"] = sha256((system + material).encode()).hexdigest()
     return hashes
 
 
+def rubric(name: str) -> str:
+    """The text of a rubric, such as `MK.en`: its title in the first line, then the standard."""
+    return _text(f"{name}.md")
+
+
 @cache
-def _standard(category: str, language: str) -> tuple[str, str]:
-    title, _, standard = _text(f"{category}.{language}.md").partition("\n")
+def _standard(name: str) -> tuple[str, str]:
+    return _split(rubric(name))
+
+
+def _split(text: str) -> tuple[str, str]:
+    title, _, standard = text.partition("\n")
     return title.strip(), standard.strip()
 
 

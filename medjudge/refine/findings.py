@@ -1,0 +1,172 @@
+"""The disagreements of a run: each question and category beyond noise, with its suggested causes."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from medjudge.agreement.pairs import Pairs
+from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
+from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_causes, usual_overlap
+from medjudge.refine.disagreements import centres, cluster_means, pooled_variance, rater_variance, shifts
+from medjudge.refine.split import Split
+
+
+class Target(NamedTuple):
+    """What could be changed: the checklist of a question (by id), or a rubric (`MK.en`)."""
+
+    kind: Literal["checklist", "rubric"]
+    name: str
+
+
+class Finding(NamedTuple):
+    """A disagreement beyond noise. `rows` are the answers, of those given, that it was found on."""
+
+    target: Target
+    rows: np.ndarray
+    shift: float
+    standard_error: float
+    adjusted_p: float
+    causes: list[Cause]
+    unsafe_only: bool = False
+
+    def line(self) -> dict[str, Any]:
+        """As it stands in `disagreements.jsonl`."""
+        return {
+            **self.target._asdict(),
+            "answers": len(self.rows),
+            "of": "answers that physicians call unsafe" if self.unsafe_only else "all answers",
+            "shift": round(self.shift, 3),
+            "standard_error": round(self.standard_error, 3),
+            "adjusted_p": float(f"{self.adjusted_p:.3g}"),
+            "cause_suggested": self.causes[0].name,
+            "evidence": self.causes[0].evidence,
+            "also": [cause._asdict() for cause in self.causes[1:]],
+        }
+
+
+def answer_keys(pairs: Pairs) -> list[AnswerKey]:
+    """The key of each row."""
+    rows = zip(pairs.question_id, pairs.model, pairs.sample, strict=True)
+    return [AnswerKey(str(question), str(model), int(sample)) for question, model, sample in rows]
+
+
+def proposing_rows(pairs: Pairs, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that a checklist, and that a rubric, may be proposed from: two masks of shape (n,)."""
+    checklist = np.array([key not in split.answers for key in answer_keys(pairs)], dtype=bool)
+    outside = np.array([group not in split.conversations for group in pairs.conversation], dtype=bool)
+    return checklist, checklist & outside
+
+
+def find(
+    pairs: Pairs,
+    split: Split,
+    questions: dict[str, Question],
+    answers: dict[AnswerKey, Answer],
+    scores: Sequence[PhysicianScore],
+    fdr: float,
+) -> list[Finding]:
+    """The disagreements beyond noise on the proposing part, surest first; the held-out part is not looked at.
+
+    Args:
+        pairs: All scored answers, n rows; `rows` of a finding count through them.
+        scores: For their comments.
+        fdr: The share of false findings that is accepted, above 0.
+    """
+    of_checklist, of_rubric = proposing_rows(pairs, split)
+    if not of_checklist.any():
+        return []
+    noise = rater_variance(pairs.raters[of_checklist], pairs.question_id[of_checklist])
+    found = _questions(pairs, np.flatnonzero(of_checklist), questions, answers, scores, noise, fdr)
+    found += _rubrics(pairs, np.flatnonzero(of_rubric), noise, fdr)
+    return sorted(found, key=lambda one: (one.adjusted_p, one.target))
+
+
+def _questions(
+    pairs: Pairs,
+    rows: np.ndarray,
+    questions: dict[str, Question],
+    answers: dict[AnswerKey, Answer],
+    scores: Sequence[PhysicianScore],
+    noise: float,
+    fdr: float,
+) -> list[Finding]:
+    """Each question as a whole, and its unsafe answers alone: these may be one of four."""
+    names = list(dict.fromkeys(pairs.question_id[rows]))
+    groups = [rows[pairs.question_id[rows] == name] for name in names]
+    means = [_means(pairs, group, pairs.model) for group in groups]
+    variance = _variance(means)
+    category = np.array([questions[name].category for name in names], dtype=object)
+    centre = centres(np.array([one.mean() for one in means]), category)
+    unsafe = [place for place, group in enumerate(groups) if 0 < pairs.unsafe[group].sum() < len(group)]
+    tested = [*groups, *(groups[place][pairs.unsafe[groups[place]]] for place in unsafe)]
+    result = shifts(
+        [_means(pairs, group, pairs.model) for group in tested],
+        _raters(pairs, tested),
+        noise,
+        variance,
+        np.concatenate([centre, centre[unsafe]]),
+    )
+    usual = usual_overlap(pairs.only(rows), questions, answers)
+    found: dict[str, Finding] = {}
+    for place in np.argsort(result.p_value, kind="stable"):
+        name = str(pairs.question_id[tested[place][0]])
+        if result.adjusted_p[place] > fdr or name in found:
+            continue
+        some = pairs.only(tested[place])
+        comments = comments_of(set(answer_keys(some)), scores)
+        causes = question_causes(float(result.shift[place]), some, questions[name], answers, comments, usual)
+        found[name] = Finding(
+            Target("checklist", name),
+            tested[place],
+            float(result.shift[place]),
+            float(result.standard_error[place]),
+            float(result.adjusted_p[place]),
+            causes,
+            bool(place >= len(groups)),
+        )
+    return list(found.values())
+
+
+def _rubrics(pairs: Pairs, rows: np.ndarray, noise: float, fdr: float) -> list[Finding]:
+    """Each category and language, over its conversations; a sound rubric has no shift at all."""
+    names = np.array([f"{one}.{two}" for one, two in zip(pairs.category, pairs.language, strict=True)], dtype=object)
+    groups = [rows[names[rows] == name] for name in dict.fromkeys(names[rows])]
+    # One conversation says nothing of a category.
+    groups = [group for group in groups if len(set(pairs.conversation[group])) > 1]
+    if not groups:
+        return []
+    means = [_means(pairs, group, pairs.conversation) for group in groups]
+    result = shifts(means, _raters(pairs, groups), noise, _variance(means), np.zeros(len(groups)))
+    return [
+        Finding(
+            Target("rubric", str(names[group[0]])),
+            group,
+            float(result.shift[place]),
+            float(result.standard_error[place]),
+            float(result.adjusted_p[place]),
+            rubric_causes(float(result.shift[place]), pairs.only(group)),
+        )
+        for place, group in enumerate(groups)
+        if result.adjusted_p[place] <= fdr
+    ]
+
+
+def difference(pairs: Pairs) -> np.ndarray:
+    """The judge's expected score minus the physicians' mean, in levels, shape (n,)."""
+    return pairs.expected - np.nanmean(pairs.raters, axis=1)
+
+
+def _means(pairs: Pairs, rows: np.ndarray, cluster: np.ndarray) -> np.ndarray:
+    some = pairs.only(rows)
+    return cluster_means(difference(some), cluster[rows].astype(str))
+
+
+def _variance(means: Sequence[np.ndarray]) -> float:
+    """Within groups; where each has one cluster, over all of them (flaws count as noise), and at least 1."""
+    variance, degrees = pooled_variance(means)
+    return variance if degrees else max(1.0, float(np.var(np.concatenate(list(means)))))
+
+
+def _raters(pairs: Pairs, groups: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([np.isfinite(pairs.raters[group]).any(axis=0).sum() for group in groups])
