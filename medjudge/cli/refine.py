@@ -31,8 +31,11 @@ def refine(
         float, typer.Option(min=0.05, max=0.95, help="Share of models a question, and of conversations, that decide.")
     ] = 0.5,
     fdr: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Share of false findings, and of false changes, accepted.")
+        float, typer.Option(min=0.001, max=0.5, help="Share of the listed disagreements that may be noise.")
     ] = 0.1,
+    fdr_kept: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Share of the kept changes that may be noise.")
+    ] = 0.2,
     out: Annotated[Optional[Path], typer.Option(help="Folder for the results; refinement/ of the run.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -73,7 +76,7 @@ def refine(
         require_reader(chosen)
         open_proposer = _proposer(proposer, place, device, proposer_base_url or base_url, concurrency, seed, offline)
     options = JudgeOptions(device, rounds, base_url, concurrency)
-    summary = refine_run(folder, chosen, options, Wanted(seed, held_out, fdr, limit), place, open_proposer)
+    summary = refine_run(folder, chosen, options, Wanted(seed, held_out, fdr, fdr_kept, limit), place, open_proposer)
     if as_json:
         print_json(summary)
     screen = console(as_json)
@@ -125,13 +128,14 @@ def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
     )
     screen.print(f"{len(found)} disagreements beyond noise (false discovery rate {summary['fdr']:g})\n")
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    for column in ("", "n", "judge minus\nphysicians", "adjusted\np", "cause suggested", "evidence"):
+    for column in ("", "n", "judge minus\nphysicians", "size\n(noise)", "adjusted\np", "cause suggested", "evidence"):
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
     for one in found:
         table.add_row(
             one["name"],
             str(one["answers"]),
-            f"{one['shift']:+.1f} ±{one['standard_error']:.1f}",
+            f"{one['shift']:+.1f}",
+            f"{one['size']:.1f} ({one['noise']:.1f})",
             f"{one['adjusted_p']:.3f}",
             one["cause_suggested"],
             one["evidence"],

@@ -45,6 +45,7 @@ class Wanted(NamedTuple):
     seed: int = 0
     held_out: float = 0.5
     fdr: float = 0.1
+    fdr_kept: float = 0.2
     limit: int | None = None
 
 
@@ -164,6 +165,7 @@ def _read(run: Run, chosen: Chosen, options: JudgeOptions, wanted: Wanted, out: 
             "seed": wanted.seed,
             "held_out": wanted.held_out,
             "fdr": wanted.fdr,
+            "fdr_kept": wanted.fdr_kept,
             "scores_and_texts_sha256": sha256("\n".join(material).encode()).hexdigest(),
         },
     )
@@ -232,10 +234,12 @@ def _changed(
     prompts, left_out = _prompts(work, findings, wanted.limit)
     proposals = _proposals(prompts, work.out / "proposals.jsonl", open_proposer)
     before = scored_rounds(work.judgments)
-    changes, now = _rubrics_decided(work, [one for one in proposals if one[1].kind == "rubric"], before, wanted.fdr)
+    changes, now = _rubrics_decided(
+        work, [one for one in proposals if one[1].kind == "rubric"], before, wanted.fdr_kept
+    )
     kept_rubrics = kept_texts(changes, "rubric")
     of_checklists = [one for one in proposals if one[1].kind == "checklist"]
-    more, now = _checklists_decided(work, of_checklists, now, kept_rubrics, wanted.fdr)
+    more, now = _checklists_decided(work, of_checklists, now, kept_rubrics, wanted.fdr_kept)
     changes += more
     _write(work, changes)
     return {

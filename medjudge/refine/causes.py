@@ -56,6 +56,7 @@ def usual_overlap(pairs: Pairs, questions: dict[str, Question], answers: dict[An
 
 def question_causes(
     shift: float,
+    size: float,
     pairs: Pairs,
     question: Question,
     answers: dict[AnswerKey, Answer],
@@ -65,18 +66,19 @@ def question_causes(
     """The causes that a question's scores suggest, the likeliest first.
 
     Args:
-        shift: Judge minus physicians in levels, the judge's usual lenience taken off.
+        shift: Judge minus physicians in levels in the mean, the judge's usual lenience taken off.
+        size: The same as a root mean square over models.
         pairs: The rows of this question, at least one.
         answers: By key.
         comments: The physicians' comments on these answers.
         usual: From `usual_overlap`.
     """
     wanted = [
-        _physicians_disagree(abs(shift), pairs),
+        _physicians_disagree(size, pairs),
         _safety(pairs, comments) if shift > 0 else None,
-        _ambiguous(shift, pairs),
+        _ambiguous(size, pairs),
         _missing(shift, pairs, question, comments) if shift > 0 else None,
-        _reference(shift, pairs, question, answers, usual) if shift < 0 else None,
+        _reference(shift, pairs, question, answers, usual) if shift <= 0 else None,
     ]
     return [one for one in wanted if one is not None]
 
@@ -101,7 +103,7 @@ def _physicians_disagree(size: float, pairs: Pairs) -> Cause | None:
     if not apart or np.mean(apart) < max(_APART, size):
         return None
     evidence = (
-        f"two physicians of one answer lie {np.mean(apart):.1f} levels apart, the judge {size:.1f} off their mean"
+        f"two physicians of one answer lie {np.mean(apart):.1f} levels apart, the judge {size:.1f} from their mean"
     )
     return Cause("physicians disagree with each other", evidence)
 
@@ -118,8 +120,8 @@ def _safety(pairs: Pairs, comments: Sequence[str]) -> Cause | None:
     return None
 
 
-def _ambiguous(shift: float, pairs: Pairs) -> Cause | None:
-    if abs(shift) > 1:
+def _ambiguous(size: float, pairs: Pairs) -> Cause | None:
+    if size > 1:
         return None
     if np.isfinite(pairs.probabilities).all():
         both = pairs.probabilities[:, :-1] + pairs.probabilities[:, 1:]

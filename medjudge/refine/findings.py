@@ -8,7 +8,7 @@ import numpy as np
 from medjudge.agreement.pairs import Pairs
 from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
 from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_causes, usual_overlap
-from medjudge.refine.disagreements import centres, cluster_means, pooled_variance, rater_variance, shifts
+from medjudge.refine.disagreements import bulk_noise, cluster_means, rater_variance, shifts, sizes
 from medjudge.refine.split import Split
 
 
@@ -20,12 +20,18 @@ class Target(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A disagreement beyond noise. `rows` are the answers, of those given, that it was found on."""
+    """A disagreement beyond noise, in levels.
+
+    `rows` are the answers, of those given, that it was found on. `shift` is judge minus physicians in the mean, less
+    the judge's usual lenience; `size` the root mean square over models, `noise` what noise alone makes of it (of a
+    rubric: the mean over conversations, and its standard error).
+    """
 
     target: Target
     rows: np.ndarray
     shift: float
-    standard_error: float
+    size: float
+    noise: float
     adjusted_p: float
     causes: list[Cause]
     unsafe_only: bool = False
@@ -37,7 +43,8 @@ class Finding(NamedTuple):
             "answers": len(self.rows),
             "of": "answers that physicians call unsafe" if self.unsafe_only else "all answers",
             "shift": round(self.shift, 3),
-            "standard_error": round(self.standard_error, 3),
+            "size": round(self.size, 3),
+            "noise": round(self.noise, 3),
             "adjusted_p": float(f"{self.adjusted_p:.3g}"),
             "cause_suggested": self.causes[0].name,
             "evidence": self.causes[0].evidence,
@@ -95,18 +102,16 @@ def _questions(
     names = list(dict.fromkeys(pairs.question_id[rows]))
     groups = [rows[pairs.question_id[rows] == name] for name in names]
     means = [_means(pairs, group, pairs.model) for group in groups]
-    variance = _variance(means)
     category = np.array([questions[name].category for name in names], dtype=object)
-    centre = centres(np.array([one.mean() for one in means]), category)
+    centre, variance = bulk_noise(means, category, noise / _raters(pairs, groups))
+    deviations = [one - usual for one, usual in zip(means, centre, strict=True)]
     unsafe = [place for place, group in enumerate(groups) if 0 < pairs.unsafe[group].sum() < len(group)]
-    tested = [*groups, *(groups[place][pairs.unsafe[groups[place]]] for place in unsafe)]
-    result = shifts(
-        [_means(pairs, group, pairs.model) for group in tested],
-        _raters(pairs, tested),
-        noise,
-        variance,
-        np.concatenate([centre, centre[unsafe]]),
-    )
+    some_unsafe = [groups[place][pairs.unsafe[groups[place]]] for place in unsafe]
+    tested = [*groups, *some_unsafe]
+    deviations += [
+        _means(pairs, group, pairs.model) - centre[place] for place, group in zip(unsafe, some_unsafe, strict=True)
+    ]
+    result = sizes(deviations, noise / _raters(pairs, tested), variance)
     usual = usual_overlap(pairs.only(rows), questions, answers)
     found: dict[str, Finding] = {}
     for place in np.argsort(result.p_value, kind="stable"):
@@ -115,12 +120,14 @@ def _questions(
             continue
         some = pairs.only(tested[place])
         comments = comments_of(set(answer_keys(some)), scores)
-        causes = question_causes(float(result.shift[place]), some, questions[name], answers, comments, usual)
+        shift, size = float(deviations[place].mean()), float(result.size[place])
+        causes = question_causes(shift, size, some, questions[name], answers, comments, usual)
         found[name] = Finding(
             Target("checklist", name),
             tested[place],
-            float(result.shift[place]),
-            float(result.standard_error[place]),
+            shift,
+            size,
+            float(result.noise[place]),
             float(result.adjusted_p[place]),
             causes,
             bool(place >= len(groups)),
@@ -137,12 +144,13 @@ def _rubrics(pairs: Pairs, rows: np.ndarray, noise: float, fdr: float) -> list[F
     if not groups:
         return []
     means = [_means(pairs, group, pairs.conversation) for group in groups]
-    result = shifts(means, _raters(pairs, groups), noise, _variance(means), np.zeros(len(groups)))
+    result = shifts(means, noise / _raters(pairs, groups))
     return [
         Finding(
             Target("rubric", str(names[group[0]])),
             group,
             float(result.shift[place]),
+            abs(float(result.shift[place])),
             float(result.standard_error[place]),
             float(result.adjusted_p[place]),
             rubric_causes(float(result.shift[place]), pairs.only(group)),
@@ -160,12 +168,6 @@ def difference(pairs: Pairs) -> np.ndarray:
 def _means(pairs: Pairs, rows: np.ndarray, cluster: np.ndarray) -> np.ndarray:
     some = pairs.only(rows)
     return cluster_means(difference(some), cluster[rows].astype(str))
-
-
-def _variance(means: Sequence[np.ndarray]) -> float:
-    """Within groups; where each has one cluster, over all of them (flaws count as noise), and at least 1."""
-    variance, degrees = pooled_variance(means)
-    return variance if degrees else max(1.0, float(np.var(np.concatenate(list(means)))))
 
 
 def _raters(pairs: Pairs, groups: Sequence[np.ndarray]) -> np.ndarray:

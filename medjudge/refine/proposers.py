@@ -97,16 +97,17 @@ class LocalProposer:
     Args:
         model: A folder or a hub id of a causal language model with a chat template.
         device: `auto`, `cpu` or `cuda`.
+        max_tokens: The most tokens of a reply.
 
     Raises:
         InputError: The model cannot be had or has no chat template.
     """
 
-    def __init__(self, model: str, device: str = "auto") -> None:
+    def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:
         # Here, because torch takes seconds that an API or an editor need not wait for.
         from medjudge.answer.transformers_engine import TransformersEngine
 
-        self.engine = TransformersEngine(model, device=device, max_new_tokens=_MAX_TOKENS, temperature=0)
+        self.engine = TransformersEngine(model, device=device, max_new_tokens=max_tokens, temperature=0)
         self.name = self.engine.name
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
