@@ -49,7 +49,9 @@ def overlap(answer: str, question: Question) -> float | None:
 
 def usual_overlap(pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer]) -> float | None:
     """The median overlap with the reference of answers that physicians call usable; None where there are none."""
-    found = [_overlap_of(pairs, row, questions, answers) for row in np.flatnonzero(pairs.physician >= USABLE_FROM)]
+    found = [
+        _overlap_of(pairs, row, questions, answers) for row in np.flatnonzero(pairs.physician >= USABLE_FROM).tolist()
+    ]
     there = [one for one in found if one is not None]
     return float(np.median(there)) if there else None
 
@@ -155,7 +157,7 @@ def _reference(
     shift: float, pairs: Pairs, question: Question, answers: dict[AnswerKey, Answer], usual: float | None
 ) -> Cause:
     evidence = f"judge {-shift:.1f} levels stricter than usual; {_levels(pairs)}"
-    good = np.flatnonzero(pairs.physician >= USABLE_FROM)
+    good = np.flatnonzero(pairs.physician >= USABLE_FROM).tolist()
     found = [_overlap_of(pairs, row, {question.id: question}, answers) for row in good]
     there = [one for one in found if one is not None]
     if there and usual is not None and np.mean(there) < usual:

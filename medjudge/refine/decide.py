@@ -61,10 +61,11 @@ def decide(trials: Sequence[Trial], fdr: float) -> list[Decision]:
     """Decides on changes, all of one kind at once.
 
     A change is kept where its held-out improvement exceeds its standard error, and lies above 0 beyond chance: of
-    proposals that are noise, one in six passes the first. Three things guard against that. A change that does not improve
-    the answers it was made from is dropped before its held-out answers are looked at. The p-values of the others are
-    corrected (Benjamini and Hochberg, 1995) to a share of `fdr` false ones among those kept. And the variance between
-    a change's few clusters is moderated by that of the other changes (Smyth, 2004), at least that of whole levels.
+    proposals that are noise, one in six passes the first. Three things guard against that. A change that does not
+    improve the answers it was made from is dropped before its held-out answers are looked at. The p-values of the
+    others are corrected (Benjamini and Hochberg, 1995) to a share of `fdr` false ones among those kept. And the
+    variance between a change's few clusters is moderated by that of the other changes (Smyth, 2004), and is at least
+    that of whole levels.
 
     The standard error is that of a mean over clusters, which a paired bootstrap over clusters tends to, but for the
     factor m / (m - 1) that a bootstrap of m clusters falls short by.

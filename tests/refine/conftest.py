@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +20,9 @@ class Server(NamedTuple):
     replies: dict[str, Callable[[dict], tuple[int, str]]]
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+@contextmanager
+def _serving() -> Iterator[Server]:
     """An OpenAI-compatible server that answers by the model's name."""
-    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
     asked: list[dict] = []
     replies: dict[str, Callable[[dict], tuple[int, str]]] = {
         "judge": judge_by_the_checklist,
@@ -51,8 +51,22 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=one.serve_forever, daemon=True).start()
-    yield Server(f"http://127.0.0.1:{one.server_port}/v1", asked, replies)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "of no value")
+        yield Server(f"http://127.0.0.1:{one.server_port}/v1", asked, replies)
     one.shutdown()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with _serving() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[Server]:
+    with _serving() as one:
+        yield one
 
 
 @pytest.fixture

@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
+from medjudge.cli.pipeline import JudgeOptions
+from medjudge.cli.refinement import Wanted, refine_run
+from medjudge.judge.open import choose_judge
+from medjudge.refine.proposers import ApiProposer
+from medjudge.store import Run
+
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
 
@@ -32,15 +38,22 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
     return ("refine", run, *ways, "--json", *more)
 
 
-@pytest.fixture
-def refined(server, lacking_run, medjudge):
-    server.replies["proposer"] = propose
-    done = medjudge(*command(lacking_run, server.url, "--proposer", "openai:proposer"))
-    assert done.returncode == 1, done.stderr  # one proposal is unreadable
-    return json.loads(done.stdout), lacking_run / "refinement"
+@pytest.fixture(scope="module")
+def refined(module_server, tmp_path_factory):
+    run = write_run(tmp_path_factory.mktemp("refined") / "run")
+    module_server.replies["proposer"] = propose
+    summary = refine_run(
+        Run(run),
+        choose_judge("openai:judge"),
+        JudgeOptions(base_url=module_server.url),
+        Wanted(),
+        run / "refinement",
+        lambda: ApiProposer("proposer", module_server.url),
+    )
+    return summary, run / "refinement"
 
 
-def test_only_changes_that_help_on_held_out_answers_are_kept(refined, server, lacking_run, medjudge, tmp_path) -> None:
+def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
     summary, out = refined
     found = {one["name"] for one in summary["disagreements"] if one["kind"] == "checklist"}
     assert {f"q{number:02d}" for number in LACKING} <= found
@@ -54,14 +67,15 @@ def test_only_changes_that_help_on_held_out_answers_are_kept(refined, server, la
     assert joint["difference"]["usable_agreement"]["low"] > 0
     assert joint["after"]["quadratic_kappa"]["value"] > joint["before"]["quadratic_kappa"]["value"]
     # The new benchmark differs where a change was kept, and nowhere else; the run's own is as it was.
-    old, new = lines(lacking_run / "questions.jsonl"), lines(out / "questions.jsonl")
+    old, new = lines(out.parent / "questions.jsonl"), lines(out / "questions.jsonl")
     assert [one["id"] for one, other in zip(old, new, strict=True) if one["checklist"] != other["checklist"]] == [
         f"q{number:02d}" for number in GOOD
     ]
     assert new[0]["checklist"] == checklist_of(*CORE, "no alcohol")
     assert old == lines(write_run(tmp_path / "again") / "questions.jsonl")
-    taken = medjudge("eval", "--benchmark", out / "questions.jsonl", "--answers", lacking_run / "answers.jsonl",
-                     "--judge", "openai:judge", "--base-url", server.url, "--run", tmp_path / "next")  # fmt: skip
+    files = ("--benchmark", out / "questions.jsonl", "--answers", out.parent / "answers.jsonl")
+    ways = ("--judge", "openai:judge", "--base-url", module_server.url, "--run", tmp_path / "next", "--limit", 2)
+    taken = medjudge("eval", *files, *ways)
     assert taken.returncode == 0, taken.stderr
 
 
@@ -83,11 +97,12 @@ def test_every_version_has_its_hash_and_agreement_and_the_diff_applies(refined, 
     assert (out / "changes.diff").read_text().count("\n+3. no alcohol\n") == len(GOOD)
 
 
-def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, server) -> None:
+def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, module_server) -> None:
     summary, out = refined
     parts = {(one["question_id"], one["model"], one["sample"]): one["part"] for one in lines(out / "split.jsonl")}
     names = {f"{question}-{model}-{sample}": part for (question, model, sample), part in parts.items()}
-    prompts = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
+    asked = module_server.asked[: 20 * 20 + summary["proposals"]["asked"] + summary["proposals"]["proposed"] * 20]
+    prompts = [body["messages"][0]["content"] for body in asked if body["model"] == "proposer"]
     shown = [name for prompt in prompts for name in re.findall(r"Text-(q\d\d-model-.-\d)", prompt)]
     commented = [name for prompt in prompts for name in re.findall(r"Comment-(q\d\d-model-.-\d)", prompt)]
     assert shown
@@ -96,7 +111,7 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     assert sum(prompt.count("Physicians: ") for prompt in prompts) == len(shown)
     # Half of the models of each question are held out, with all their samples.
     assert sum(part == "held out" for part in names.values()) == 20 * 5 * 2
-    judged = [body for body in server.asked if body["model"] == "judge"]
+    judged = [body for body in asked if body["model"] == "judge"]
     assert len(judged) == 20 * 20 + summary["proposals"]["proposed"] * 20
 
 
