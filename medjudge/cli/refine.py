@@ -136,7 +136,7 @@ def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
             str(one["answers"]),
             f"{one['shift']:+.1f}",
             f"{one['size']:.1f} ({one['noise']:.1f})",
-            f"{one['adjusted_p']:.3f}",
+            f"{one['adjusted_p']:.3f}" if one["adjusted_p"] >= 0.001 else "<0.001",
             one["cause_suggested"],
             one["evidence"],
         )

@@ -4,6 +4,7 @@ Rules on what was scored, not a verdict: a physician decides what is wrong with 
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
@@ -72,7 +73,7 @@ def question_causes(
         size: The same as a root mean square over models.
         pairs: The rows of this question, at least one.
         answers: By key.
-        comments: The physicians' comments on these answers.
+        comments: The physicians' comments on those of the answers on which the judge is too lenient.
         usual: From `usual_overlap`.
     """
     wanted = [
@@ -142,14 +143,14 @@ def _missing(shift: float, pairs: Pairs, question: Question, comments: Sequence[
     evidence = f"judge {shift:.1f} levels more lenient than usual; {_levels(pairs)}"
     wording = wording_of(question.language)
     known = terms(f"{question.prompt} {question.checklist or ''}", wording)
-    named = [word for comment in comments for word in comment.split() if terms(word, wording) - known]
+    named = [word.strip(".,;:()") for comment in comments for word in comment.split() if terms(word, wording) - known]
     if question.language == "zh":
-        named = sorted({term for comment in comments for term in terms(comment, wording)} - known)
+        named = [term for comment in comments for term in sorted(terms(comment, wording) - known)]
     if not question.checklist:
         evidence += "; the question has no checklist"
     elif named:
-        first = ", ".join(dict.fromkeys(word.strip(".,;:()") for word in named[:5]))
-        evidence += f"; comments name what the checklist does not: {first}"
+        often = ", ".join(word for word, _ in Counter(named).most_common(5))
+        evidence += f"; comments name what the checklist does not: {often}"
     return Cause("checklist point missing", evidence)
 
 

@@ -11,6 +11,9 @@ from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_c
 from medjudge.refine.disagreements import bulk_noise, cluster_means, rater_variance, shifts, sizes
 from medjudge.refine.split import Split
 
+_LENIENT = 0.5
+"""Levels above the physicians from which on their comment on an answer may say what the judge passes over."""
+
 
 class Target(NamedTuple):
     """What could be changed: the checklist of a question (by id), or a rubric (`MK.en`)."""
@@ -86,7 +89,7 @@ def find(
     noise = rater_variance(pairs.raters[of_checklist], pairs.question_id[of_checklist])
     found = _questions(pairs, np.flatnonzero(of_checklist), questions, answers, scores, noise, fdr)
     found += _rubrics(pairs, np.flatnonzero(of_rubric), noise, fdr)
-    return sorted(found, key=lambda one: (one.adjusted_p, one.target))
+    return sorted(found, key=lambda one: (one.adjusted_p, -one.size / one.noise, one.target))
 
 
 def _questions(
@@ -119,7 +122,8 @@ def _questions(
         if result.adjusted_p[place] > fdr or name in found:
             continue
         some = pairs.only(tested[place])
-        comments = comments_of(set(answer_keys(some)), scores)
+        lenient = some.only(difference(some) > _LENIENT)
+        comments = comments_of(set(answer_keys(lenient)), scores)
         shift, size = float(deviations[place].mean()), float(result.size[place])
         causes = question_causes(shift, size, some, questions[name], answers, comments, usual)
         found[name] = Finding(

@@ -6,11 +6,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
+from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.cli.pipeline import JudgeOptions
-from medjudge.cli.refinement import Wanted, refine_run
+from medjudge.cli.refinement import Wanted, kinds_read, refine_run
+from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import choose_judge
+from medjudge.judge.ordinal import OrdinalModel
+from medjudge.judge.similarity import CutPoints
 from medjudge.refine.proposers import ApiProposer
 from medjudge.store import Run
 
@@ -203,3 +208,29 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
     done = medjudge("refine", lacking_run, "--judge", "similarity")
     assert done.returncode == 2
     assert "no physicians' scores" in done.stderr
+
+
+@pytest.mark.parametrize(("checklists", "read"), [(1.0, {"checklist"}), (0.0, set())])
+def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
+    tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float, read: set[str]
+) -> None:
+    folder = tmp_path / "ordinal"
+    body = load_encoder(str(tiny_encoder))
+    model = OrdinalModel(body, body.config.hidden_size)
+    model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, checklists]))
+    body.save_pretrained(folder)
+    load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
+    model.save_head(folder)
+    JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
+    assert kinds_read(choose_judge(str(folder))) == read
+    ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
+    done = medjudge("refine", lacking_run, *ways, EDITOR="true")
+    if not read:
+        assert done.returncode == 2
+        return
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    # It calls everything usable, which the rubric could be blamed for, and that it never reads.
+    assert "MK.en" in {one["name"] for one in summary["disagreements"]}
+    assert summary["proposals"]["left_out"]["the judge does not take another rubric"] == 1
+    assert summary["proposals"]["declined"] == summary["proposals"]["asked"]
