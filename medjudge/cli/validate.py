@@ -135,7 +135,7 @@ def validate(
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
-    chosen = _judge_of(folder, judge)
+    chosen = judge_of(folder, judge)
     check_chosen(chosen, base_url, offline)
     for option, name in (("--against", against), ("--teacher", teacher)):
         if name is not None and name not in folder.judges():
@@ -218,7 +218,7 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
 
 
-def _judge_of(run: "Run", spec: str) -> "Chosen":
+def judge_of(run: "Run", spec: str) -> "Chosen":
     """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
     from medjudge.judge.open import Chosen, choose_judge
 
