@@ -220,7 +220,7 @@ def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, 
     for column in ("OP", "MK", "MLU", "MR", "MSE", "MTG"):
         assert column in done.stdout
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "<script" not in page
+    assert evil not in page
     assert "<img" not in page
     assert page.count("&lt;script&gt;") >= 4
     assert "http://" not in page
