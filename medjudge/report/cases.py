@@ -15,7 +15,7 @@ _BLOCK = 150_000
 class Cases(NamedTuple):
     """JSON values: what lists and filters need, the questions' texts, and the answers in blocks, in its order."""
 
-    index: dict[str, Any]
+    overview: dict[str, Any]
     texts: list[Any]
     blocks: list[list[Any]]
 
@@ -23,7 +23,7 @@ class Cases(NamedTuple):
 def cases(run: Contents) -> Cases:
     """Gathers the answers of a run, question by question.
 
-    In the index, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged, its
+    In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged, its
     `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
     physicians' scores]`; `starts` names the first row of each.
     """
@@ -50,7 +50,7 @@ def cases(run: Contents) -> Cases:
     ends = list(accumulate(len(block) for block in blocks))
     by_id = {question.id: question for question in run.questions}
     return Cases(
-        index={
+        overview={
             "name": run.name,
             "against": run.against,
             "models": models,

@@ -11,13 +11,13 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
 from medjudge.report.boards import leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
 from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
-from medjudge.report.ties import FEWEST_CONVERSATIONS
 from medjudge.store import Run, write_whole
 
 _HAN = re.compile("[\u3400-\u9fff]")
@@ -46,7 +46,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
     )
     runs_shown = [section(one, place) for place, one in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    index = {"categories": CATEGORY_NAMES, "runs": [one.index for one in gathered]}
+    index = {"categories": CATEGORY_NAMES, "runs": [one.overview for one in gathered]}
     values = [index, *(block for one in gathered for block in (one.texts, *one.blocks))]
     page = environment.from_string(_package_file("page.html")).render(
         columns=COLUMNS,
