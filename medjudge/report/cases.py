@@ -23,8 +23,8 @@ class Cases(NamedTuple):
 def cases(run: Contents) -> Cases:
     """Gathers the answers of a run, question by question.
 
-    In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged, its
-    `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
+    In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
+    its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
     physicians' scores]`; `starts` names the first row of each.
     """
     order = {question.id: place for place, question in enumerate(run.questions)}
