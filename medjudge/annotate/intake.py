@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, texts
 from medjudge.annotate.label_studio import read_project, some_tasks
-from medjudge.annotate.plan import Plan, ToScore, shown_score, to_score
+from medjudge.annotate.plan import Plan, ToScore, all_to_score, shown_score
 from medjudge.annotate.tables import DIMENSIONS, Row, is_blank, is_unscored, score_values
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
@@ -31,12 +31,17 @@ class Wrong(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What forms hold: `unscored` counts items without a score, `only_comments` those of them with a comment."""
+    """What forms hold.
+
+    `unscored` counts items without a score, `only_comments` those of them with a comment, `missing` the items of a
+    workbook's rater that do not stand in it, by file.
+    """
 
     scores: list[PhysicianScore]
     wrong: list[Wrong]
     unscored: int
     only_comments: int
+    missing: dict[str, int]
 
 
 def read_form(path: Path) -> Form:
@@ -57,11 +62,12 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
     Args:
         replace: Whether a score may differ from the one that the rater gave before.
     """
-    listed = {rater: {one.item.id: one for one in to_score(run, plan, rater)} for rater in plan.by_rater}
+    listed = {rater: {one.item.id: one for one in items} for rater, items in all_to_score(run, plan).items()}
     given = {score.key: (score, "in the run") for score in run.physician_scores()}
     scores: list[PhysicianScore] = []
     wrong: list[Wrong] = []
     blank: list[FormRow] = []
+    missing: dict[str, int] = {}
     for form in forms:
         wrong += [Wrong(form.path, *problem) for problem in form.problems]
         if what := _stranger(form, listed):
@@ -70,6 +76,8 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
         places: dict[tuple[str, str], list[str]] = {}
         for row in form.rows:
             places.setdefault((row.rater, row.item_id), []).append(row.place)
+        for rater in {row.rater for row in form.rows} if form.path.suffix.lower() == ".xlsx" else ():
+            missing[str(form.path)] = sum((rater, item_id) not in places for item_id in listed[rater])
         for row in form.rows:
             item, score, problems = _check_row(row, listed, places)
             if score is not None:
@@ -82,7 +90,7 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
                 given[score.key] = (score, f"in {form.path.name}, {row.place}")
                 scores.append(score)
     commented = sum(not is_blank(row.cells.get("comment")) for row in blank)
-    return Checked(scores, wrong, len(blank), commented)
+    return Checked(scores, wrong, len(blank), commented, {name: count for name, count in missing.items() if count})
 
 
 def put_aside(form: Form, wrong: Sequence[Wrong]) -> Path | None:
@@ -178,21 +186,34 @@ def _meant(row: FormRow, mine: Listed, places: Mapping[tuple[str, str], Sequence
 
 
 def _altered(row: FormRow, item: ToScore) -> list[str]:
-    """The texts of a row that are not those of the item."""
+    """What the rater scored, as far as it is another text than the run's.
+
+    Reference and checklist are left out: one that was corrected in the meantime does not undo a score.
+    """
     expected = texts(item)
-    return [field for field, text in row.texts.items() if not same_text(text, expected[field])]
+    return [
+        field
+        for field in ("question", "answer")
+        if field in row.texts and not same_text(row.texts[field], expected[field])
+    ]
 
 
 def _score(row: FormRow, item: ToScore) -> tuple[PhysicianScore | None, list[str]]:
     """The score in a row, None where there is none, and what is wrong with the row."""
     fields = score_fields(item.question.category)
+    expected = texts(item)
     wrong = list(row.wrong)
-    for field in _altered(row, item):
+    numbers = [
+        field
+        for field, text in row.texts.items()
+        if _NUMBER.fullmatch(text.strip()) and not same_text(text, expected[field])
+    ]
+    for field in numbers:
         found = row.texts[field].strip()
-        if _NUMBER.fullmatch(found):
-            wrong.append(f"{field} is {found}; a score belongs into {' or '.join(fields)}, and the text back here")
-        else:
-            what = "is not the text that was exported" if found else "is blank"
+        wrong.append(f"{field} is {found}; a score belongs into {' or '.join(fields)}, and the text back here")
+    for field in _altered(row, item):
+        if field not in numbers:
+            what = "is not the text that was exported" if row.texts[field].strip() else "is blank"
             wrong.append(f"{field} {what}; put the text back, or take the row from a fresh form")
     if fields == ("score",) and any(not is_blank(row.cells.get(name)) for name in DIMENSIONS):
         wrong.append("the five dimensions are for MTG; give a score 1-5")

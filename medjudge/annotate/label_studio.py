@@ -104,7 +104,7 @@ def labelling_config(dimensions: bool) -> str:
         for level in range(low, high + 1):
             # Five dimensions cannot share the keys of one scale.
             keys = {} if dimensions else {"hotkey": str(level)}
-            SubElement(choices, "Choice", value=str(level), **keys)
+            SubElement(choices, "Choice", {"value": str(level), **keys})
     SubElement(view, "Header", value="Comment 备注", size="5")
     SubElement(view, "TextArea", name="comment", toName="answer", rows="3", maxSubmissions="1", editable="true")
     indent(view)

@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -183,29 +182,33 @@ def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:
     """
     if rater not in plan.by_rater:
         raise InputError(f"rater {rater}: not in the plan of {run.path}; the raters are {', '.join(plan.by_rater)}")
+    return all_to_score(run, plan)[rater]
+
+
+def all_to_score(run: Run, plan: Plan) -> dict[str, list[ToScore]]:
+    """What each rater has to score, in the rater's order.
+
+    Raises:
+        InputError: An answer of the plan is not in the run any more.
+    """
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
-    before: dict[str, list[Question]] = {}
-    for _, turns in groupby(sorted(questions.values(), key=lambda one: (one.group, one.round)), lambda one: one.group):
-        earlier: list[Question] = []
-        for question in turns:
-            before[question.id] = [one for one in earlier if one.round < question.round]
-            earlier.append(question)
-    items = {item.id: item for item in plan.items}
-    listed = []
-    for item in (items[item_id] for item_id in plan.by_rater[rater]):
+    conversations: dict[str, list[Question]] = {}
+    for question in sorted(questions.values(), key=lambda one: one.round):
+        conversations.setdefault(question.group, []).append(question)
+    shown: dict[str, ToScore] = {}
+    for item in plan.items:
         if item.question_id not in questions or item.key not in answers:
             raise InputError(
                 f"{plan_file(run)}: item {item.id} is an answer to {item.question_id} that is not in {run.path} any "
                 "more; restore the run, or remove the plan and export again"
             )
-        said = [answers.get(AnswerKey(one.id, item.model, item.sample)) for one in before[item.question_id]]
-        turns_before = [
-            (one.prompt, answer.text if answer else "")
-            for one, answer in zip(before[item.question_id], said, strict=True)
-        ]
-        listed.append(ToScore(item, questions[item.question_id], turns_before, answers[item.key]))
-    return listed
+        question = questions[item.question_id]
+        before = [one for one in conversations[question.group] if one.round < question.round]
+        said = [answers.get(AnswerKey(one.id, item.model, item.sample)) for one in before]
+        earlier = [(one.prompt, answer.text if answer else "") for one, answer in zip(before, said, strict=True)]
+        shown[item.id] = ToScore(item, question, earlier, answers[item.key])
+    return {rater: [shown[item_id] for item_id in ids] for rater, ids in plan.by_rater.items()}
 
 
 def scores_lock(run: Run) -> FileLock:

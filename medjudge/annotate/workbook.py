@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ _HEADINGS = {
 }
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
 _SCORE_WIDTH = 13
-_LINES = 20
+_LINES = 24
 """Lines of a row: well below the 409 points at which Excel cuts a row off, so that every text can be read whole."""
 _LINE_HEIGHT = 15
 _CONTINUES = re.compile(r"(\S+) \+(\d+)")
@@ -42,8 +43,9 @@ def write_workbook(
 ) -> None:
     """Writes one rater's form.
 
-    A text that needs more than 20 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
-    cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing in the file names a model.
+    A text that needs more than 24 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
+    cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing that is added to the texts names
+    a model; an answer that names its own is shown as it is.
 
     Args:
         path: The .xlsx file; written whole or not at all.
@@ -67,7 +69,6 @@ def write_workbook(
     for category in there:
         items = [one for one in listed if one.question.category == category]
         _write_category(workbook.create_sheet(category), category, items, filled or {}, problems or {})
-    workbook.active = 1
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".part")
     workbook.save(beside)
@@ -147,55 +148,92 @@ def _write_category(
     filled: Mapping[str, Mapping[str, object]],
     problems: Mapping[str, str],
 ) -> None:
-    from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
     from openpyxl.utils import get_column_letter
 
     open_fields = (*score_fields(category), "comment")
     fields = ["id", *HEADINGS, *open_fields, *(["problem"] if problems else [])]
-    column = {field: number for number, field in enumerate(fields, 1)}
-    yellow, grey = (PatternFill("solid", fgColor=colour) for colour in ("FFF8DC", "E7ECF2"))
-    line, faint = Side(style="thin", color="808080"), Side(style="hair", color="C0C0C0")
-    for field in fields:
-        sheet.column_dimensions[get_column_letter(column[field])].width = _WIDTHS.get(field, _SCORE_WIDTH)
-        cell = _text(sheet.cell(1, column[field]), _HEADINGS[field])
-        cell.font, cell.fill = Font(bold=True), grey
-        cell.alignment = Alignment(wrap_text=True, vertical="center", horizontal="center")
-    sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
-    sheet.freeze_panes = "B2"
-    number = 1
-    first_rows = []
+    _write_headings(sheet, fields)
+    looks = _looks()
+    first_rows: list[int] = []
+    number = 2
     for one in items:
-        of_item = one.item.id
-        shown = {**texts(one), **({"problem": printable(problems.get(of_item, ""))} if problems else {})}
+        item_id = one.item.id
+        shown = {**texts(one), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
         parts = {field: _parts(text, _WIDTHS[field]) for field, text in shown.items()}
+        first_rows.append(number)
         for part in range(max(map(len, parts.values()))):
-            number += 1
-            for field in fields:
-                cell = sheet.cell(number, column[field])
-                cell.alignment = Alignment(wrap_text=True, vertical="top")
-                cell.border = Border(top=line if part == 0 else faint, left=faint, right=faint)
-                if field in parts and part < len(parts[field]):
-                    _text(cell, parts[field][part])
-            cell = _text(sheet.cell(number, 1), f"{of_item} +{part}" if part else of_item)
-            cell.font = Font(size=8, color="808080")
-            tallest = max(_lines(some[part], _WIDTHS[field]) for field, some in parts.items() if part < len(some))
+            here = {field: some[part] for field, some in parts.items() if part < len(some)}
+            here["id"] = f"{item_id} +{part}" if part else item_id
+            for column, field in enumerate(fields, 1):
+                cell = sheet.cell(number, column)
+                cell.alignment = looks.wrapped
+                cell.border = looks.further if part else looks.first
+                if field in here:
+                    _text(cell, here[field])
+            sheet.cell(number, 1).font = looks.small
+            tallest = max(_lines(here[field], _WIDTHS[field]) for field in here if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
-            if part:
-                continue
-            first_rows.append(number)
-            for field in open_fields:
-                cell = sheet.cell(number, column[field])
-                cell.protection, cell.fill = Protection(locked=False), yellow
-                _fill_in(cell, filled.get(of_item, {}).get(field))
-                if field != "comment":
-                    cell.alignment = Alignment(horizontal="center", vertical="top")
-                    cell.font = Font(bold=True, size=14)
+            number += 1
+        for field in open_fields:
+            cell = sheet.cell(first_rows[-1], fields.index(field) + 1)
+            cell.protection, cell.fill = looks.unlocked, looks.yellow
+            _fill_in(cell, filled.get(item_id, {}).get(field))
+            if field != "comment":
+                cell.alignment, cell.font = looks.centred, looks.large
     for field in score_fields(category):
-        _offer_scores(sheet, field, get_column_letter(column[field]), first_rows)
+        _offer_scores(sheet, field, get_column_letter(fields.index(field) + 1), first_rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
-    sheet.print_title_rows = "1:1"
     _protect(sheet)
+
+
+def _write_headings(sheet: Any, fields: Sequence[str]) -> None:
+    from openpyxl.utils import get_column_letter
+
+    looks = _looks()
+    for column, field in enumerate(fields, 1):
+        sheet.column_dimensions[get_column_letter(column)].width = _WIDTHS.get(field, _SCORE_WIDTH)
+        cell = _text(sheet.cell(1, column), _HEADINGS[field])
+        cell.font, cell.fill, cell.alignment = looks.bold, looks.grey, looks.heading
+    sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
+    sheet.freeze_panes = "B2"
+    sheet.print_title_rows = "1:1"
+
+
+class _Looks(NamedTuple):
+    """Styles, made once: openpyxl compares every new one with all others."""
+
+    wrapped: Any
+    centred: Any
+    heading: Any
+    first: Any
+    further: Any
+    small: Any
+    bold: Any
+    large: Any
+    yellow: Any
+    grey: Any
+    unlocked: Any
+
+
+@cache
+def _looks() -> _Looks:
+    from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
+
+    line, faint = Side(style="thin", color="808080"), Side(style="hair", color="C0C0C0")
+    return _Looks(
+        wrapped=Alignment(wrap_text=True, vertical="top"),
+        centred=Alignment(horizontal="center", vertical="top"),
+        heading=Alignment(wrap_text=True, vertical="center", horizontal="center"),
+        first=Border(top=line, left=faint, right=faint),
+        further=Border(top=faint, left=faint, right=faint),
+        small=Font(size=8, color="808080"),
+        bold=Font(bold=True),
+        large=Font(bold=True, size=14),
+        yellow=PatternFill("solid", fgColor="FFF8DC"),
+        grey=PatternFill("solid", fgColor="E7ECF2"),
+        unlocked=Protection(locked=False),
+    )
 
 
 def _offer_scores(sheet: Any, field: str, letter: str, rows: Sequence[int]) -> None:

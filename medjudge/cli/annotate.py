@@ -64,21 +64,21 @@ def export(
     No form names a model or shows a judge's score. The same options again write the same forms.
     """
     from medjudge.annotate.label_studio import write_label_studio
-    from medjudge.annotate.plan import make_plan, to_score, write_plan
+    from medjudge.annotate.plan import all_to_score, make_plan, write_plan
     from medjudge.annotate.workbook import write_workbook
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
 
     folder = Run.existing(run)
     at_once = overlap or min(2, len(rater))
-    plan, notes = _kept(folder, (rater, at_once, each, which.value, judge, teacher, seed))
+    plan, notes = _kept(folder, (sorted(rater), at_once, each, which.value, judge, teacher, seed))
     plan = plan or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
     place = out or folder.path / "annotation" / "forms"
     ends = (".xlsx",) if format is Format.xlsx else (".json", "-MTG.json")
     for form in (place / f"{name}{end}" for name in plan.by_rater for end in ends):
         if form.exists():
             raise InputError(f"{form}: is there already and may hold scores; move it away, or choose another --out")
-    listed = {name: to_score(folder, plan, name) for name in plan.by_rater}
+    listed = all_to_score(folder, plan)
     files: dict[str, list[Path]] = {}
     for name, items in listed.items():
         if format is Format.xlsx:
@@ -142,7 +142,13 @@ def take_in(
     if as_json:
         wrong = [{"file": str(one.path), "place": one.place, "what": one.what} for one in checked.wrong]
         counts = {**added._asdict(), "not_scored": checked.unscored, "only_comments": checked.only_comments}
-        rest = {"wrong": wrong, "to_mend": [*map(str, to_mend)], "raters": progress, "agreement": agreement}
+        rest = {
+            "missing": checked.missing,
+            "wrong": wrong,
+            "to_mend": [*map(str, to_mend)],
+            "raters": progress,
+            "agreement": agreement,
+        }
         print_json({**counts, **rest})
     screen = console(as_json)
     for one in checked.wrong:
@@ -151,10 +157,10 @@ def take_in(
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
+    for name, count in checked.missing.items():
+        screen.print(f"{name}: {count} items of its rater do not stand in it")
     if checked.wrong:
-        screen.print(
-            f"{len(checked.wrong)} rows are wrong; to be mended: {', '.join(map(str, to_mend)) or 'see above'}"
-        )
+        screen.print(f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}")
     for name, counts in progress.items():
         screen.print(f"  {name}: {counts['scored']} of {counts['answers']} scored, {counts['open']} open")
     if agreement is None:
@@ -182,7 +188,7 @@ def _kept(run: "Run", wanted: tuple[object, ...]) -> "tuple[Plan | None, list[st
     if not plan_file(run).exists():
         return None, []
     plan = read_plan(run)
-    if ([*plan.by_rater], plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
+    if (sorted(plan.by_rater), plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
         return plan, [f"the plan that is there already: {plan_file(run)}"]
     if scored := sum(counts["scored"] for counts in _progress(run, plan).values()):
         raise InputError(

@@ -1,5 +1,6 @@
 """`medjudge validate`: a judge against physicians' scores."""
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -134,7 +135,7 @@ def validate(
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
-    chosen = _judge_of(folder, judge)
+    chosen = judge_of(folder, judge)
     check_chosen(chosen, base_url, offline)
     for option, name in (("--against", against), ("--teacher", teacher)):
         if name is not None and name not in folder.judges():
@@ -164,6 +165,8 @@ def validate(
     study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
     if against is None:
         _write_into_card(chosen, study, file)
+    if against is None and file == folder.physicians_file:
+        _warn_of_choice(folder)
     if as_json:
         print_json(study)
     screen = console(as_json)
@@ -188,6 +191,18 @@ def _scores(file: Path, of_run: bool, rater_columns: str | None, label_map: str 
     return scores
 
 
+def _warn_of_choice(run: "Run") -> None:
+    """Says so where the scores were asked for on answers that the judge was least sure of."""
+    from medjudge.annotate.plan import plan_file, read_plan
+
+    if plan_file(run).exists() and read_plan(run).which == "informative":
+        print(
+            f"{run.physicians_file}: holds answers chosen as informative, no random sample: such scores may correct a "
+            "judge, not validate it",
+            file=sys.stderr,
+        )
+
+
 def _leave_out(part: Part | None, config: Path | None, training_set: Path | None) -> "LeaveOut | None":
     from medjudge.cli.validation import LeaveOut
 
@@ -203,7 +218,7 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
 
 
-def _judge_of(run: "Run", spec: str) -> "Chosen":
+def judge_of(run: "Run", spec: str) -> "Chosen":
     """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
     from medjudge.judge.open import Chosen, choose_judge
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import openai
 from tqdm import tqdm
@@ -40,13 +40,20 @@ class ApiJudge:
         concurrency: How many requests may be under way at once.
         seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
         max_tokens: The most tokens of a reply.
+        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
 
     Raises:
         InputError: There is no key in the environment.
     """
 
     def __init__(
-        self, model: str, base_url: str | None = None, concurrency: int = 8, seed: int = 0, max_tokens: int = 1024
+        self,
+        model: str,
+        base_url: str | None = None,
+        concurrency: int = 8,
+        seed: int = 0,
+        max_tokens: int = 1024,
+        rubrics: Mapping[str, str] | None = None,
     ) -> None:
         require_key(model)
         self.name = file_name(model)
@@ -56,6 +63,7 @@ class ApiJudge:
         self.reached = False
         self.seed = seed
         self.max_tokens = max_tokens
+        self.rubrics = rubrics
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
@@ -84,7 +92,7 @@ class ApiJudge:
             loop.close()
 
     async def _judgment(self, client: openai.AsyncOpenAI, gate: asyncio.Semaphore, one: Assignment) -> Judgment:
-        prompt = render(one.question, one.earlier, one.answer.text, "reason-first")
+        prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=self.rubrics)
         async with gate:
             try:
                 completion = await client.chat.completions.create(

@@ -93,7 +93,7 @@ def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
     """
     if chosen.api_model is None:
         return
-    if offline and not _on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
+    if offline and not on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
         raise InputError(
             f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local"
         )
@@ -118,5 +118,6 @@ def load_chosen(
     return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
 
 
-def _on_this_machine(base_url: str | None) -> bool:
+def on_this_machine(base_url: str | None) -> bool:
+    """Whether a server's address is this machine's own."""
     return base_url is not None and urlparse(base_url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -13,9 +13,9 @@ _BLOCK = 150_000
 
 
 class Cases(NamedTuple):
-    """JSON values: what lists and filters need, the questions' texts, and the answers in blocks, in their order."""
+    """JSON values: what lists and filters need, the questions' texts, and the answers in blocks, in its order."""
 
-    columns: dict[str, Any]
+    overview: dict[str, Any]
     texts: list[Any]
     blocks: list[list[Any]]
 
@@ -23,8 +23,8 @@ class Cases(NamedTuple):
 def cases(run: Contents) -> Cases:
     """Gathers the answers of a run, question by question.
 
-    Columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged, its
-    `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
+    In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
+    its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
     physicians' scores]`; `starts` names the first row of each.
     """
     order = {question.id: place for place, question in enumerate(run.questions)}
@@ -50,7 +50,7 @@ def cases(run: Contents) -> Cases:
     ends = list(accumulate(len(block) for block in blocks))
     by_id = {question.id: question for question in run.questions}
     return Cases(
-        columns={
+        overview={
             "name": run.name,
             "against": run.against,
             "models": models,

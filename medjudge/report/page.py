@@ -46,7 +46,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
     )
     runs_shown = [section(one, place) for place, one in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    index = {"categories": CATEGORY_NAMES, "runs": [one.columns for one in gathered]}
+    index = {"categories": CATEGORY_NAMES, "runs": [one.overview for one in gathered]}
     values = [index, *(block for one in gathered for block in (one.texts, *one.blocks))]
     page = environment.from_string(_package_file("page.html")).render(
         columns=COLUMNS,

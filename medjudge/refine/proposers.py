@@ -1,0 +1,160 @@
+"""Who writes a better wording: a model behind an API, a local one, or a person in an editor."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Protocol
+
+import openai
+from tqdm import tqdm
+
+from medjudge.errors import InputError
+from medjudge.refine.proposals import Prompt, Proposal, edited, failed, proposal
+from medjudge.store import read_text, write_whole
+
+_MAX_TOKENS = 2048
+
+
+class Proposer(Protocol):
+    """Answers prompts. `name` stands beside its proposals."""
+
+    name: str
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        """Yields one proposal for each prompt, in any order, as soon as it is made."""
+        ...
+
+
+class ApiProposer:
+    """Asks a chat model behind an OpenAI-compatible API, at temperature 0.
+
+    Args:
+        model: The model's name at the server.
+        base_url: The server; None for OpenAI's, or what OPENAI_BASE_URL names.
+        concurrency: How many requests may be under way at once.
+        seed: Sent with every request.
+
+    Raises:
+        InputError: There is no key in the environment.
+    """
+
+    def __init__(self, model: str, base_url: str | None = None, concurrency: int = 8, seed: int = 0) -> None:
+        if not model:
+            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
+        if not os.environ.get("OPENAI_API_KEY"):
+            raise InputError(
+                f"--proposer openai:{model}: no key; set the environment variable OPENAI_API_KEY "
+                "(any text for a server that asks for none), or take a local model's folder"
+            )
+        self.name = f"openai:{model}"
+        self.model = model
+        self.base_url = base_url
+        self.concurrency = concurrency
+        self.seed = seed
+        self.reached = False
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        client = openai.OpenAI(base_url=self.base_url, max_retries=5, timeout=300)
+        pool = ThreadPoolExecutor(self.concurrency)
+        try:
+            waiting = [pool.submit(self._proposal, client, prompt) for prompt in prompts]
+            for done in tqdm(as_completed(waiting), total=len(waiting), desc=f"proposing ({self.name})", disable=None):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            client.close()
+
+    def _proposal(self, client: openai.OpenAI, prompt: Prompt) -> Proposal:
+        try:
+            completion = client.chat.completions.create(
+                model=self.model,
+                messages=[{"role": "user", "content": prompt.text}],
+                temperature=0,
+                seed=self.seed,
+                max_tokens=_MAX_TOKENS,
+            )
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise InputError(f"--proposer {self.name} at {client.base_url}: {_line(error)}") from None
+        except openai.OpenAIError as error:
+            if isinstance(error, openai.APIConnectionError) and not self.reached:
+                raise InputError(
+                    f"--proposer {self.name}: {client.base_url} cannot be reached ({_line(error)}); check the base URL"
+                ) from None
+            return failed(prompt, self.name, f"the request failed: {_line(error)}", again=True)
+        self.reached = True
+        reply = completion.choices[0].message.content if completion.choices else None
+        if not reply:
+            return failed(prompt, self.name, "the server returned no text", again=False)
+        return proposal(prompt, self.name, reply)
+
+
+class LocalProposer:
+    """A chat model from a folder; the likeliest token throughout.
+
+    Args:
+        model: A folder or a hub id of a causal language model with a chat template.
+        device: `auto`, `cpu` or `cuda`.
+        max_tokens: The most tokens of a reply.
+
+    Raises:
+        InputError: The model cannot be had or has no chat template.
+    """
+
+    def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:
+        # Here, because torch takes seconds that an API or an editor need not wait for.
+        from medjudge.answer.transformers_engine import TransformersEngine
+
+        self.engine = TransformersEngine(model, device=device, max_new_tokens=max_tokens, temperature=0)
+        self.name = self.engine.name
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        from medjudge.answer.conversation import Request
+
+        requests = [Request([{"role": "user", "content": prompt.text}], 0) for prompt in prompts]
+        for index, reply in self.engine.answer(requests):
+            if reply.text:
+                yield proposal(prompts[index], self.name, reply.text)
+            else:
+                yield failed(prompts[index], self.name, f"no text: {reply.finish_reason}", again=False)
+
+
+class EditorProposer:
+    """Opens each text in $EDITOR, with a page beside it that says what a model would be told.
+
+    Args:
+        folder: Where pages and texts are written.
+
+    Raises:
+        InputError: No EDITOR is set.
+    """
+
+    name = "editor"
+
+    def __init__(self, folder: Path) -> None:
+        if not os.environ.get("EDITOR"):
+            raise InputError("--proposer editor: set the environment variable EDITOR, such as EDITOR=nano")
+        self.command = shlex.split(os.environ["EDITOR"])
+        self.folder = folder
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        for number, prompt in enumerate(prompts, 1):
+            place = self.folder / f"{number:03d}-{prompt.target.kind}"
+            page, text = place.with_suffix(".about.md"), place.with_suffix(".md")
+            write_whole(page, f"Edit {text.name}. What a model would be told of it:\n\n{prompt.text}\n")
+            write_whole(text, prompt.before.rstrip() + "\n")
+            try:
+                done = subprocess.run([*self.command, str(text), str(page)])
+            except OSError as error:
+                raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
+            if done.returncode:
+                raise InputError(
+                    f"{self.command[0]} ended with {done.returncode} on {text}; the same command again goes on there"
+                )
+            yield edited(prompt, self.name, read_text(text))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
