@@ -471,7 +471,7 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
     page.get_by_role("link", name="Forward").click()
     page.wait_for_url(f"**/{_items(knowledge)[1]}")
     page.get_by_role("link", name="Back").click()
-    page.wait_for_selector("h1")
+    page.wait_for_url(f"**/{_items(knowledge)[0]}")
     assert page.get_by_label("Comment").input_value() == "dose?"
     page.wait_for_timeout(SETTLED)
     page.get_by_role("button", name="4 good").dblclick()  # the second click meets the next screen, and is no score
