@@ -1,13 +1,10 @@
-"""Runs to report on, and a browser to look at the reports."""
+"""Runs to report on."""
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from medjudge.agreement.gate import Gate
 from medjudge.agreement.leave_out import leave_out_rows
@@ -15,18 +12,6 @@ from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, write_json, write_records
-
-
-@pytest.fixture(scope="module")  # not longer: while it is open, nothing else in this process may start an event loop
-def browser() -> Iterator[Browser]:
-    """Headless Chromium; without one the tests are skipped, but never in CI."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found and not os.environ.get("CI"):
-        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found or "chromium", args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")
