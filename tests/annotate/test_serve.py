@@ -294,13 +294,12 @@ def _place(page: Any) -> int:
 
 def _press(page: Any, *keys: str) -> None:
     """Presses keys, the last of which leads to another screen; each is held a little, which must count once."""
-    before = page.url
     page.wait_for_timeout(SETTLED)
-    for key in keys:
-        page.keyboard.down(key)
-        page.keyboard.down(key)
-        page.keyboard.up(key)
-    page.wait_for_url(lambda url: url != before)
+    with page.expect_navigation(timeout=60_000):
+        for key in keys:
+            page.keyboard.down(key)
+            page.keyboard.down(key)
+            page.keyboard.up(key)
     page.wait_for_selector("h1")
 
 
