@@ -39,6 +39,14 @@ def cpu_has_bf16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+_CPU_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed, on a GPU or the CPU."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(sign in str(error) for sign in _CPU_MEMORY)
+
+
 def describe() -> dict[str, Any]:
     """The machine, as the manifest and the results name it."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

@@ -1,10 +1,16 @@
 """Fits texts into a model's window and sequences into batches."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+from medjudge.errors import InputError
+from medjudge.hardware import is_out_of_memory
+
+T = TypeVar("T")
 _BATCH_FEE = 128
 """What starting a batch costs, in tokens; of 64, 128 and 256 the fastest for all-MiniLM-L6-v2 with LoRA on 2 cores."""
 
@@ -64,3 +70,71 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
         batches.insert(0, order[begin:end])
         end = begin
     return batches
+
+
+class MemoryLimit:
+    """How many tokens, padding included, one forward pass may hold: it finds itself while batches are run.
+
+    It doubles on a GPU while what was needed would fit twice, and halves where memory runs out.
+
+    Args:
+        device: Where the batches run, with the model there already.
+        tokens: What to begin with.
+        most: What is not gone beyond; a CPU is as fast with the number that it begins with.
+    """
+
+    def __init__(self, device: torch.device, tokens: int = 8192, most: int = 65_536) -> None:
+        self.device = device
+        self.tokens = tokens
+        self.most = most
+        self.held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+
+    def run(
+        self, indices: Sequence[int], lengths: Sequence[int], forward: Callable[[list[int]], T]
+    ) -> Iterator[tuple[list[int], T]]:
+        """Runs sequences in batches of like length; where one does not fit, its halves.
+
+        Args:
+            indices: Which of the sequences.
+            lengths: Of all of them, in tokens.
+            forward: Runs one batch of them.
+
+        Raises:
+            InputError: A single sequence does not fit into memory.
+        """
+        batches = batches_by_length([lengths[index] for index in indices], self.tokens)
+        waiting = deque([indices[place] for place in batch] for batch in batches)
+        while waiting:
+            batch = waiting.popleft()
+            tokens = len(batch) * max(lengths[index] for index in batch)
+            if len(batch) > 1 and tokens > self.tokens:
+                waiting.extendleft((batch[len(batch) // 2 :], batch[: len(batch) // 2]))
+                continue
+            try:
+                found = forward(batch)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if len(batch) == 1:
+                    raise InputError(
+                        f"out of memory: one text of {tokens} tokens does not fit the memory of the "
+                        f"{self.device.type.upper()} beside the model; take a smaller model or a smaller max_length"
+                    ) from None
+                self.tokens = tokens // 2
+                self.most = min(self.most, self.tokens)
+                waiting.appendleft(batch)
+            else:
+                yield batch, found
+                continue
+            # Outside of the handler, whose traceback holds the tensors of the pass that failed.
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+        self._grow()
+
+    def _grow(self) -> None:
+        if self.device.type != "cuda" or self.tokens * 2 > self.most:
+            return
+        free, _ = torch.cuda.mem_get_info(self.device)
+        reserved = torch.cuda.memory_reserved(self.device)  # the highest that was needed so far, by and large
+        if reserved - self.held < 0.8 * free:
+            self.tokens *= 2

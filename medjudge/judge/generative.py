@@ -1,16 +1,18 @@
 """The `generative` judge: the verdict is read from the probabilities of five tokens, at once or after a rationale."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from tqdm import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
-from medjudge.judge.batching import batches_by_length, cut_middle
+from medjudge.judge.batching import MemoryLimit, cut_middle
 from medjudge.judge.protocol import Assignment, median_level, scored, split_empty, unscored
+from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.records import Judgment
 from medjudge.rubrics.render import Style, render
 from medjudge.rubrics.verdict import SCORE_LINE, before_score
@@ -19,6 +21,8 @@ LABELS = ("1", "2", "3", "4", "5")
 _LEAST_ANSWER = 32
 _LEAST_RATIONALE = 8
 _REASON_TOKENS = 512
+_CHUNK = 1024
+"""How many answers are tokenised at a time, while those before them are judged."""
 
 
 def reason_tokens(max_length: int) -> int:
@@ -143,7 +147,7 @@ class GenerativeJudge:
         tokenizer: Its tokenizer, with a chat template.
         max_length: The window in tokens.
         temperature: Divides the logits of the five labels, so that probabilities are calibrated.
-        batch_tokens: The most tokens, padding included, in one forward pass.
+        batch_tokens: The tokens, padding included, of the first forward passes; later ones find what memory holds.
         rationale_tokens: The most tokens of the rationale: score first, one is written after the score only where this
             is not 0; reason first, 0 stands for `reason_tokens(max_length)`.
         style: The style that the judge was trained in.
@@ -174,7 +178,8 @@ class GenerativeJudge:
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.temperature = temperature
-        self.batch_tokens = batch_tokens
+        self.memory = MemoryLimit(model.device, batch_tokens)
+        self.shares = can_share(model)
         self.rationale_tokens = rationale_tokens
         self.style = style
         if style == "reason-first" and not rationale_tokens:
@@ -186,49 +191,69 @@ class GenerativeJudge:
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
         yield from empty
+        # What answers share is read once a chunk: answers to one question, questions of one rubric stand together.
+        work.sort(key=lambda one: (one.question.category, one.question.language, one.question.id))
+        chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
+        with (
+            tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar,
+            ThreadPoolExecutor(1) as ahead,
+        ):
+            waiting = ahead.submit(self._prompts, chunks[0]) if chunks else None
+            for number, chunk in enumerate(chunks, start=1):
+                assert waiting is not None
+                prompts = waiting.result()
+                if number < len(chunks):
+                    waiting = ahead.submit(self._prompts, chunks[number])
+                for judgment in self._judged(chunk, prompts):
+                    yield judgment
+                    bar.update()
+
+    def _prompts(self, work: Sequence[Assignment]) -> list[Prompt | None]:
         room = prompt_room(self.tokenizer, self.max_length, self.style, self.rationale_tokens)
-        prompts: list[tuple[Assignment, Prompt]] = []
-        for one in tqdm(work, desc="reading answers", unit="answer", disable=None, leave=False):
-            prompt = encode_prompt(self.tokenizer, one, room, self.style)
+        return [encode_prompt(self.tokenizer, one, room, self.style) for one in work]
+
+    def _judged(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
+        fitting: list[tuple[Assignment, Prompt]] = []
+        for one, prompt in zip(work, prompts, strict=True):
             if prompt is None:
-                yield unscored(
-                    one,
-                    self.name,
-                    f"rubric, question and reference leave no room in the window of {self.max_length} tokens",
-                )
+                reason = f"rubric, question and reference leave no room in the window of {self.max_length} tokens"
+                yield unscored(one, self.name, reason)
             else:
-                prompts.append((one, prompt))
-        with tqdm(total=len(prompts), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for batch in self._batches([prompt for _, prompt in prompts]):
-                yield from self._judged([prompts[index] for index in batch])
-                bar.update(len(batch))
+                fitting.append((one, prompt))
+        languages = [one.question.language for one, _ in fitting]
+        for index, reading in self._readings([prompt for _, prompt in fitting], languages):
+            one, prompt = fitting[index]
+            row = self._levels(reading.logits)
+            yield scored(one, self.name, row, rationale=reading.rationale, answer_tokens_cut=prompt.answer_tokens_cut)
+
+    def _levels(self, logits: np.ndarray) -> np.ndarray:
+        """Calibrated probabilities of the five levels; logits and they are of shape (..., 5)."""
+        levels: np.ndarray = torch.tensor(logits / self.temperature).softmax(dim=-1).numpy()
+        return levels
 
     def read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
         """Reads the score's logits, not yet divided by the temperature, after each prompt."""
-        readings: list[Reading | None] = [None] * len(prompts)
-        for batch in self._batches(prompts):
-            found = self._read([prompts[index] for index in batch], [languages[index] for index in batch])
-            for index, reading in zip(batch, found, strict=True):
-                readings[index] = reading
-        return [one for one in readings if one is not None]
+        readings = dict(self._readings(prompts, languages))
+        return [readings[index] for index in range(len(prompts))]
 
-    def _batches(self, prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-        written = self.rationale_tokens if self.style == "reason-first" else 0
-        return iter(batches_by_length([len(prompt.input_ids) + written for prompt in prompts], self.batch_tokens))
-
-    def _judged(self, batch: Sequence[tuple[Assignment, Prompt]]) -> Iterator[Judgment]:
-        prompts = [prompt for _, prompt in batch]
-        readings = self._read(prompts, [one.question.language for one, _ in batch])
-        levels = torch.tensor(np.stack([one.logits for one in readings]) / self.temperature).softmax(dim=-1).numpy()
-        rationales = [one.rationale for one in readings]
-        if self.style == "score-first" and self.rationale_tokens:
-            rationales = self._rationales_after(prompts, levels)
-        for (one, prompt), row, rationale in zip(batch, levels, rationales, strict=True):
-            yield scored(one, self.name, row, rationale=rationale, answer_tokens_cut=prompt.answer_tokens_cut)
-
-    def _read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
+    def _readings(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+        """Reads each prompt; yields its place with what was read."""
         sequences = [prompt.input_ids for prompt in prompts]
-        rationales: list[str] = [""] * len(prompts)
+        if self.style == "score-first" and self.shares:
+            forest = prefix_forest(sequences)
+            yield from read_to_the_end(self.model, forest, self.pad_id, self.memory, self._read_scores)
+            return
+        written = self.rationale_tokens if self.style == "reason-first" else 0
+        for batch, found in self.memory.run(
+            range(len(prompts)),
+            [len(ids) + written for ids in sequences],
+            lambda batch: self._read([sequences[index] for index in batch], [languages[index] for index in batch]),
+        ):
+            yield from zip(batch, found, strict=True)
+
+    def _read(self, sequences: Sequence[list[int]], languages: Sequence[str]) -> list[Reading]:
+        """One batch whose prompts share nothing; reason first, the rationales are written before."""
+        rationales: list[str] = [""] * len(sequences)
         if self.style == "reason-first":
             rationales = [before_score(text) for text in self._written(sequences, self.rationale_tokens)]
             sequences = [
@@ -238,22 +263,40 @@ class GenerativeJudge:
         ids, mask = self._left_padded(sequences)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
         with torch.inference_mode():
-            logits = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1).logits[:, -1]
-        rows = logits[:, self.label_ids].float().cpu().numpy()
-        return [Reading(row, rationale or None) for row, rationale in zip(rows, rationales, strict=True)]
+            out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1)
+        rows = self._score_logits(out.logits[:, -1])
+        if self.style == "score-first" and self.rationale_tokens:
+            started = [[*ids, *self._score_ids(row)] for ids, row in zip(sequences, rows, strict=True)]
+            rationales = self._written(started, self.rationale_tokens - len(self._score_ids(rows[0])))
+        return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
 
-    def _rationales_after(self, prompts: Sequence[Prompt], levels: np.ndarray) -> list[str | None]:
-        """What a score-first judge writes on the line after its score."""
+    def _read_scores(self, logits: torch.Tensor, known: Known) -> list[Reading]:
+        """Score first: the scores of prompts that have been read, and the rationales that go on from there."""
+        rows = self._score_logits(logits)
+        if not self.rationale_tokens:
+            return [Reading(row, None) for row in rows]
+        started = torch.tensor([self._score_ids(row) for row in rows], device=self.model.device)
+        # generate() counts columns: those that have been read stand in the ids, too; what they hold is not looked at.
+        read = torch.full_like(known.mask, self.pad_id)
+        ids, mask = torch.cat([read, started], dim=1), torch.cat([known.mask, torch.ones_like(started)], dim=1)
+        texts = self._generated(ids, mask, self.rationale_tokens - started.shape[1], past_key_values=known.cache)
+        return [Reading(row, text.strip() or None) for row, text in zip(rows, texts, strict=True)]
+
+    def _score_logits(self, logits: torch.Tensor) -> np.ndarray:
+        """Those of the five labels: (rows, vocabulary) -> (rows, 5)."""
+        rows: np.ndarray = logits[:, self.label_ids].float().cpu().numpy()
+        return rows
+
+    def _score_ids(self, logits: np.ndarray) -> list[int]:
+        """What a reply begins with: the score and a new line, on which the rationale stands."""
         newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
-        started = [
-            [*prompt.input_ids, self.label_ids[median_level(row) - 1], *newline]
-            for prompt, row in zip(prompts, levels, strict=True)
-        ]
-        return [text.strip() or None for text in self._written(started, self.rationale_tokens - 1 - len(newline))]
+        return [self.label_ids[median_level(self._levels(logits)) - 1], *newline]
 
     def _written(self, sequences: Sequence[list[int]], most: int) -> list[str]:
         """Goes on from each sequence, greedily, to its end or for `most` tokens."""
-        ids, mask = self._left_padded(sequences)
+        return self._generated(*self._left_padded(sequences), most)
+
+    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int, **known: DynamicCache) -> list[str]:
         with torch.inference_mode():
             written = self.model.generate(
                 ids,
@@ -263,6 +306,7 @@ class GenerativeJudge:
                 repetition_penalty=1.0,  # some base models set another, which would keep a digit from coming again
                 use_cache=True,  # off in the config of a model that is being trained with gradient checkpointing
                 pad_token_id=self.pad_id,
+                **known,
             )
         texts: list[str] = self.tokenizer.batch_decode(written[:, ids.shape[1] :], skip_special_tokens=True)
         return texts

@@ -5,14 +5,12 @@ from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
-import torch
 from transformers import TrainerCallback, TrainingArguments
 from trl import SFTConfig
 
 from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-
-_CPU_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
+from medjudge.hardware import is_out_of_memory
 
 
 def require_teachable(file: str, train: Sequence[TrainingLine], options: TrainingArguments) -> None:
@@ -53,8 +51,7 @@ def memory_explained(options: SFTConfig) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if not known and not any(sign in str(error) for sign in _CPU_MEMORY):
+        if not is_out_of_memory(error):
             raise
         where = "the CPU's memory" if options.use_cpu else "the GPU's memory"
         raise InputError(
