@@ -21,7 +21,7 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.hardware import fast_dtype
-from medjudge.judge.batching import batches_by_length, padded
+from medjudge.judge.batching import MemoryLimit, batches_by_length, padded
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
@@ -113,6 +113,41 @@ class Batch(NamedTuple):
     answer: torch.Tensor
 
 
+class Distinct(NamedTuple):
+    """The texts of some answers, each once.
+
+    Attributes:
+        windows: Of all texts, as token ids.
+        text: For each window, which text it belongs to.
+        parts: Which texts an answer's question, reference and checklist are, shape (rows, 3), -1 where absent.
+        answer: Which text each answer is, shape (rows,).
+    """
+
+    windows: Windows
+    text: list[int]
+    parts: torch.Tensor
+    answer: torch.Tensor
+
+
+def distinct(rows: Sequence[Encoded]) -> Distinct:
+    """Takes encoded answers apart into their texts: what answers share is read once."""
+    texts: dict[tuple[tuple[int, ...], ...], int] = {}
+    found: list[tuple[list[int], int]] = []
+
+    def place(windows: Windows) -> int:
+        if not windows:
+            return -1
+        key = tuple(map(tuple, windows))
+        if key not in texts:
+            texts[key] = len(texts)
+            found.extend((window, texts[key]) for window in windows)
+        return texts[key]
+
+    parts = [[place(text) for text in (row.question, row.reference, row.checklist)] for row in rows]
+    answer = [place(row.answer) for row in rows]
+    return Distinct([one for one, _ in found], [one for _, one in found], torch.tensor(parts), torch.tensor(answer))
+
+
 def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
     """Puts encoded answers into one batch.
 
@@ -121,26 +156,17 @@ def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
         pad_id: The padding token.
         bucket_tokens: The most tokens of one bucket, padding included.
     """
-    texts: dict[tuple[tuple[int, ...], ...], int] = {}
-    sequences: list[tuple[list[int], int]] = []
-
-    def place(found: Windows) -> int:
-        if not found:
-            return -1
-        key = tuple(map(tuple, found))
-        if key not in texts:
-            texts[key] = len(texts)
-            sequences.extend((window, texts[key]) for window in found)
-        return texts[key]
-
-    parts = [[place(found) for found in (row.question, row.reference, row.checklist)] for row in rows]
-    answer = [place(row.answer) for row in rows]
+    texts = distinct(rows)
     buckets, order = [], []
-    for indices in batches_by_length([len(window) for window, _ in sequences], bucket_tokens):
-        ids, mask = padded([sequences[index][0] for index in indices], pad_id)
-        buckets.append({"input_ids": ids, "attention_mask": mask})
-        order += [sequences[index][1] for index in indices]
-    return Batch(buckets, torch.tensor(order), torch.tensor(parts), torch.tensor(answer))
+    for indices in batches_by_length([len(window) for window in texts.windows], bucket_tokens):
+        buckets.append(_bucket([texts.windows[index] for index in indices], pad_id))
+        order += [texts.text[index] for index in indices]
+    return Batch(buckets, torch.tensor(order), texts.parts, texts.answer)
+
+
+def _bucket(windows: Windows, pad_id: int) -> Bucket:
+    ids, mask = padded(windows, pad_id)
+    return {"input_ids": ids, "attention_mask": mask}
 
 
 class OrdinalModel(nn.Module):
@@ -195,15 +221,19 @@ class OrdinalModel(nn.Module):
         total: torch.Tensor | None = None
         start = 0
         for bucket in buckets:
-            hidden = self.body(**bucket).last_hidden_state.float()
-            of = text[start : start + len(hidden)]
-            start += len(hidden)
-            added = (hidden * bucket["attention_mask"][..., None]).sum(dim=1)
+            added = self.summed(bucket)
+            of = text[start : start + len(added)]
+            start += len(added)
             if total is None:
                 total = added.new_zeros(int(text.max()) + 1, added.shape[1])
             total = total.index_add(0, of, added)
         assert total is not None
         return functional.normalize(total, dim=1)
+
+    def summed(self, bucket: Bucket) -> torch.Tensor:
+        """The sum over the tokens of each window, shape (windows, width)."""
+        hidden = self.body(**bucket).last_hidden_state.float()
+        return (hidden * bucket["attention_mask"][..., None]).sum(dim=1)
 
     def forward(
         self, buckets: Sequence[Bucket], text: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor
@@ -263,7 +293,7 @@ class OrdinalJudge:
         most_windows: The most windows of one text, as in training; what lies in none is told by the judgment.
         temperature: Divides the logits, so that probabilities are calibrated.
         languages: The languages outside of which it gives no score; None where it tries all.
-        batch_tokens: The most tokens, padding included, in one forward pass.
+        batch_tokens: The tokens, padding included, of the first forward passes; later ones find what memory holds.
         chunk: How many answers are read before their judgments are handed on.
     """
 
@@ -286,9 +316,10 @@ class OrdinalJudge:
         self.most_windows = most_windows
         self.temperature = temperature
         self.languages = languages
-        self.batch_tokens = batch_tokens
         self.chunk = chunk
         self.device = model.slope.device
+        self.memory = MemoryLimit(self.device, batch_tokens)
+        self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         full, empty = split_empty(assignments, self.name)
@@ -323,13 +354,23 @@ class OrdinalJudge:
 
     def _probabilities(self, encoded: Sequence[Encoded]) -> np.ndarray:
         """(n answers) -> (n, 5)."""
-        pad_id = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
-        batch = collate(encoded, pad_id, self.batch_tokens)
+        texts = distinct(encoded)
+        total = torch.zeros(max(texts.text) + 1, self.model.alone.shape[0], device=self.device)
+        lengths = [len(window) for window in texts.windows]
+        for batch, summed in self.memory.run(
+            range(len(lengths)), lengths, lambda batch: self._summed([texts.windows[index] for index in batch])
+        ):
+            total.index_add_(0, torch.tensor([texts.text[index] for index in batch], device=self.device), summed)
+        with torch.inference_mode():
+            vectors = functional.normalize(total, dim=1)
+            cumulative = self.model.head(vectors, texts.parts.to(self.device), texts.answer.to(self.device))
+        return probabilities(cumulative.float(), self.temperature).cpu().numpy()
+
+    def _summed(self, windows: Windows) -> torch.Tensor:
+        bucket = {name: value.to(self.device) for name, value in _bucket(windows, self.pad_id).items()}
         dtype = fast_dtype(self.device)
         with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
-            buckets = [{name: value.to(self.device) for name, value in bucket.items()} for bucket in batch.buckets]
-            cumulative = self.model(buckets, *(one.to(self.device) for one in batch[1:]))
-        return probabilities(cumulative.float(), self.temperature).cpu().numpy()
+            return self.model.summed(bucket)
 
 
 def with_adapter(body: nn.Module, folder: Path) -> nn.Module:

@@ -1,9 +1,13 @@
+from collections.abc import Callable
 from itertools import product
 
+import numpy as np
+import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medjudge.judge.batching import batches_by_length, cut_middle, padded
+from medjudge.judge.batching import MemoryLimit, batches_by_length, cut_middle, padded
 
 
 @settings(deadline=None)
@@ -60,3 +64,41 @@ def test_padding_is_masked() -> None:
     ids, mask = padded([[5, 6, 7], [8]], pad_id=1)
     assert ids.tolist() == [[5, 6, 7], [8, 1, 1]]
     assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_less_than_a_twentieth_of_a_forward_pass_is_padding() -> None:
+    draw = np.random.default_rng(0)
+    lengths = draw.lognormal(4.6, 0.9, 512).clip(4, 512).astype(int).tolist()
+    batches = batches_by_length(lengths, 8192)
+    padded_tokens = sum(len(batch) * max(lengths[index] for index in batch) for batch in batches)
+    assert padded_tokens < 1.05 * sum(lengths)
+    assert len(batches) < 40
+
+
+@pytest.fixture
+def out_of_memory_from() -> Callable[[int], Callable[[list[int]], list[int]]]:
+    def build(limit: int) -> Callable[[list[int]], list[int]]:
+        def forward(batch: list[int]) -> list[int]:
+            if len(batch) >= limit:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return batch
+
+        return forward
+
+    return build
+
+
+def test_a_limit_is_learnt_once(out_of_memory_from) -> None:
+    memory = MemoryLimit(torch.device("cpu"), 1000)
+    tried: list[int] = []
+    forward = out_of_memory_from(30)
+
+    def counted(batch: list[int]) -> list[int]:
+        tried.append(len(batch))
+        return forward(batch)
+
+    assert sorted(index for batch, _ in memory.run(range(500), [10] * 500, counted) for index in batch) == list(
+        range(500)
+    )
+    assert sum(count >= 30 for count in tried) == 2  # 100, 50, and 25 from then on
+    assert memory.tokens == 250
