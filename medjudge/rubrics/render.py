@@ -54,17 +54,21 @@ def render(
     name = f"{question.category}.{question.language}"
     given = (rubrics or {}).get(name)
     title, levels = standard(question.category, question.language) if given is None else _split(given)
-    system = _template(f"frame.{question.language}.md").render(title=title, standard=levels, style=style)
+    system = frame(title, levels, question.language, style)
     user = _template(f"material.{question.language}.md").render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
         checklist=plain(question.checklist or ""),
-        # The code comes from the answer itself: no answer can contain the hash of itself and so close its own fence.
-        code=sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:10],
+        code=fence_code(answer),
         answer=plain(answer),
     )
     return JudgePrompt(system.strip(), user.strip())
+
+
+def fence_code(answer: str) -> str:
+    """What stands in both marker lines around an answer: none can hold the hash of itself and so end its fence."""
+    return sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
 def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
@@ -84,12 +88,22 @@ def prompt_hashes(style: Style) -> dict[str, str]:
     """The sha256 of each rubric as rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
     hashes = {}
     for language in ("en", "zh"):
-        material = _text(f"material.{language}.md")
+        given = material(language)
         for category in CATEGORIES:
-            title, levels = standard(category, language)
-            system = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
-            hashes[f"{category}.{language}"] = sha256((system + material).encode()).hexdigest()
+            system = frame(*standard(category, language), language, style)
+            hashes[f"{category}.{language}"] = sha256((system + given).encode()).hexdigest()
     return hashes
+
+
+def frame(title: str, levels: str, language: str, style: Style) -> str:
+    """The system message of a rubric."""
+    text: str = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
+    return text
+
+
+def material(language: str) -> str:
+    """The Jinja template of the user message."""
+    return _text(f"material.{language}.md")
 
 
 def rubric(name: str) -> str:

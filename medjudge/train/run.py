@@ -21,6 +21,7 @@ from medjudge.base_models import load_tokenizer, window
 from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.hardware import cpu_has_bf16
+from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import CARD_FILE, JudgeCard, TrainedOn
 from medjudge.judge.generative import require_chat_template
 from medjudge.rubrics.render import STYLES, Style, prompt_hashes
@@ -203,6 +204,8 @@ def _write_judge(
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if card.kind == "ordinal":
             save_ordinal(trained, tokenizer, staging(folder))
+        elif card.style == "score-first":
+            write_decision_files(tokenizer, card.temperature, staging(folder))
         write_base_name(staging(folder), card.base_model)
         if card.base_revision is None:
             body = trained.body if card.kind == "ordinal" else trained

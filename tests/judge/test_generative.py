@@ -72,6 +72,21 @@ def test_a_rationale_is_written_only_when_asked_for(judge, assignment) -> None:
     assert with_one.probabilities == pytest.approx(without.probabilities, abs=1e-5)
 
 
+def test_a_rationale_goes_on_from_what_was_read(judge, assignment) -> None:
+    """As if prompt, score and new line had been given to the model anew."""
+    texts = ["Four grams.", "No more than four grams in a day, less when the liver is ill. " * 9, "Ten."]
+    work = [assignment(text, id=f"q{n // 2}", model=f"m{n}") for n, text in enumerate(texts)]
+    judge.rationale_tokens = 12
+    found = {one.model: one for one in judge.judge(work)}
+    for one in work:
+        ids = encode_prompt(judge.tokenizer, one, 4000).input_ids
+        level = judge.label_ids[found[one.answer.model].score - 1]
+        given = [*ids, level, *judge.tokenizer("\n", add_special_tokens=False)["input_ids"]]
+        with torch.no_grad():
+            written = judge.model.generate(torch.tensor([given]), max_new_tokens=10, do_sample=False)[0, len(given) :]
+        assert found[one.answer.model].rationale == judge.tokenizer.decode(written, skip_special_tokens=True).strip()
+
+
 @pytest.fixture
 def reasoner(judge) -> GenerativeJudge:
     """A reason-first judge with 16 tokens for its reasons. Its model has learnt nothing: it writes to the limit."""

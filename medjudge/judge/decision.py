@@ -1,0 +1,76 @@
+"""A score-first judge as a decision model of transformers: `pipeline("decision", …)` and `transformers serve` read it.
+
+Both render `decision_template.jinja` in place of the tokenizer's chat template, and read the labels of `decision.json`
+after it.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+from transformers.decision import DecisionConfig
+
+from medjudge.judge.generative import LABELS
+from medjudge.judge.protocol import Assignment
+from medjudge.records import CATEGORIES
+from medjudge.rubrics.render import fence_code, frame, material, neutralise, standard
+
+_LEVEL = re.compile(r"^- ([1-5])分?[:：](.+)$", re.MULTILINE)
+_TEMPLATE = """\
+{{%- set earlier, question, reference = state.earlier or [], state.question, state.reference -%}}
+{{%- set checklist, answer, code = state.checklist, state.answer, state.code -%}}
+{systems}
+{{%- if state.language == "zh" -%}}{{%- set user -%}}
+{chinese}{{%- endset -%}}{{%- else -%}}{{%- set user -%}}
+{english}{{%- endset -%}}{{%- endif -%}}
+{{%- set messages = [
+    {{"role": "system", "content": system | trim}}, {{"role": "user", "content": user | trim}}
+] -%}}
+{chat_template}"""
+
+
+def write_decision_files(tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path) -> None:
+    """Writes `decision.json` and `decision_template.jinja`.
+
+    Args:
+        tokenizer: The judge's, with a chat template.
+        temperature: Of the judge's card.
+        folder: The judge folder.
+    """
+    rubrics = [(category, language) for category in CATEGORIES for language in ("en", "zh")]
+    systems = "".join(
+        f'{{%- if state.category == "{category}" and state.language == "{language}" -%}}{{%- set system -%}}'
+        f"{{% raw %}}{frame(*standard(category, language), language, 'score-first')}{{% endraw %}}"
+        "{%- endset -%}{%- endif -%}"
+        for category, language in rubrics
+    )
+    template = _TEMPLATE.format(
+        systems=systems, chinese=material("zh"), english=material("en"), chat_template=tokenizer.chat_template
+    )
+    DecisionConfig(
+        labels={"score": list(LABELS)}, temperature={"score": temperature}, chat_template=template
+    ).save_pretrained(folder)
+
+
+def decision_request(assignment: Assignment) -> dict[str, Any]:
+    """An answer as the decision pipeline and `/v1/systemone` take it.
+
+    The reply's probabilities are those of the judge, with level 1 under "0": the pipeline counts from there. An answer
+    that does not fit into the window is not cut.
+    """
+    question, answer = assignment.question, assignment.answer.text
+    state = {
+        "category": question.category,
+        "language": question.language,
+        "earlier": [neutralise(prompt, ()) for prompt in assignment.earlier],
+        "question": neutralise(question.prompt, ()),
+        "reference": neutralise(question.reference or "", ()),
+        "checklist": neutralise(question.checklist or "", ()),
+        "answer": neutralise(answer, ()),
+        # What fences the answer in; any text that the answer does not hold.
+        "code": fence_code(answer),
+    }
+    words = standard(question.category, question.language)[1]
+    lowest_first = [text.strip() for _, text in sorted(_LEVEL.findall(words))]
+    return {"state": state, "questions": {"score": {"type": "score", "criteria": lowest_first}}}
