@@ -7,6 +7,7 @@ tokenizers are trained on the bundled sample, English and Chinese. What they say
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -25,24 +26,10 @@ CHAT_TEMPLATE = (
 
 def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
     """Writes a causal language model of about 0.4 million parameters that knows every byte."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=4000,
-        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(_texts(), trainer)
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT_TEMPLATE
-    )
+    tokenizer = byte_tokenizer(_texts(), 4000)
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=len(wrapped),
+        vocab_size=len(tokenizer),
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=2,
@@ -50,13 +37,32 @@ def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
         num_key_value_heads=2,
         head_dim=16,
         max_position_embeddings=window,
-        eos_token_id=wrapped.eos_token_id,
-        pad_token_id=wrapped.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         initializer_range=0.1,
     )
     Qwen3ForCausalLM(config).save_pretrained(folder)
-    wrapped.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
+
+
+def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer with single digits and a chat template, trained on texts."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT_TEMPLATE
+    )
 
 
 def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:

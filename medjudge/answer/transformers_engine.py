@@ -10,6 +10,7 @@ from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.base_models import load_causal_lm, load_tokenizer, window
+from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device, fast_dtype
 
@@ -58,7 +59,8 @@ class TransformersEngine:
         max_new_tokens: The most tokens of an answer.
         temperature: 0 for the likeliest token throughout.
         top_p: Nucleus sampling; 1 for none.
-        batch_tokens: The most tokens, prompt and answer with padding, of one batch.
+        batch_tokens: The tokens, prompt and answer with padding, of the first batches; later ones find what memory
+            holds.
 
     Raises:
         InputError: The model cannot be had, has no chat template, or the device is not there.
@@ -82,7 +84,7 @@ class TransformersEngine:
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
         self.top_p = top_p
-        self.batch_tokens = batch_tokens
+        self.memory = MemoryLimit(place, batch_tokens, most=1 << 20)
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -93,30 +95,24 @@ class TransformersEngine:
             ]
             for request in requests
         ]
-        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
-            for batch in self._batches([len(prompt) for prompt in prompts]):
-                fitting = [index for index in batch if len(prompts[index]) < self.window]
-                for index in set(batch) - set(fitting):
-                    reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
-                    yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
-                if fitting:
-                    seeds = [requests[index].seed for index in fitting]
-                    replies = self._generated([prompts[index] for index in fitting], seeds)
-                    yield from zip(fitting, replies, strict=True)
-                bar.update(len(batch))
+        room = [self.window - len(prompt) for prompt in prompts]
+        # A prompt that leaves less room than an answer may take has a batch of its own; the others go by length.
+        tight = [index for index in range(len(prompts)) if 0 < room[index] < self.max_new_tokens]
+        roomy = [index for index in range(len(prompts)) if room[index] >= self.max_new_tokens]
+        lengths = [len(prompt) + self.max_new_tokens for prompt in prompts]
 
-    def _batches(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Like lengths together; a prompt that leaves less room than an answer may take has a batch of its own."""
-        tight = [index for index, length in enumerate(lengths) if length + self.max_new_tokens > self.window]
-        batches: list[list[int]] = []
-        roomy = set(range(len(lengths))) - set(tight)
-        for index in sorted(roomy, key=lambda index: (-lengths[index], index)):
-            widest = lengths[batches[-1][0]] + self.max_new_tokens if batches else 0
-            if batches and (len(batches[-1]) + 1) * widest <= self.batch_tokens:
-                batches[-1].append(index)
-            else:
-                batches.append([index])
-        return batches + [[index] for index in tight]
+        def generated(batch: Sequence[int]) -> list[Reply]:
+            return self._generated([prompts[index] for index in batch], [requests[index].seed for index in batch])
+
+        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+            for index in set(range(len(prompts))) - {*tight, *roomy}:
+                reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
+                yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
+                bar.update()
+            for group in (roomy, *([index] for index in tight)):
+                for batch, replies in self.memory.run(group, lengths, generated):
+                    yield from zip(batch, replies, strict=True)
+                    bar.update(len(batch))
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
         longest = max(map(len, prompts))

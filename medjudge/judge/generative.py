@@ -9,8 +9,8 @@ import torch
 from tqdm import tqdm
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
+from medjudge.batching import MemoryLimit, cut_middle
 from medjudge.errors import InputError
-from medjudge.judge.batching import MemoryLimit, cut_middle
 from medjudge.judge.protocol import Assignment, median_level, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.records import Judgment

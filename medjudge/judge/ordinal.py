@@ -20,8 +20,8 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.batching import MemoryLimit, batches_by_length, padded
 from medjudge.hardware import fast_dtype
-from medjudge.judge.batching import MemoryLimit, batches_by_length, padded
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints

@@ -12,7 +12,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from medjudge.judge.batching import MemoryLimit
+from medjudge.batching import MemoryLimit
 
 T = TypeVar("T")
 _WORTH_SHARING = 128

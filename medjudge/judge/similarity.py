@@ -10,7 +10,7 @@ from scipy.special import expit
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from medjudge.judge.batching import batches_by_length, cut_middle, padded
+from medjudge.batching import batches_by_length, cut_middle, padded
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.records import Judgment
 

@@ -17,8 +17,8 @@ from transformers import (
     Qwen3Config,
 )
 
+from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError
-from medjudge.judge.batching import MemoryLimit
 from medjudge.judge.shared_prefixes import Node, can_share, prefix_forest, read_to_the_end, unique_tokens
 
 SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}

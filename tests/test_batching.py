@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medjudge.judge.batching import MemoryLimit, batches_by_length, cut_middle, padded
+from medjudge.batching import MemoryLimit, batches_by_length, cut_middle, padded
 
 
 @settings(deadline=None)
