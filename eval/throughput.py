@@ -1,0 +1,311 @@
+"""How fast answers are judged and questions answered, beside other ways with the same model and the same prompts.
+
+    pip install lm-eval
+    python eval/throughput.py DATA [--size 60M] [--device cpu] [--rounds 3] [--questions 2]
+
+DATA is LLMEval-Med's dataset.json. The model is a Qwen3 with random weights (what it says means nothing, and costs as
+much), its tokenizer trained on DATA; the answers to a question are references of other questions of its category, 39 to
+each, as in the benchmark (13 models, three answers). Every round takes new questions; all ways run in turn in one
+process, in bfloat16 where the hardware has it. The result is eval/results/throughput-DEVICE.json and a table.
+"""
+
+import argparse
+import logging
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
+from study import record
+from tiny_models import byte_tokenizer
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM, pipeline
+
+from medjudge.answer.conversation import Request
+from medjudge.answer.transformers_engine import TransformersEngine
+from medjudge.benchmark.llmeval_med import read_llmeval_med
+from medjudge.hardware import choose_device, fast_dtype
+from medjudge.judge.decision import decision_request, write_decision_files
+from medjudge.judge.generative import LABELS, GenerativeJudge, encode_prompt
+from medjudge.judge.protocol import Assignment
+from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
+from medjudge.records import Answer, Question
+
+ANSWERS = 39
+RATIONALE = 128
+ONE_AT_A_TIME = 4
+BATCH = 16
+WINDOW = 8192
+NEW_TOKENS = 64
+SIZES: dict[str, dict[str, Any]] = {
+    "60M": {
+        "vocab_size": 8000,
+        "hidden_size": 640,
+        "intermediate_size": 1792,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 10,
+        "num_key_value_heads": 5,
+        "head_dim": 64,
+    },
+    "0.6B": {
+        "vocab_size": 151_936,
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "tie_word_embeddings": True,
+    },
+    "1.7B": {
+        "vocab_size": 151_936,
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "tie_word_embeddings": True,
+    },
+    "8B": {
+        "vocab_size": 151_936,
+        "hidden_size": 4096,
+        "intermediate_size": 12_288,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+    },
+}
+"""Shapes of Qwen3's published configurations, and one that a CPU can run."""
+
+
+class Models(NamedTuple):
+    """One model, as each of the ways wants it."""
+
+    folder: Path
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def build(size: str, texts: Sequence[str], folder: Path, device: torch.device) -> Models:
+    """A model with random weights of a size, written to a folder and loaded."""
+    tokenizer = byte_tokenizer(texts, SIZES["60M"]["vocab_size"])
+    torch.manual_seed(0)
+    config = Qwen3Config(**SIZES[size], max_position_embeddings=32_768, eos_token_id=None, pad_token_id=0)
+    with torch.device(device):
+        model = Qwen3ForCausalLM(config).to(fast_dtype(device)).eval()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    write_decision_files(tokenizer, 1.0, folder)
+    return Models(folder, model, tokenizer)
+
+
+def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[list[Assignment]]:
+    """For each round, `each` questions of one category with 39 answers to each."""
+    draw = random.Random(0)
+    found = []
+    for number in range(rounds):
+        category = ("MK", "MR", "MLU", "MSE")[number % 4]
+        of = [one for one in questions if one.category == category and one.reference and one.round == 1]
+        texts = [one.reference or "" for one in of]
+        work = []
+        for question in draw.sample(of, each):
+            for model, text in enumerate(
+                draw.choices([text for text in texts if text != question.reference], k=ANSWERS)
+            ):
+                answer = Answer(question_id=question.id, model=f"m{model}", sample=0, text=text, finish_reason="stop")
+                work.append(Assignment(question, (), answer))
+        draw.shuffle(work)
+        found.append(work)
+    return found
+
+
+def timed(run: Callable[[], Any], device: torch.device) -> float:
+    """Seconds of wall time."""
+    start = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Assignment]], Any], int | None]]:
+    """The ways to judge, each with how many answers of a round it is given (None: all)."""
+    judge = GenerativeJudge("ours", models.model, models.tokenizer, WINDOW)
+    reasoner = GenerativeJudge(
+        "reasons", models.model, models.tokenizer, WINDOW, rationale_tokens=RATIONALE, style="reason-first"
+    )
+    decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
+    harness = HFLM(
+        pretrained=models.model, tokenizer=models.tokenizer, batch_size=BATCH, max_length=WINDOW, device=str(device)
+    )
+
+    def loglikelihood(work: list[Assignment]) -> None:
+        requests = []
+        for place, one in enumerate(work):
+            prompt = encode_prompt(models.tokenizer, one, WINDOW - 1)
+            assert prompt is not None
+            context = models.tokenizer.decode(prompt.input_ids)
+            requests += [
+                Instance("loglikelihood", {}, (context, label), place * len(LABELS) + number)
+                for number, label in enumerate(LABELS)
+            ]
+        harness.loglikelihood(requests, disable_tqdm=True)
+
+    def reasons_batched(work: list[Assignment]) -> None:
+        for start in range(0, len(work), BATCH):
+            list(reasoner.judge(work[start : start + BATCH]))
+
+    return {
+        "medjudge, score first": (lambda work: list(judge.judge(work)), None),
+        "transformers pipeline('decision')": (lambda work: [decide(decision_request(one)) for one in work], None),
+        f"lm-evaluation-harness, batches of {BATCH}": (loglikelihood, None),
+        f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
+        f"rationale of {RATIONALE} tokens first, one at a time": (
+            lambda work: [list(reasoner.judge([one])) for one in work],
+            ONE_AT_A_TIME,
+        ),
+    }
+
+
+def answering(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Request]], Any], int | None]]:
+    """The ways to answer."""
+    engine = TransformersEngine(str(models.folder), device=device.type, max_new_tokens=NEW_TOKENS)
+    chat = pipeline("text-generation", model=engine.model, tokenizer=models.tokenizer)
+    options = {"max_new_tokens": NEW_TOKENS, "do_sample": True, "pad_token_id": 0}
+
+    def generated(requests: list[Request]) -> None:
+        for start in range(0, len(requests), BATCH):
+            messages = [one.messages for one in requests[start : start + BATCH]]
+            given = models.tokenizer.apply_chat_template(
+                messages,
+                add_generation_prompt=True,
+                padding=True,
+                padding_side="left",
+                return_dict=True,
+                return_tensors="pt",
+            )
+            engine.model.generate(
+                **{name: given[name].to(device) for name in ("input_ids", "attention_mask")}, **options
+            )
+
+    return {
+        "medjudge": (lambda requests: list(engine.answer(requests)), None),
+        f"plain generate, batches of {BATCH}": (generated, None),
+        "text-generation pipeline, one prompt at a time": (
+            lambda requests: [chat([one.messages], **options) for one in requests],
+            ONE_AT_A_TIME,
+        ),
+    }
+
+
+def in_turns(
+    ways: dict[str, tuple[Callable[[list[Any]], Any], int | None]], rounds: Sequence[list[Any]], device: torch.device
+) -> dict[str, list[float]]:
+    """Seconds an item for each way and round; each runs a few items before the first round."""
+    for run, _ in ways.values():
+        run(rounds[0][:2])
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for work in rounds:
+        for name, (run, most) in ways.items():
+            part = work[:most]
+            seconds[name].append(timed(lambda run=run, part=part: run(part), device) / len(part))
+            print(f"{name}: {1 / seconds[name][-1]:.2f} a second", flush=True)
+    return seconds
+
+
+def matrix_rate(device: torch.device) -> float:
+    """FLOP a second of a product of two square matrices, the best of ten: 2,048 on a CPU, 8,192 on a GPU."""
+    size = 8192 if device.type == "cuda" else 2048
+    left, right = (torch.randn(size, size, device=device, dtype=fast_dtype(device)) for _ in range(2))
+    return max(2 * size**3 / timed(lambda: left @ right, device) for _ in range(10))
+
+
+def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
+    """Tokens of a round with and without what is shared, and the FLOP of those without: 2 x parameters x tokens.
+
+    The parameters are those of the layers: the vocabulary is multiplied once a prompt.
+    """
+    prompts = [encode_prompt(models.tokenizer, one, WINDOW - 1) for one in work]
+    ids = [prompt.input_ids for prompt in prompts if prompt is not None]
+    layers = sum(weight.numel() for name, weight in models.model.named_parameters() if ".layers." in name)
+    unique = unique_tokens(prefix_forest(ids))
+    return {"tokens": sum(map(len, ids)), "unique_tokens": unique, "flop": 2.0 * layers * unique}
+
+
+def table(seconds: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """A row for each way: items a second, and how many times as fast the first way is, paired by round."""
+    ours = next(iter(seconds.values()))
+    return [
+        {
+            "way": name,
+            "per_second": round(statistics.median(1 / one for one in times), 3),
+            "rounds_per_second": [round(1 / one, 3) for one in times],
+            "medjudge_is_faster_by": round(statistics.median(b / a for a, b in zip(ours, times, strict=True)), 2),
+        }
+        for name, times in seconds.items()
+    ]
+
+
+def markdown(title: str, rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [f"| {title} | a second | medjudge is faster by |", "|---|---|---|"]
+    return "\n".join(
+        [*lines, *(f"| {row['way']} | {row['per_second']:.2f} | {row['medjudge_is_faster_by']:.1f} |" for row in rows)]
+    )
+
+
+def main() -> None:
+    """Measures and writes the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--size", choices=SIZES, default="60M")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--questions", type=int, default=2)
+    given = parser.parse_args()
+    logging.getLogger("lm-eval").setLevel(logging.ERROR)
+    device = choose_device(given.device)
+    questions = read_llmeval_med(given.data).questions
+    rounds = rounds_of(questions, given.rounds, given.questions)
+    texts = [f"{one.prompt} {one.reference or ''}" for one in questions]
+    with tempfile.TemporaryDirectory() as folder:
+        models = build(given.size, texts, Path(folder), device)
+        rate = matrix_rate(device)
+        judged = in_turns(judging(models, device), rounds, device)
+        shared = [useful(models, work) for work in rounds]
+        asked = [
+            [Request([{"role": "user", "content": one.prompt}], seed) for seed, one in enumerate(part)]
+            for part in (questions[start::400][:32] for start in range(given.rounds))
+        ]
+        answered = in_turns(answering(models, device), asked, device)
+    ours = next(iter(judged.values()))
+    shares = [
+        one["flop"] / (seconds * len(work)) / rate for one, seconds, work in zip(shared, ours, rounds, strict=True)
+    ]
+    result = {
+        "command": f"python eval/throughput.py DATA --size {given.size} --device {given.device} "
+        f"--rounds {given.rounds} --questions {given.questions}",
+        "parameters": sum(weight.numel() for weight in models.model.parameters()),
+        "dtype": str(fast_dtype(device)),
+        "matrix_rate_flop_per_second": rate,
+        "rounds": shared,
+        "share_of_matrix_rate": round(statistics.median(shares), 3),
+        "judging": table(judged),
+        "answering": table(answered),
+    }
+    name = given.device if given.size == "60M" else f"{given.device}-{given.size}"
+    record(f"throughput-{name}", result)
+    print(
+        markdown("answers judged", result["judging"]), markdown("questions answered", result["answering"]), sep="\n\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
