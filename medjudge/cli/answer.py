@@ -51,9 +51,10 @@ def answer(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    start_run(folder, questions, benchmark, command)
-    for name in model:
-        answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
+    with folder.lock():
+        start_run(folder, questions, benchmark, command)
+        for name in model:
+            answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
     answers = folder.answers()
     empty = sum(not one.text.strip() for one in answers)
     if as_json:
@@ -98,6 +99,7 @@ def answer_with(
     source = str(Path(model).resolve()) if Path(model).is_dir() else model
     revision = getattr(engine.model.config, "_commit_hash", None)
     models = run.manifest().get("models", {})
+    there = run.answers()
     settings = {"source": source, "seed": seed, "temperature": temperature, "max_new_tokens": max_new_tokens}
     entry = models.setdefault(engine.name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
     for name, value in settings.items():
@@ -107,10 +109,11 @@ def answer_with(
                 "choose another --run"
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
+    entry["answers"] = sum(one.model == engine.name for one in there)
     run.update_manifest(models=models)
     start = time.monotonic()
-    for one in answer_questions(engine, run.questions(), samples, seed, run.answers()):
-        run.append(run.answers_file, one)
+    for one in answer_questions(engine, run.questions(), samples, seed, there):
+        run.append(run.answers_file, one.model_dump_json())
         entry["answers"] += 1
     entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
     run.update_manifest(models=models)

@@ -82,17 +82,18 @@ def evaluate(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    start_run(folder, questions, benchmark, command)
-    if given is not None:
-        take_answers(folder, given, str(file))
-    for name in model or []:
-        answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
-    judge_answers(folder, chosen, options)
-    scores, covered = write_scores(folder, chosen.name)
-    deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
+    with folder.lock():
+        start_run(folder, questions, benchmark, command)
+        if benchmark == "sample":
+            folder.update_manifest(notes=[NOTICE])
+        if given is not None:
+            take_answers(folder, given, str(file))
+        for name in model or []:
+            answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
+        judge_answers(folder, chosen, options)
+        scores, covered = write_scores(folder, chosen.name)
+        deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
 
-    if benchmark == "sample":
-        folder.update_manifest(notes=[NOTICE])
     screen = console(as_json)
     if as_json:
         print_json(scores)

@@ -89,8 +89,9 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
                 f"{source}: the answer to {answer.question_id} by {answer.model} differs from the one in {run.path}; "
                 "choose another --run"
             )
-    merged = {**{answer.key: answer for answer in answers}, **there}
-    write_records(run.answers_file, merged.values())
+    if not there.keys() >= {answer.key for answer in answers}:
+        merged = {**{answer.key: answer for answer in answers}, **there}
+        write_records(run.answers_file, merged.values())
 
 
 def judge_answers(
@@ -123,16 +124,14 @@ def judge_answers(
     if waiting:
         judge = loaded or load(chosen, options)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        _record_judge(run, chosen, options, 0, 0.0)
+        _record_judge(run, chosen, options, 0.0)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
-        made = 0
         for judgment in judge.judge(waiting):
-            run.append(file, judgment)
-            made += 1
-        _record_judge(run, chosen, options, made, time.monotonic() - start)
+            run.append(file, judgment.model_dump_json())
+        _record_judge(run, chosen, options, time.monotonic() - start)
     else:
-        _record_judge(run, chosen, options, 0, 0.0)
+        _record_judge(run, chosen, options, 0.0)
     return run.judgments(chosen.name)
 
 
@@ -170,15 +169,16 @@ def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None
         )
 
 
-def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: int, seconds: float) -> None:
+def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, seconds: float) -> None:
     judges = run.manifest().get("judges", {})
-    before = judges.get(chosen.name, {"judgments": 0, "seconds": 0.0})
+    before = judges.get(chosen.name, {"seconds": 0.0})
     judges[chosen.name] = {
         "kind": "api" if chosen.card is None else chosen.card.kind,
         "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
         "base_revision": chosen.card.base_revision if chosen.card else None,
         "sha256": identity(chosen, options),
-        "judgments": before["judgments"] + judgments,
+        # Counted in the file: a run that was killed has made more than it could note here.
+        "judgments": len(run.judgments(chosen.name)),
         "seconds": round(before["seconds"] + seconds, 1),
         "seen_question_ids": sorted(chosen.seen),
         # A validation of files that were changed since says nothing of this judge.

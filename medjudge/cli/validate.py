@@ -161,7 +161,8 @@ def validate(
     )
     wanted = Wanted(settings, rules, against, teacher, probe_answers if probes else 0, folds)
     options = JudgeOptions(device, rounds, base_url, concurrency)
-    study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
+    with folder.lock():
+        study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
     if against is None:
         _write_into_card(chosen, study, file)
     if as_json:

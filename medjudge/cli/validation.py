@@ -138,9 +138,10 @@ def _probes(
             not_applied.append(probe)
             continue
         place = Run(run.path / "probes" / probe)
-        write_records(place.questions_file, questions.values())
-        _replace_answers(place, changed)
-        after = judge_answers(place, chosen, options, set(changed), judge)
+        with place.lock():
+            write_records(place.questions_file, questions.values())
+            _replace_answers(place, changed)
+            after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
             [one for one in judgments if one.answer_key in changed],
             [one for one in after if one.answer_key in changed],
@@ -190,16 +191,17 @@ def _leave_out(
         place.path / "judges",
         ("--use_cpu", "true") if options.device == "cpu" else (),
     )
-    write_records(place.questions_file, questions)
-    write_records(place.answers_file, run.answers())
 
     def judged(folder: Path, keys: set[AnswerKey]) -> list[Judgment]:
         chosen = choose_judge(str(folder))
         require_unseen(chosen, scores, group_of)
         return judge_answers(place, chosen, options, keys)
 
-    seen = judged(trained.everything, set().union(*values.values()))
-    unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
+    with place.lock():
+        write_records(place.questions_file, questions)
+        write_records(place.answers_file, run.answers())
+        seen = judged(trained.everything, set().union(*values.values()))
+        unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
     rows = leave_out_rows(wanted.by, questions, unseen, seen, scores, settings.resamples, settings.seed)
     for row in rows:
         row["removed"] = trained.removed.get(row["left_out"])
