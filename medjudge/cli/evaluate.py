@@ -30,6 +30,13 @@ def evaluate(
     temperature: Annotated[float, typer.Option(min=0.0, help="Of the answering model; 0 for greedy.")] = 0.7,
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    tokens_per_minute: Annotated[
+        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
+    ] = None,
+    max_cost: Annotated[
+        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
+    ] = None,
+    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
     rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
     defer_to_physicians: Annotated[
         Optional[float],
@@ -71,7 +78,7 @@ def evaluate(
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    options = JudgeOptions(device, rounds, base_url, concurrency, rationale)
+    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, max_cost, prices)
     command = {
         "benchmark": benchmark,
         "models": model,

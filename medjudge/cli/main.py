@@ -10,7 +10,7 @@ from typer.exceptions import TyperException
 
 from medjudge import __version__
 from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, report, validate
-from medjudge.errors import InputError
+from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
     name="medjudge",
@@ -50,6 +50,9 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except InputError as error:
         _refuse(str(error))
+    except UnfinishedError as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        sys.exit(1)
     except TyperException as error:
         if str(error).startswith("Usage:"):  # the help of a command that was called with nothing
             print(error)

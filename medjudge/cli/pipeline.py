@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.agreement.standing import states
+from medjudge.chat_api.client import Server
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.hardware import describe
-from medjudge.judge.api import REQUEST_FAILED
+from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 from medjudge.judge.open import Chosen, load_chosen
 from medjudge.judge.protocol import Judge, assignments
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.validations import validations
 from medjudge.rubrics.render import STYLES, prompt_hashes
+from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
 from medjudge.store import Run, file_sha256, write_json, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -32,6 +36,9 @@ class JudgeOptions(NamedTuple):
     base_url: str | None = None
     concurrency: int = 8
     rationale_tokens: int = 0
+    tokens_per_minute: int | None = None
+    max_cost: float | None = None
+    prices: Path | None = None
 
 
 def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
@@ -122,22 +129,27 @@ def judge_answers(
     if done and waiting:
         print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
-        judge = loaded or load(chosen, options)
+        judge = loaded or load(chosen, options, run)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
         _record_judge(run, chosen, options, 0.0)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
-        for judgment in judge.judge(waiting):
-            run.append(file, judgment.model_dump_json())
-        _record_judge(run, chosen, options, time.monotonic() - start)
+        try:
+            for judgment in judge.judge(waiting):
+                run.append(file, judgment.model_dump_json())
+        finally:
+            refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
+            _record_judge(run, chosen, options, time.monotonic() - start, refused)
     else:
         _record_judge(run, chosen, options, 0.0)
     return run.judgments(chosen.name)
 
 
-def load(chosen: Chosen, options: JudgeOptions) -> Judge:
-    """Loads a chosen judge."""
-    return load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
+def load(chosen: Chosen, options: JudgeOptions, run: Run) -> Judge:
+    """Loads a chosen judge; what an API judge costs goes to the account of the run."""
+    server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
+    spending = Spending(run, options.max_cost, options.prices) if chosen.api_model is not None else None
+    return load_chosen(chosen, options.device, server, spending, options.rationale_tokens)
 
 
 def _forget_failed_requests(run: Run, judge: str) -> None:
@@ -156,7 +168,8 @@ def identity(chosen: Chosen, options: JudgeOptions) -> str:
         weights = sorted(chosen.folder.glob("*.safetensors"))
         text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
-        text = json.dumps([chosen.api_model, options.base_url, prompt_hashes("reason-first")])
+        asked = [prompt_hashes("reason-first"), VERDICT_SCHEMA, REMINDER]
+        text = json.dumps([chosen.api_model, options.base_url, *asked])
     return sha256(text.encode()).hexdigest()
 
 
@@ -169,7 +182,7 @@ def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None
         )
 
 
-def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, seconds: float) -> None:
+def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, seconds: float, refused: Sequence[str] = ()) -> None:
     judges = run.manifest().get("judges", {})
     before = judges.get(chosen.name, {"seconds": 0.0})
     judges[chosen.name] = {
@@ -188,6 +201,10 @@ def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, seconds: floa
             if one.get("judge_sha256") == identity(chosen, options)
         ],
     }
+    if chosen.api_model is not None:
+        # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
+        judges[chosen.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
+        run.update_manifest(spending=Spending(run, None, options.prices).totals())
     run.update_manifest(judges=judges, judge=chosen.name)
 
 

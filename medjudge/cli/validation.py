@@ -125,7 +125,7 @@ def _probes(
     order = np.random.default_rng(wanted.settings.seed).permutation(len(candidates))
     answers = [candidates[place] for place in order[: wanted.probe_answers]]
     conversations = {question.id: question.group for question in questions.values()}
-    judge = load(chosen, options)
+    judge = load(chosen, options, run)
     effects: dict[str, Any] = {}
     not_applied = []
     for probe in PROBES:

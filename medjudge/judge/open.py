@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlparse
 
+from medjudge.chat_api.client import Server, require_key
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device
-from medjudge.judge.api import ApiJudge, file_name, require_key
+from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 
@@ -97,23 +99,27 @@ def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
         raise InputError(
             f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local"
         )
-    require_key(chosen.api_model)
+    require_key(f"--judge openai:{chosen.api_model}")
 
 
 def load_chosen(
     chosen: Chosen,
     device: str = "auto",
-    base_url: str | None = None,
-    concurrency: int = 8,
+    server: Server = Server(),
+    spending: Spending | None = None,
     rationale_tokens: int = 0,
 ) -> Judge:
     """Loads a chosen judge.
 
+    Args:
+        server: Where an API judge is.
+        spending: The account that its requests go to.
+
     Raises:
-        InputError: No key, no such device, or files that cannot be loaded.
+        InputError: No key, no such device, no price, or files that cannot be loaded.
     """
     if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, base_url, concurrency)
+        return ApiJudge(chosen.api_model, server, spending)
     assert chosen.folder is not None
     return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
 
