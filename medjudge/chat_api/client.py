@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -158,7 +158,7 @@ class ChatClient:
         """
         attempt = 0
         while True:
-            body = self.body(request)
+            body = request_body(self.model, request, self.refused)
             attempt += 1
             try:
                 reply = await self._attempt(body, request.max_tokens)
@@ -226,22 +226,6 @@ class ChatClient:
             await asyncio.sleep(0.05)  # what is under way mostly takes less than its most
         return self.spending.begin(most)
 
-    def body(self, request: ChatRequest) -> dict[str, Any]:
-        """The request as it is sent, without what the server is known not to take."""
-        fields: dict[str, Any] = {
-            "model": self.model,
-            "messages": request.messages,
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "seed": request.seed,
-        }
-        if request.schema is not None:
-            schema = {"name": "reply", "strict": True, "schema": request.schema}
-            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if "max_tokens" in self.refused:
-            fields["max_completion_tokens"] = request.max_tokens
-        return {name: value for name, value in fields.items() if name not in self.refused}
-
     def _learnt(self, error: openai.APIStatusError, body: dict[str, Any]) -> bool:
         """Whether the server refused a parameter of this request that it can go without; remembers which."""
         name = refused_parameter(error.status_code, one_line(error), error.param)
@@ -293,6 +277,23 @@ class _LearntRatio:
     def likely(self, size: int) -> int:
         # After 20 replies with a tenth on top: an estimate for the pace, where a bound would waste most of the limit.
         return size if self._seen < 20 else min(size, int(1.1 * self._most * size) + 1)
+
+
+def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()) -> dict[str, Any]:
+    """The request as it is sent, without what the server is known not to take."""
+    fields: dict[str, Any] = {
+        "model": model,
+        "messages": request.messages,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    if request.schema is not None:
+        schema = {"name": "reply", "strict": True, "schema": request.schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if "max_tokens" in refused:
+        fields["max_completion_tokens"] = request.max_tokens
+    return {name: value for name, value in fields.items() if name not in refused}
 
 
 def body_bytes(body: dict[str, Any]) -> int:

@@ -25,6 +25,13 @@ class Used(NamedTuple):
     batch: bool = False
 
 
+class Learnt(NamedTuple):
+    """What the replies of a run took on average."""
+
+    tokens_per_byte: float
+    tokens_out: float
+
+
 class Spending:
     """The account of a run.
 
@@ -42,9 +49,15 @@ class Spending:
         self.max_cost = max_cost
         self.prices_file = prices_file
         self.prices = read_prices(prices_file)
-        self.used = dict(_read(run.spending_file)) if run.spending_file.exists() else {}
+        self.used: dict[str, Used] = {}
+        self._replies: list[tuple[int, Used]] = []  # bytes sent, tokens
+        for name, used in _read(run.spending_file) if run.spending_file.exists() else ():
+            before = self.used.get(name)
+            if used.known and used.tokens_in and before is not None and not before.known:
+                self._replies.append((before.tokens_in, used))
+            self.used[name] = used
         self.under_way: set[str] = set()
-        self._next = len(self.used)
+        self._next = sum(name.isdecimal() for name in self.used)
         # Kept as a sum, since it is asked for before each request.
         self.spent = 0.0 if max_cost is None else sum(self.cost(one) for one in self.used.values())
 
@@ -75,10 +88,18 @@ class Spending:
         """Gives up a request whose end is not known; it counts with the most that it can have cost."""
         self.under_way.discard(name)
 
-    def collect(self, name: str, used: Used) -> None:
-        """Notes a line of a batch; the same line again changes nothing."""
+    def set(self, name: str, used: Used) -> None:
+        """Notes a batch, or a line of one; the same again changes nothing."""
         if self.used.get(name) != used:
             self._note(name, used)
+
+    def learnt(self) -> Learnt | None:
+        """From the replies of earlier starts; None where there are fewer than 20."""
+        if len(self._replies) < 20:
+            return None
+        tokens_in = sum(used.tokens_in for _, used in self._replies)
+        tokens_out = sum(used.tokens_out for _, used in self._replies)
+        return Learnt(tokens_in / sum(size for size, _ in self._replies), tokens_out / len(self._replies))
 
     def totals(self) -> dict[str, Any]:
         """What `run.json` says: tokens by model, the server's numbers and those only known from above apart."""
@@ -87,7 +108,7 @@ class Spending:
             counts = models.setdefault(
                 one.model, {"requests": 0, "tokens_in": 0, "tokens_out": 0, "unknown_at_most": 0}
             )
-            counts["requests"] += 1
+            counts["requests"] += one.tokens_in > 0
             if one.known:
                 counts["tokens_in"] += one.tokens_in
                 counts["tokens_out"] += one.tokens_out

@@ -1,11 +1,19 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from medjudge.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medjudge.cli.pipeline import JudgeOptions
+    from medjudge.judge.open import Chosen
+    from medjudge.records import Answer, Question
+    from medjudge.store import Run
 
 
 def evaluate(
@@ -38,6 +46,13 @@ def evaluate(
     ] = None,
     prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
     rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what an openai: judge would cost, and ask nothing.")
+    ] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="By OpenAI's Batch API: submit now, the same command collects later.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --batch: stay until everything is judged.")] = False,
     defer_to_physicians: Annotated[
         Optional[float],
         typer.Option(min=0.0, max=1.0, help="Share of answers to list for physicians, the most uncertain first."),
@@ -66,7 +81,12 @@ def evaluate(
     # Everything that can be wrong is looked at before anything is written or paid for.
     choose_device(device)
     chosen = choose_judge(judge)
-    check_chosen(chosen, base_url, offline)
+    if (dry_run or batch or wait) and chosen.api_model is None:
+        raise InputError(f"--dry-run, --batch, --wait: for an openai: judge; {judge} works here and costs nothing")
+    if wait and not batch:
+        raise InputError("--wait: belongs to --batch")
+    if not dry_run:
+        check_chosen(chosen, base_url, offline)
     if defer_to_physicians is not None and chosen.api_model is not None:
         raise InputError(f"--defer-to-physicians: {judge} gives no probabilities; take a local judge")
     everything = open_benchmark(benchmark)
@@ -79,6 +99,11 @@ def evaluate(
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, max_cost, prices)
+    if dry_run:
+        if model:
+            raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")
+        _say_cost(folder, questions, given or folder.answers(), chosen, options, batch, as_json)
+        return
     command = {
         "benchmark": benchmark,
         "models": model,
@@ -97,7 +122,15 @@ def evaluate(
             take_answers(folder, given, str(file))
         for name in model or []:
             answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
-        judge_answers(folder, chosen, options)
+        if batch:
+            from medjudge.cli.batch import judge_by_batch
+
+            under_way = judge_by_batch(folder, chosen, options, wait)
+            if under_way:
+                _say_under_way(under_way, folder, as_json)
+                return
+        else:
+            judge_answers(folder, chosen, options)
         scores, covered = write_scores(folder, chosen.name)
         deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
 
@@ -118,3 +151,38 @@ def evaluate(
     screen.print(f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}")
     if covered["unscored"] or without:
         raise typer.Exit(1)
+
+
+def _say_cost(
+    run: "Run",
+    questions: "Sequence[Question]",
+    answers: "Sequence[Answer]",
+    chosen: "Chosen",
+    options: "JudgeOptions",
+    batch: bool,
+    as_json: bool,
+) -> None:
+    from medjudge.chat_api.spending import Spending
+    from medjudge.cli.dry_run import estimate, told
+    from medjudge.cli.output import console, print_json
+    from medjudge.cli.pipeline import not_judged
+    from medjudge.judge.api import REQUEST_FAILED
+    from medjudge.judge.protocol import assignments
+
+    kept = [one for one in run.judgments(chosen.name) if not (one.error or "").startswith(REQUEST_FAILED)]
+    work = not_judged(assignments(questions, answers, options.rounds), kept)
+    found = estimate(work, chosen.api_model or "", Spending(run, None, options.prices), batch)
+    if as_json:
+        print_json(found)
+    for line in told(found):
+        console(as_json).print(line)
+
+
+def _say_under_way(under_way: "Sequence[str]", run: "Run", as_json: bool) -> None:
+    from medjudge.cli.output import console, print_json
+
+    if as_json:
+        print_json({"run": str(run.path), "under_way": under_way})
+    for line in under_way:
+        console(as_json).print(line)
+    console(as_json).print("The same command collects the judgments; --wait stays until they are there.")

@@ -9,15 +9,17 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from medjudge.agreement.standing import states
+from medjudge.chat_api.batches import read_parts
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.hardware import describe
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 from medjudge.judge.open import Chosen, load_chosen
-from medjudge.judge.protocol import Judge, assignments
+from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.validations import validations
@@ -55,6 +57,7 @@ def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: 
     else:
         write_records(run.questions_file, questions)
     run.update_manifest(
+        id=run.manifest().get("id", uuid4().hex),
         versions={name: version(name) for name in _VERSIONS},
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
@@ -116,22 +119,19 @@ def judge_answers(
     Raises:
         InputError: The run holds judgments of another judge of this name, or the judge cannot be loaded.
     """
-    _require_same_judge(run, chosen, options)
+    require_same_judge(run, chosen, options)
     if chosen.api_model is not None:
-        _forget_failed_requests(run, chosen.name)
-    work = [
-        one
-        for one in assignments(run.questions(), run.answers(), options.rounds)
-        if only is None or one.answer.key in only
-    ]
-    done = {(judgment.answer_key, judgment.round) for judgment in run.judgments(chosen.name)}
-    waiting = [one for one in work if (one.answer.key, one.round) not in done]
-    if done and waiting:
-        print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
+        _refuse_beside_batch(run, chosen.name)
+        forget_failed_requests(run, chosen.name)
+    work = assignments(run.questions(), run.answers(), options.rounds)
+    judgments = run.judgments(chosen.name)
+    waiting = not_judged(work if only is None else [one for one in work if one.answer.key in only], judgments)
+    if judgments and waiting:
+        print(f"{len(judgments)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
         judge = loaded or load(chosen, options, run)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        _record_judge(run, chosen, options, 0.0)
+        record_judge(run, chosen, options)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
         try:
@@ -139,9 +139,9 @@ def judge_answers(
                 run.append(file, judgment.model_dump_json())
         finally:
             refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
-            _record_judge(run, chosen, options, time.monotonic() - start, refused)
+            record_judge(run, chosen, options, time.monotonic() - start, refused)
     else:
-        _record_judge(run, chosen, options, 0.0)
+        record_judge(run, chosen, options)
     return run.judgments(chosen.name)
 
 
@@ -152,7 +152,23 @@ def load(chosen: Chosen, options: JudgeOptions, run: Run) -> Judge:
     return load_chosen(chosen, options.device, server, spending, options.rationale_tokens)
 
 
-def _forget_failed_requests(run: Run, judge: str) -> None:
+def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
+    """The assignments that have no judgment yet."""
+    done = {(judgment.answer_key, judgment.round) for judgment in judgments}
+    return [one for one in work if (one.answer.key, one.round) not in done]
+
+
+def _refuse_beside_batch(run: Run, judge: str) -> None:
+    """What a batch is judging would be paid for twice."""
+    waiting = [part.batch_id or part.name for part in read_parts(run, judge) if not part.collected]
+    if waiting:
+        raise InputError(
+            f"{run.path}: batch {', '.join(waiting)} of {judge} is not collected yet; collect it with `medjudge eval "
+            "--batch`"
+        )
+
+
+def forget_failed_requests(run: Run, judge: str) -> None:
     """Takes out judgments whose request failed, so that they are asked for again."""
     file = run.judgments_file(judge)
     judgments = run.judgments(judge)
@@ -173,7 +189,8 @@ def identity(chosen: Chosen, options: JudgeOptions) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
+def require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
+    """Raises InputError where the run holds judgments of another judge of this name."""
     there = run.manifest().get("judges", {}).get(chosen.name)
     if there is not None and there["sha256"] != identity(chosen, options):
         raise InputError(
@@ -182,7 +199,10 @@ def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None
         )
 
 
-def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, seconds: float, refused: Sequence[str] = ()) -> None:
+def record_judge(
+    run: Run, chosen: Chosen, options: JudgeOptions, seconds: float = 0.0, refused: Sequence[str] = ()
+) -> None:
+    """Notes in `run.json` whose judgments these are, how many, and what an API judge cost."""
     judges = run.manifest().get("judges", {})
     before = judges.get(chosen.name, {"seconds": 0.0})
     judges[chosen.name] = {

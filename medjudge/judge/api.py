@@ -14,6 +14,8 @@ from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
 
 REQUEST_FAILED = "the request failed:"
 """Begins the error of a judgment that another try may yet bring; the next run asks again."""
+MAX_TOKENS = 1024
+"""The most tokens of a reply."""
 ASKED_AGAIN = "\n\n[asked again]\n\n"
 """Stands in `raw` between a reply that could not be read and the second one."""
 
@@ -21,6 +23,9 @@ ASKED_AGAIN = "\n\n[asked again]\n\n"
 def file_name(model: str) -> str:
     """A model's name as it can stand in a file name, in this folder and no other."""
     return model.strip("/.").replace("/", "--").replace("\\", "--")
+
+
+_UNREADABLE = "unreadable reply:"
 
 
 class ApiJudge:
@@ -46,7 +51,7 @@ class ApiJudge:
         server: Server = Server(),
         spending: Spending | None = None,
         seed: int = 0,
-        max_tokens: int = 1024,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
@@ -63,48 +68,18 @@ class ApiJudge:
                 yield judgment
                 bar.update()
 
-    def request(self, one: Assignment) -> ChatRequest:
-        """What is asked for one judgment."""
-        prompt = render(one.question, one.earlier, one.answer.text, "reason-first")
-        messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-        return ChatRequest(messages, self.seed + one.round - 1, self.max_tokens, schema=VERDICT_SCHEMA)
-
-    def read(self, one: Assignment, reply: ChatReply) -> Judgment:
-        """The judgment in a reply, or an unscored one that says why there is none in it."""
-        if reply.refusal:
-            return unscored(one, self.name, f"the server refused: {reply.refusal[:200]}", raw=reply.text)
-        if not reply.text:
-            cut = f" within {self.max_tokens} tokens" if reply.finish_reason == "length" else ""
-            return unscored(one, self.name, f"the server returned no text{cut}")
-        # What is cut off may end in a level that it was only weighing.
-        if reply.finish_reason == "length":
-            return unscored(one, self.name, f"{_UNREADABLE} cut off at {self.max_tokens} tokens", raw=reply.text)
-        verdict, rationale = read_reasoned(reply.text)
-        if verdict.score is None:
-            return unscored(one, self.name, f"{_UNREADABLE} {verdict.problem}", raw=reply.text)
-        return Judgment(
-            question_id=one.answer.question_id,
-            model=one.answer.model,
-            sample=one.answer.sample,
-            judge=self.name,
-            round=one.round,
-            score=verdict.score,
-            expected=float(verdict.score),
-            rationale=rationale or None,
-            raw=reply.text,
-        )
-
     async def _judgment(self, one: Assignment) -> Judgment:
-        request = self.request(one)
+        request = judgment_request(one, self.seed, self.max_tokens)
         try:
-            first = self.read(one, await self.client.ask(request))
+            first = read_judgment(one, self.name, await self.client.ask(request))
             if first.raw is None or not (first.error or "").startswith(_UNREADABLE):
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
                 {"role": "user", "content": REMINDER[one.question.language]},
             ]
-            second = self.read(one, await self.client.ask(request._replace(messages=request.messages + reminder)))
+            again = request._replace(messages=request.messages + reminder)
+            second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
             return unscored(one, self.name, f"{REQUEST_FAILED} {error}")
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
@@ -113,4 +88,34 @@ class ApiJudge:
         return second.model_copy(update={"raw": raw})
 
 
-_UNREADABLE = "unreadable reply:"
+def judgment_request(one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
+    """What is asked for one judgment."""
+    prompt = render(one.question, one.earlier, one.answer.text, "reason-first")
+    messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+    return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
+
+
+def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
+    """The judgment in a reply, or an unscored one that says why there is none in it."""
+    if reply.refusal:
+        return unscored(one, judge, f"the server refused: {reply.refusal[:200]}", raw=reply.text)
+    cut_off = reply.finish_reason == "length"
+    if not reply.text:
+        return unscored(one, judge, f"the server returned no text{' within the token limit' if cut_off else ''}")
+    # What is cut off may end in a level that it was only weighing.
+    if cut_off:
+        return unscored(one, judge, f"{_UNREADABLE} cut off at the token limit", raw=reply.text)
+    verdict, rationale = read_reasoned(reply.text)
+    if verdict.score is None:
+        return unscored(one, judge, f"{_UNREADABLE} {verdict.problem}", raw=reply.text)
+    return Judgment(
+        question_id=one.answer.question_id,
+        model=one.answer.model,
+        sample=one.answer.sample,
+        judge=judge,
+        round=one.round,
+        score=verdict.score,
+        expected=float(verdict.score),
+        rationale=rationale or None,
+        raw=reply.text,
+    )

@@ -34,7 +34,7 @@ LASTING = {
     "refused by the filter": (completion(None, "content_filter"), "the server refused: content filter"),
     "refused in words": (completion(None, refusal="I cannot help with that."), "the server refused: I cannot help"),
     "no text": (completion(None), "the server returned no text"),
-    "cut off": (completion("It would be level 5 if", "length"), "cut off at 1024 tokens, after a reminder"),
+    "cut off": (completion("It would be level 5 if", "length"), "cut off at the token limit, after a reminder"),
     "no verdict": (completion("I like it."), "no score is stated in the reply, after a reminder"),
     "a wrong level": (completion('{"rationale": "", "score": 7}'), "score is 7, not a level"),
     "400": (failure(400, "the prompt was blocked"), f"{REQUEST_FAILED} Error code: 400"),
