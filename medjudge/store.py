@@ -256,7 +256,7 @@ class Run:
         return self._appended(self.judgments_file(judge), Judgment)
 
     def physician_scores(self) -> list[PhysicianScore]:
-        return read_records(self.physicians_file, PhysicianScore) if self.physicians_file.exists() else []
+        return self._appended(self.physicians_file, PhysicianScore)
 
     def _appended(self, path: Path, record: type[Record]) -> list[Record]:
         return read_records(path, record, growing=True) if path.exists() else []

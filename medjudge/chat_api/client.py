@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlparse
 
 import openai
 
 from medjudge.chat_api.pace import Pace
+from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply
-from medjudge.chat_api.spending import Spending, Used
+from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 
 Work = TypeVar("Work")
@@ -29,6 +31,7 @@ REFUSABLE = ("response_format", "max_tokens", "temperature", "seed")
 """Parameters that some servers or models do not take; a request goes without them once that is known."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """By name, since openai 2 stands on httpx and openai 3 on httpx2."""
+_LASTING = ("context_length_exceeded", "content_filter")
 
 
 class ChatRequest(NamedTuple):
@@ -58,7 +61,11 @@ class Server(NamedTuple):
 
 
 class RequestError(Exception):
-    """This request got no reply; the next run may."""
+    """This request got no reply. Another try may bring one, unless `lasting`: the chat itself is what is refused."""
+
+    def __init__(self, message: str, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
 
 
 def require_key(option: str) -> None:
@@ -74,6 +81,28 @@ def require_key(option: str) -> None:
         )
 
 
+def on_this_machine(base_url: str | None) -> bool:
+    """Whether a server, or the one that OPENAI_BASE_URL names, needs no network."""
+    address = base_url or os.environ.get("OPENAI_BASE_URL")
+    return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def check_server(option: str, model: str, base_url: str | None, offline: bool, limit: Limit) -> None:
+    """Finds out before any work whether a model at a server may be asked.
+
+    Args:
+        option: What the user wrote, such as `--judge openai:gpt-4o`.
+
+    Raises:
+        InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
+    """
+    if offline and not on_this_machine(base_url):
+        raise InputError(f"{option} needs the network, and --offline forbids it; take --judge local or a local model")
+    require_key(option)
+    if limit.max_cost is not None:
+        price_of(model, read_prices(limit.prices), limit.prices)
+
+
 class ChatClient:
     """Asks one model.
 
@@ -85,7 +114,7 @@ class ChatClient:
         refused: Parameters that this server is known not to take.
 
     Raises:
-        InputError: There is no key in the environment, or there is a limit on costs and no price.
+        InputError: There is no key in the environment.
     """
 
     def __init__(
@@ -108,8 +137,6 @@ class ChatClient:
         self._reached = False
         self._paused_until = 0.0
         self._failed_in_a_row = 0
-        if spending is not None and spending.max_cost is not None:
-            spending.cost(Used(model, 0, 0, known=True))  # says now where there is no price
 
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
         """Runs `ask` on all work, `concurrency` at a time, and yields each result as it comes.
@@ -168,7 +195,8 @@ class ChatClient:
                     continue
                 self._stop_where_hopeless(error)
                 if error.status_code not in (408, 409, 429) and error.status_code < 500:
-                    raise RequestError(one_line(error)) from None
+                    lasting = error.code in _LASTING or "maximum context length" in str(error)
+                    raise RequestError(one_line(error), lasting) from None
                 reason, wait = one_line(error), self._asked_pause(error)
             except openai.APIConnectionError as error:
                 if not self._reached and attempt == min(2, self.server.attempts):

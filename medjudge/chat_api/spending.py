@@ -25,6 +25,13 @@ class Used(NamedTuple):
     batch: bool = False
 
 
+class Limit(NamedTuple):
+    """The most that a run may cost in all, USD, and the file of prices; None for no limit, and the shipped prices."""
+
+    max_cost: float | None = None
+    prices: Path | None = None
+
+
 class Learnt(NamedTuple):
     """What the replies of a run took on average."""
 
@@ -37,18 +44,17 @@ class Spending:
 
     Args:
         run: Its folder; it must be locked while requests are made.
-        max_cost: The most that the run may cost in all, USD; None for no limit.
-        prices_file: Prices; None for those that come with the package.
+        limit: What it may cost.
 
     Raises:
         InputError: There is a limit, and a model that was asked already has no price.
     """
 
-    def __init__(self, run: Run, max_cost: float | None = None, prices_file: Path | None = None) -> None:
+    def __init__(self, run: Run, limit: Limit = Limit()) -> None:
         self.run = run
-        self.max_cost = max_cost
-        self.prices_file = prices_file
-        self.prices = read_prices(prices_file)
+        self.max_cost = limit.max_cost
+        self.prices_file = limit.prices
+        self.prices = read_prices(limit.prices)
         self.used: dict[str, Used] = {}
         self._replies: list[tuple[int, Used]] = []  # bytes sent, tokens
         for name, used in _read(run.spending_file) if run.spending_file.exists() else ():
@@ -59,7 +65,7 @@ class Spending:
         self.under_way: set[str] = set()
         self._next = sum(name.isdecimal() for name in self.used)
         # Kept as a sum, since it is asked for before each request.
-        self.spent = 0.0 if max_cost is None else sum(self.cost(one) for one in self.used.values())
+        self.spent = 0.0 if self.max_cost is None else sum(self.cost(one) for one in self.used.values())
 
     def cost(self, used: Used) -> float:
         """USD; raises InputError where the model has no price."""

@@ -8,7 +8,7 @@ import openai
 from medjudge.chat_api.batches import Batches
 from medjudge.chat_api.client import one_line
 from medjudge.chat_api.replies import ReplyError
-from medjudge.chat_api.spending import Spending, Used
+from medjudge.chat_api.spending import Spending
 from medjudge.cli.pipeline import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.batch import batch_requests, collect, custom_id
@@ -30,15 +30,12 @@ def judge_by_batch(run: Run, chosen: Chosen, options: JudgeOptions, wait: bool) 
         A line for each batch that is under way; none where everything is judged.
 
     Raises:
-        InputError: The key or the model is wrong, or there is a limit on costs and no price.
+        InputError: The key or the model is wrong.
         UnfinishedError: The limit on costs is reached, or the server did not answer.
     """
     assert chosen.api_model is not None
     require_same_judge(run, chosen, options)
-    spending = Spending(run, options.max_cost, options.prices)
-    if options.max_cost is not None:
-        spending.cost(Used(chosen.api_model, 0, 0, known=True))
-    batches = Batches(run, chosen.name, chosen.api_model, options.base_url, spending)
+    batches = Batches(run, chosen.name, chosen.api_model, options.base_url, Spending(run, options.limit))
     refused = set(run.manifest().get("judges", {}).get(chosen.name, {}).get("refused_parameters", []))
     forget_failed_requests(run, chosen.name)
     record_judge(run, chosen, options)
@@ -79,8 +76,9 @@ def _submit(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, r
         return []
     if not batches.plan(batch_requests(work, chosen.api_model, refused)):
         raise UnfinishedError(
-            f"--max-cost {options.max_cost:g}: {batches.spending.spent:.4f} USD are spent on {run.path} in all, and "
-            f"not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on from here"
+            f"--max-cost {options.limit.max_cost:g}: {batches.spending.spent:.4f} USD are spent on {run.path} in all, "
+            f"and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on from "
+            "here"
         )
     batches.submit()
     return [

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from medjudge.agreement.standing import states
 from medjudge.chat_api.batches import read_parts
 from medjudge.chat_api.client import Server
-from medjudge.chat_api.spending import Spending
+from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.hardware import describe
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
@@ -39,8 +38,7 @@ class JudgeOptions(NamedTuple):
     concurrency: int = 8
     rationale_tokens: int = 0
     tokens_per_minute: int | None = None
-    max_cost: float | None = None
-    prices: Path | None = None
+    limit: Limit = Limit()
 
 
 def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
@@ -148,7 +146,7 @@ def judge_answers(
 def load(chosen: Chosen, options: JudgeOptions, run: Run) -> Judge:
     """Loads a chosen judge; what an API judge costs goes to the account of the run."""
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
-    spending = Spending(run, options.max_cost, options.prices) if chosen.api_model is not None else None
+    spending = Spending(run, options.limit) if chosen.api_model is not None else None
     return load_chosen(chosen, options.device, server, spending, options.rationale_tokens)
 
 
@@ -224,7 +222,7 @@ def record_judge(
     if chosen.api_model is not None:
         # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
         judges[chosen.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
-        run.update_manifest(spending=Spending(run, None, options.prices).totals())
+        run.update_manifest(spending=Spending(run, Limit(None, options.limit.prices)).totals())
     run.update_manifest(judges=judges, judge=chosen.name)
 
 

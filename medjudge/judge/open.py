@@ -5,10 +5,9 @@ import os
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlparse
 
-from medjudge.chat_api.client import Server, require_key
-from medjudge.chat_api.spending import Spending
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device
 from medjudge.judge.api import ApiJudge, file_name
@@ -87,19 +86,14 @@ def _intermediate(card: Path) -> bool:
         return False  # older or broken: said when it is chosen
 
 
-def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
-    """Finds out before any work whether a chosen judge may run: key and network for an API judge.
+def check_chosen(chosen: Chosen, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+    """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
 
     Raises:
-        InputError: There is no key, or --offline forbids the server.
+        InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if chosen.api_model is None:
-        return
-    if offline and not _on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
-        raise InputError(
-            f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local"
-        )
-    require_key(f"--judge openai:{chosen.api_model}")
+    if chosen.api_model is not None:
+        check_server(f"--judge openai:{chosen.api_model}", chosen.api_model, base_url, offline, limit)
 
 
 def load_chosen(
@@ -122,7 +116,3 @@ def load_chosen(
         return ApiJudge(chosen.api_model, server, spending)
     assert chosen.folder is not None
     return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
-
-
-def _on_this_machine(base_url: str | None) -> bool:
-    return base_url is not None and urlparse(base_url).hostname in ("localhost", "127.0.0.1", "::1")

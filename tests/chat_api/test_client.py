@@ -16,11 +16,12 @@ from medjudge.chat_api.client import (
     RequestError,
     Server,
     body_bytes,
+    check_server,
     refused_parameter,
     request_body,
     retry_after,
 )
-from medjudge.chat_api.spending import Spending
+from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.store import Run
 
@@ -190,7 +191,7 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
     server = chat_server(act)
     place = QUICK._replace(base_url=server.url)
     for limit in (0.02, 0.02, 0.05):
-        spending = Spending(account, limit, tmp_path / "prices.yaml")
+        spending = Spending(account, Limit(limit, tmp_path / "prices.yaml"))
         client = ChatClient("--judge openai:m", "m", place, spending)
         before = len(server.asked)
         with pytest.raises(UnfinishedError, match=rf"--max-cost {limit:g}: .* USD are spent .*higher --max-cost"):
@@ -200,25 +201,23 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
         if limit == 0.05:
             assert len(server.asked) > before + 10
     # The second start had nothing left to spend.
-    totals = Spending(account, None, tmp_path / "prices.yaml").totals()
+    totals = Spending(account, Limit(None, tmp_path / "prices.yaml")).totals()
     assert totals["usd"] == pytest.approx(spending.spent)
     assert totals["models"]["m"]["unknown_at_most"] > 0
 
 
 def test_a_request_that_was_under_way_at_a_kill_counts_with_its_most(account, tmp_path) -> None:
-    from medjudge.chat_api.spending import Used
-
-    spending = Spending(account, 1.0, tmp_path / "prices.yaml")
+    spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     spending.end(spending.begin(Used("m", 1000, 100, known=False)), 250, 20)
     spending.begin(Used("m", 1000, 100, known=False))
-    again = Spending(account, 1.0, tmp_path / "prices.yaml")
+    again = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     assert again.spent == pytest.approx((250 + 200 + 1000 + 1000) / 1e6)
     assert again.begin(Used("m", 1, 1, known=False)) not in ("0", "1")
 
 
-def test_a_limit_on_costs_without_a_price_is_refused(account) -> None:
+def test_a_limit_on_costs_without_a_price_is_refused() -> None:
     with pytest.raises(InputError, match="no price of unheard-of; write a line like"):
-        ChatClient("--judge openai:unheard-of", "unheard-of", QUICK, Spending(account, 1.0))
+        check_server("--judge openai:unheard-of", "unheard-of", None, False, Limit(1.0))
 
 
 def test_tokens_a_minute_count_every_attempt(chat_server) -> None:
