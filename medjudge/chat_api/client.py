@@ -111,7 +111,6 @@ class ChatClient:
         model: The model's name at the server.
         server: Where it is.
         spending: The account that the requests go to; None to keep none.
-        refused: Parameters that this server is known not to take.
 
     Raises:
         InputError: There is no key in the environment.
@@ -123,17 +122,17 @@ class ChatClient:
         model: str,
         server: Server = Server(),
         spending: Spending | None = None,
-        refused: Iterable[str] = (),
     ) -> None:
         require_key(option)
         self.option = option
         self.model = model
         self.server = server
         self.spending = spending
-        self.refused = set(refused)
+        self.refused: set[str] = set()
         self.pace = Pace(server.tokens_per_minute)
         self.tokens_per_byte = _LearntRatio()
         self._client: openai.AsyncOpenAI
+        self._sending: set[asyncio.Task[Any] | None] = set()
         self._reached = False
         self._paused_until = 0.0
         self._failed_in_a_row = 0
@@ -141,7 +140,7 @@ class ChatClient:
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
         """Runs `ask` on all work, `concurrency` at a time, and yields each result as it comes.
 
-        Where one raises, nothing new is begun; what is under way is finished and yielded first, since it is paid for.
+        Where one raises, nothing new is begun; what has been sent is finished and yielded first, since it is paid for.
         """
         loop = asyncio.new_event_loop()
         waiting: set[asyncio.Task[Result]] = set()
@@ -160,10 +159,12 @@ class ChatClient:
                     break
                 done, waiting = loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
                 for task in done:
-                    if task.exception() is None:
+                    if not task.cancelled() and task.exception() is None:
                         yield task.result()
-                    else:
-                        problem = problem or task.exception()
+                    elif problem is None:
+                        problem = task.exception()
+                        for other in waiting - self._sending:  # those that wait for their next attempt
+                            other.cancel()
             if problem is not None:
                 raise problem
         finally:
@@ -222,23 +223,32 @@ class ChatClient:
         most = Used(self.model, size, max_tokens, known=False)
         entry = await self.pace.take(self.tokens_per_byte.likely(size) + max_tokens)
         name = await self._begin(most)
+        self._sending.add(asyncio.current_task())
         try:
             raw = await self._client.chat.completions.with_raw_response.create(**body)
             reply = parse_reply(raw.text)
         except BaseException as error:
             refused = isinstance(error, openai.APIStatusError) or type(error.__cause__).__name__ in _NEVER_SENT
-            if name is not None and self.spending is not None:
-                # What broke off on the way may have been written, and billed.
-                self.spending.end(name, 0, 0) if refused else self.spending.lose(name)
+            # What broke off on the way may have been written, and billed.
+            self._end(name, (0, 0) if refused else None)
             raise
-        if reply.tokens_in is not None and reply.tokens_out is not None:
+        finally:
+            self._sending.discard(asyncio.current_task())
+        if reply.tokens_in is None or reply.tokens_out is None:
+            self._end(name, None)
+        else:
             self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
             self.tokens_per_byte.add(reply.tokens_in, size)
-            if name is not None and self.spending is not None:
-                self.spending.end(name, reply.tokens_in, reply.tokens_out)
-        elif name is not None and self.spending is not None:
-            self.spending.lose(name)
+            self._end(name, (reply.tokens_in, reply.tokens_out))
         return reply
+
+    def _end(self, name: str | None, tokens: tuple[int, int] | None) -> None:
+        if name is None or self.spending is None:
+            return
+        if tokens is None:
+            self.spending.lose(name)
+        else:
+            self.spending.end(name, *tokens)
 
     async def _begin(self, most: Used) -> str | None:
         if self.spending is None:

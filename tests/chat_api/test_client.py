@@ -140,6 +140,22 @@ def test_what_is_under_way_is_kept_where_one_request_stops_the_run(chat_server) 
     with pytest.raises(InputError, match="withdrawn"):
         kept.extend(reply.text for reply in client.gather([REQUEST] * 50, client.ask))
     assert len(server.asked) < 12
+    assert len(kept) >= 7  # those before, and those that were under way with it
+
+
+def test_a_stop_does_not_wait_for_requests_that_wait(chat_server) -> None:
+    calls = itertools.count()
+
+    def act(_: dict) -> Act:
+        if next(calls) < 3:
+            return failure(429, "slow down", {"Retry-After": "30"})
+        return failure(401, "the key was withdrawn")._replace(wait=0.3)
+
+    server = chat_server(act)
+    start = time.monotonic()
+    with pytest.raises(InputError, match="withdrawn"):
+        _asked(server, 10)
+    assert time.monotonic() - start < 10
 
 
 def test_a_server_that_is_gone_ends_the_run_and_not_every_request_of_it(chat_server) -> None:

@@ -5,13 +5,16 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
+import zlib
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from chat_server import Act, completion
 
 KILLS = 22
 FORKS = multiprocessing.get_context("forkserver")
@@ -22,6 +25,7 @@ FORKS.set_forkserver_preload(
         "medjudge.cli.evaluate",
         "medjudge.cli.pipeline",
         "medjudge.judge.similarity",
+        "openai.resources.chat.completions",
         "transformers.models.bert.modeling_bert",
         "transformers.models.qwen3.modeling_qwen3",
     ]
@@ -39,6 +43,7 @@ def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, sai
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    os.environ["OPENAI_API_KEY"] = "of no value"
     sys.argv = ["medjudge", *arguments]
     import torch
 
@@ -72,6 +77,12 @@ def _lines(file: Path) -> list[bytes]:
     return file.read_bytes().split(b"\n")[:-1] if file.exists() else []
 
 
+def _verdict(body: dict) -> Act:
+    score = 1 + zlib.crc32(body["messages"][1]["content"].encode()) % 5
+    text = json.dumps({"rationale": "It holds what the reference holds. " * 4, "score": score})
+    return completion(text, prompt_tokens=900, completion_tokens=40)._replace(wait=0.005)
+
+
 def _known(line: bytes) -> dict[str, object]:
     """A record but for what other rows of a batch round in the last digit."""
     return {name: value for name, value in json.loads(line).items() if name not in ("expected", "probabilities")}
@@ -82,41 +93,46 @@ def _size(file: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["answer", "judge"])
-def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(stage: str, tiny_lm: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", ["answer", "judge", "API judge"])
+def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
+    stage: str, tiny_lm: Path, tmp_path: Path, chat_server
+) -> None:
     chance = random.Random(stage)
-    judge = ["eval", "--judge", "similarity", "--limit", "8", "--rounds", "3", "--offline"]
+    server = chat_server(_verdict)
+    judge = ["eval", "--judge", "similarity", "--limit", "8", "--offline"]
     if stage == "answer":
         with_model = ["--model", str(tiny_lm), "--samples", "9", "--max-new-tokens", "6"]
         command, last, grows = ["answer", "--limit", "8", *with_model], [*judge, *with_model], "answers.jsonl"
-    else:
+    elif stage == "judge":
         command, last, grows = judge, judge, "judgments/similarity.jsonl"
+    else:
+        judge = ["eval", "--judge", "openai:gpt", "--base-url", server.url, "--concurrency", "4", "--limit", "8"]
+        command, last, grows = judge, judge, "judgments/gpt.jsonl"
 
     def ended(place: Path) -> tuple[list[bytes], bytes]:
         assert not _killed(place, last, None, None)
         folder = place / "runs" / "sample"
         return _lines(folder / grows), (folder / "scores.json").read_bytes()
 
-    def started() -> Path:
-        (tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
-        return max(tmp_path.iterdir(), key=lambda path: int(path.name))
-
-    calm = started()
+    calm = tmp_path / "calm"
+    calm.mkdir()
     lines, scores = ended(calm)
     wanted = sorted((_known(line) for line in lines), key=json.dumps)
     whole = sum(map(len, lines)) + len(lines)
-    kills = within = 0
+    # Below the size of the manifest, the kill would come before the first line.
+    manifest = _size(calm / "runs" / "sample" / "run.json") + 200
+    kills = within = places = 0
     while kills < KILLS:
-        place, before, unfinished = started(), list[bytes](), True
+        place, before, unfinished = tmp_path / str(places), list[bytes](), True
+        places += 1
         run = place / "runs" / "sample"
+        run.mkdir(parents=True)
+        if places > 1 and stage != "answer":  # else the answers, which are longer and come first, would hide the lines
+            for name in ("questions.jsonl", "answers.jsonl"):
+                shutil.copy(calm / "runs" / "sample" / name, run)
         while unfinished and kills < KILLS:
             kind = chance.choice(["a line", "a line", "a line", "another file", "any time"])
-            # Below the sizes of the files that are written first, the kill would come before the first line.
-            first = [
-                name for name in ("questions.jsonl", "answers.jsonl") if name != grows and not (run / name).exists()
-            ]
-            first_sizes = [_size(calm / "runs" / "sample" / name) + 200 for name in ["run.json", *first]]
-            floor = max(_size(run / grows), *first_sizes)
+            floor = max(_size(run / grows), manifest)
             most = {"a line": floor + chance.randint(1, whole // 20), "another file": chance.randint(8, 4000)}.get(kind)
             unfinished = _killed(place, command, most, chance.uniform(0.05, 1.5) if kind == "any time" else None)
             lines = _lines(run / grows)
@@ -129,3 +145,5 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(stage: str, tin
         assert sorted((_known(line) for line in lines), key=json.dumps) == wanted
         assert found == scores
     assert within >= KILLS // 2
+    # Asked again is only what was under way at a kill.
+    assert len(server.asked) <= (places + 1) * len(wanted) + 4 * kills
