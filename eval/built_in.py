@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from built_in_data import folds, liveqa_lines, scored_lines, unseen
 from built_in_folds import SEEDS, run_jobs, shipped_jobs
-from built_in_table import FOLDS, Job, divided, intervals, measured_on, pairs_of, summary
+from built_in_table import FOLDS, Job, intervals, measured_on, pairs_of, summary
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
@@ -75,8 +74,7 @@ def main(data: Path, work: Path) -> None:
     members = [work / "folds" / job.name / "judge" for job in shipped_jobs()]
     averaged(members, out)
     held_out = held_out_answers(shipped_jobs(), work)
-    trained = [*scored_lines(work / "mediqa"), *liveqa_lines(work / "liveqa")]
-    shift_and_temperature(out, unseen(scored_lines(work / "mediqa-validation"), trained), held_out)
+    shift_and_temperature(out, measured_on(work).validation, held_out)
     complete_card(out, members, data, summary(shipped_jobs(), work, measured_on(work))["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
@@ -90,7 +88,10 @@ def prepare(study: Study) -> None:
     study.run(
         f"medjudge data convert liveqa-med {liveqa}/reference-answers.xml {liveqa}/qrels-nist-692.txt --out liveqa"
     )
-    study.run("python $MEDJUDGE/recipes/matching_set.py $DATA/medquad/medquad.jsonl.gz data/matching --questions 5000")
+    study.run(
+        "python $MEDJUDGE/recipes/matching_set.py $DATA/medquad/medquad.jsonl.gz data/matching --questions 5000"
+        " --keep-out mediqa/questions.jsonl mediqa-validation/questions.jsonl liveqa/questions.jsonl"
+    )
 
 
 def averaged(folders: list[Path], out: Path) -> None:
@@ -155,12 +156,10 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usa
 
 def held_out_answers(jobs: list[Job], work: Path) -> Usable:
     """What each fold's judge says of the fold's answers, before its temperature."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
     levels = {
         f"{line.question.id}|{line.answer.model}": line.level
-        for fold in range(FOLDS)
-        for line in unseen(*divided(scored, liveqa, of, fold))
+        for lines in measured_on(work).mediqa.values()
+        for line in lines
     }
     logits, usable = [], []
     for job in jobs:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.distill.graded import graded_answers
+from medjudge.distill.matching import Pair, message
 from medjudge.distill.training_set import TrainingLine
 from medjudge.records import Answer, Question
 from medjudge.store import Run, write_whole
@@ -28,6 +29,25 @@ class Ablation(NamedTuple):
     liveqa: bool = True
     synthetic: int = 200
     soft: bool = True
+    messages: bool = False
+
+
+class Sets(NamedTuple):
+    """What the built-in judge is trained and measured on."""
+
+    scored: list[TrainingLine]
+    liveqa: list[TrainingLine]
+    validation: list[TrainingLine]
+
+
+def read_sets(work: Path) -> Sets:
+    """Reads the converted sets; a question of the validation file is left out of the others (one stands in both)."""
+    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
+    validation = scored_lines(work / "mediqa-validation")
+    measured = {_words(line.question.prompt) for line in validation}
+    left_out = {line.question.group for line in (*scored, *liveqa) if _words(line.question.prompt) in measured}
+    kept, also = ([line for line in lines if line.question.group not in left_out] for lines in (scored, liveqa))
+    return Sets(kept, also, validation)
 
 
 def scored_lines(folder: Path) -> list[TrainingLine]:
@@ -89,7 +109,7 @@ def training_lines(
         what: What of it all to take.
         seed: Of the synthetic answers.
     """
-    lines = [*scored, *(liveqa if what.liveqa else [])]
+    lines = [*(as_messages(scored, seed) if what.messages else scored), *(liveqa if what.liveqa else [])]
     if what.synthetic:
         questions = {line.question.id: line.question for line in liveqa if line.question.reference}
         for one in graded_answers(list(questions.values()), what.synthetic, seed):
@@ -98,6 +118,21 @@ def training_lines(
     if not what.references:
         lines = without_references(lines)
     return [softened(line) for line in lines] if what.soft else lines
+
+
+def as_messages(lines: Sequence[TrainingLine], seed: int) -> list[TrainingLine]:
+    """The same lines, half of the Alexa questions inside a message, as the intermediate stage has them.
+
+    Those are short, and LiveQA's are messages with fewer usable answers: a judge could take length for a bad sign.
+    """
+    generator = np.random.default_rng(seed)
+    asked = {line.question.id: line.question for line in lines if "-alexa-" in line.question.id}
+    longer = {
+        name: question.model_copy(update={"prompt": message(Pair(name, question.prompt, "", "", ""), generator)})
+        for name, question in asked.items()
+        if generator.random() < 0.5
+    }
+    return [line.model_copy(update={"question": longer.get(line.question.id, line.question)}) for line in lines]
 
 
 def softened(line: TrainingLine) -> TrainingLine:

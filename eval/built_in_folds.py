@@ -7,8 +7,7 @@ eval/results/built-in.json, with a line of lesson for each variant.
 
 Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. What is measured is
 what it says of answers whose text and whose question stand in none of its training lines; the sets share many. MEDIQA's
-validation file gives the temperature, which changes no usable decision. Sixteen of the questions stand in MedQuAD, too,
-with the answer given there.
+validation file gives the temperature, which changes no usable decision.
 """
 
 import json
@@ -27,8 +26,7 @@ from built_in_data import (
     Ablation,
     folds,
     from_systems,
-    liveqa_lines,
-    scored_lines,
+    read_sets,
     training_lines,
     without_references,
     write_lines,
@@ -69,6 +67,7 @@ VARIANTS = {
     "hard labels": Variant(Ablation(soft=False)),
     "squared error instead of ordinal loss": Variant(options=("--loss", "mse")),
     "without synthetic answers": Variant(Ablation(synthetic=0)),
+    "Alexa questions as messages": Variant(Ablation(messages=True)),
     "without references": Variant(Ablation(references=False)),
     "without LiveQA and what is made from it": Variant(Ablation(liveqa=False, synthetic=0)),
     "256 tokens": Variant(options=("--max_length", "256")),
@@ -81,9 +80,9 @@ SHIPPED = "as shipped"
 
 def lines_of(job: Job, work: Path) -> list[TrainingLine]:
     """The training set of a run: nothing of its fold's questions."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
-    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in (scored, liveqa))
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
+    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in sets[:2])
     return training_lines(kept, also, VARIANTS[job.variant].what, job.seed)
 
 
@@ -93,7 +92,7 @@ def train_job(job: Job, work: Path) -> None:
 
     variant, place = VARIANTS[job.variant], work / "folds" / job.name
     write_lines(place / "train.jsonl", lines_of(job, work))
-    write_lines(place / "validation.jsonl", scored_lines(work / "mediqa-validation"))
+    write_lines(place / "validation.jsonl", read_sets(work).validation)
     start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
     files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
     (place / "config.yaml").write_text(yaml.safe_dump(config()))
@@ -110,12 +109,12 @@ def config() -> dict[str, Any]:
 def judge_job(job: Job, work: Path) -> None:
     """Writes what a run's judge says of its fold, of LiveQA's answers in it, and of the validation file."""
     place = work / "folds" / job.name
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
-    systems = from_systems(liveqa, of, job.fold)
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
+    systems = from_systems(sets.liveqa, of, job.fold)
     result = {
-        "fold": probabilities(place / "judge", [line for line in scored if of[line.question.group] == job.fold]),
-        "validation": probabilities(place / "judge", scored_lines(work / "mediqa-validation")),
+        "fold": probabilities(place / "judge", [line for line in sets.scored if of[line.question.group] == job.fold]),
+        "validation": probabilities(place / "judge", sets.validation),
         "liveqa with references": probabilities(place / "judge", systems),
         "liveqa without references": probabilities(place / "judge", without_references(systems)),
     }
@@ -142,7 +141,7 @@ def shipped_jobs() -> list[Job]:
 def origin_of(job: Job, work: Path) -> str:
     """The sha256 of what a run is made from, so that none is taken for another one after a change."""
     start = work / "judges" / "minilm-intermediate" / "adapter_model.safetensors"
-    lines = [*lines_of(job, work), *scored_lines(work / "mediqa-validation")]
+    lines = [*lines_of(job, work), *read_sets(work).validation]
     parts = [repr(VARIANTS[job.variant]), str(job.seed), json.dumps(config()), file_sha256(start)]
     return sha256("".join([*parts, *(line.model_dump_json() for line in lines)]).encode()).hexdigest()
 

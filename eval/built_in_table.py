@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-from built_in_data import folds, from_systems, liveqa_lines, scored_lines, unseen
+from built_in_data import Sets, folds, from_systems, read_sets, unseen
 from scipy.stats import spearmanr
 
 from medjudge.agreement.pairs import Pairs, paired
@@ -28,6 +28,7 @@ CHANGES = {
     "hard labels": "Hard labels instead of soft ones",
     "squared error instead of ordinal loss": "Squared error of the expected level instead of the ordinal loss",
     "without synthetic answers": "Leaving out the 200 synthetic answers",
+    "Alexa questions as messages": "Putting half of the Alexa questions into messages",
     "without references": "Leaving all references out of the training",
     "without LiveQA and what is made from it": "Leaving out LiveQA's answers, references and synthetic answers",
     "256 tokens": "Reading 256 tokens instead of 128",
@@ -60,23 +61,21 @@ class Measured(NamedTuple):
 
 def measured_on(work: Path) -> Measured:
     """The answers whose text and question stand in no training line of their fold's judges."""
-    scored, liveqa = scored_lines(work / "mediqa"), liveqa_lines(work / "liveqa")
-    of = folds(scored, FOLDS, seed=0)
+    sets = read_sets(work)
+    of = folds(sets.scored, FOLDS, seed=0)
     mediqa, systems = {}, {}
     for fold in range(FOLDS):
-        tested, trained = divided(scored, liveqa, of, fold)
+        tested, trained = divided(sets, of, fold)
         mediqa[fold] = unseen(tested, trained)
-        systems[fold] = unseen(from_systems(liveqa, of, fold), trained)
-    return Measured(mediqa, systems, unseen(scored_lines(work / "mediqa-validation"), [*scored, *liveqa]))
+        systems[fold] = unseen(from_systems(sets.liveqa, of, fold), trained)
+    return Measured(mediqa, systems, unseen(sets.validation, [*sets.scored, *sets.liveqa]))
 
 
-def divided(
-    scored: Sequence[TrainingLine], liveqa: Sequence[TrainingLine], of: dict[str, int], fold: int
-) -> tuple[list[TrainingLine], list[TrainingLine]]:
+def divided(sets: Sets, of: dict[str, int], fold: int) -> tuple[list[TrainingLine], list[TrainingLine]]:
     """The lines of a fold, and those that its judge is trained on."""
     return (
-        [line for line in scored if of[line.question.group] == fold],
-        [line for line in (*scored, *liveqa) if of[line.question.group] != fold],
+        [line for line in sets.scored if of[line.question.group] == fold],
+        [line for line in (*sets.scored, *sets.liveqa) if of[line.question.group] != fold],
     )
 
 

@@ -9,9 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from medjudge.distill.matching import apart, matching_lines, read_pairs
+from medjudge.distill.matching import apart, matching_lines, read_pairs, without_questions
 from medjudge.errors import InputError
-from medjudge.store import write_whole
+from medjudge.records import Question
+from medjudge.store import read_records, write_whole
 
 
 def main() -> None:
@@ -20,10 +21,13 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="JSON lines with question, answer, focus, qtype")
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--questions", type=int, default=12_000, help="how many to draw")
+    parser.add_argument("--keep-out", type=Path, nargs="*", default=[], help="questions.jsonl of what is measured on")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     try:
-        sides = dict(zip(("train", "validation"), apart(read_pairs(chosen.corpus), 0.03, chosen.seed), strict=True))
+        kept_out = [one.prompt for path in chosen.keep_out for one in read_records(path, Question)]
+        pairs = without_questions(read_pairs(chosen.corpus), kept_out)
+        sides = dict(zip(("train", "validation"), apart(pairs, 0.03, chosen.seed), strict=True))
         made = {name: matching_lines(pairs, chosen.questions, chosen.seed) for name, pairs in sides.items()}
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

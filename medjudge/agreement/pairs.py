@@ -77,7 +77,7 @@ def paired(
         probabilities=np.array(probabilities, dtype=float).reshape(-1, 5),
         physician=np.array([consensus(score.level for score in given[key]) for key in keys], dtype=int),
         unsafe=np.array([_unsafe(by_id[key.question_id], given[key]) for key in keys], dtype=bool),
-        raters=_by_rater([given[key] for key in keys], raters_of(scores)),
+        raters=by_rater([given[key] for key in keys], raters_of(scores)),
         teacher=np.array([level_of(of_teacher[key]) if key in of_teacher else np.nan for key in keys], dtype=float),
     )
 
@@ -112,7 +112,8 @@ def raters_of(scores: Iterable[PhysicianScore]) -> list[str]:
     return sorted({score.rater for score in scores})
 
 
-def _by_rater(given: Sequence[Sequence[PhysicianScore]], raters: Sequence[str]) -> np.ndarray:
+def by_rater(given: Sequence[Sequence[PhysicianScore]], raters: Sequence[str]) -> np.ndarray:
+    """The level that each rater gave each answer, shape (answers, raters), NaN where one did not score."""
     column: Mapping[str, int] = {rater: place for place, rater in enumerate(raters)}
     levels = np.full((len(given), len(raters)), np.nan)
     for row, of_answer in enumerate(given):

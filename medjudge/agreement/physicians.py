@@ -1,5 +1,6 @@
 """The ceiling: how well physicians agree with each other, and whether the judge could take one's place."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -9,8 +10,9 @@ from medjudge.agreement.alt_test import Alignment, AltTest, alt_test
 from medjudge.agreement.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally
 from medjudge.agreement.krippendorff import coincidences, krippendorff_alpha
 from medjudge.agreement.measures import LEVELS, cohen_kappa, quadratic_kappa, usable_agreement
-from medjudge.agreement.pairs import Pairs
+from medjudge.agreement.pairs import Pairs, by_rater, raters_of
 from medjudge.agreement.parts import estimate, rounded
+from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
 
 EPSILON = 0.2
 """What a judge may lose against a physician for being cheaper; the paper's value for expert annotators."""
@@ -33,26 +35,63 @@ def among_physicians(
         None where no answer was scored by two.
     """
     both = pairs.only(np.isfinite(pairs.raters).sum(axis=1) > 1)
-    if len(both.judge) == 0:
+    among = agreement_of_raters(both.raters, both.conversation, resamples, seed, method)
+    if among is None:
         return None
-    tallies = {"pairs": _pairs(both.raters), "coincidences": dense_tally(coincidences(both.raters))}
+    tests = {
+        alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
+    }
+    return {**among, "alt_test": {alignment: _shown(test, raters) for alignment, test in tests.items()}}
+
+
+def agreement_of_physicians(
+    questions: Sequence[Question], scores: Sequence[PhysicianScore], resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any] | None:
+    """Agreement of the physicians with each other, with no judge beside them.
+
+    Returns:
+        As `agreement_of_raters`; None where no answer was scored by two physicians.
+    """
+    group = {question.id: question.group for question in questions}
+    given: dict[AnswerKey, list[PhysicianScore]] = {}
+    for score in scores:
+        if score.rater != CONSTRUCTED and score.question_id in group:
+            given.setdefault(score.answer_key, []).append(score)
+    raters = raters_of(score for some in given.values() for score in some)
+    conversation = np.array([group[key.question_id] for key in given], dtype=object)
+    return agreement_of_raters(by_rater([*given.values()], raters), conversation, resamples, seed)
+
+
+def agreement_of_raters(
+    raters: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
+) -> dict[str, Any] | None:
+    """Agreement of raters with each other, on the answers that two or more scored.
+
+    Args:
+        raters: Levels, shape (n, raters), NaN where one did not score.
+        conversation: Of each answer, shape (n,).
+
+    Returns:
+        The number of answers, and measures with 95 % intervals; None where no answer was scored by two.
+    """
+    rows = np.isfinite(raters).sum(axis=1) > 1
+    raters, conversation = raters[rows], conversation[rows]
+    if len(raters) == 0:
+        return None
+    tallies = {"pairs": _pairs(raters), "coincidences": dense_tally(coincidences(raters))}
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
         result = {name: measure(sums["pairs"]) for name, measure in _MEASURES.items()}
         return {**result, "krippendorff_alpha": krippendorff_alpha(sums["coincidences"])}
 
-    intervals = bootstrap(tallies, both.conversation, statistics, resamples, seed, method)
-    clusters = len(np.unique(both.conversation))
-    tests = {
-        alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
-    }
+    intervals = bootstrap(tallies, conversation, statistics, resamples, seed, method)
+    clusters = len(np.unique(conversation))
     return {
-        "answers": len(both.judge),
+        "answers": len(raters),
         **{
             name: estimate(interval, clusters if name == "usable_agreement" else None)
             for name, interval in intervals.items()
         },
-        "alt_test": {alignment: _shown(test, raters) for alignment, test in tests.items()},
     }
 
 

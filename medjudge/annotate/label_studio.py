@@ -1,14 +1,18 @@
-"""Label Studio: reads the scores of an export, JSON (tasks with annotations) or JSON-MIN (flat objects)."""
+"""Label Studio: writes projects for raters, reads exports, JSON (tasks with annotations) or JSON-MIN."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from medjudge.annotate.forms import Form, FormRow, texts
+from medjudge.annotate.plan import ToScore
+from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
 from medjudge.annotate.tables import DIMENSIONS, Problem, Row, physician_scores
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
-from medjudge.store import read_text, refuse_duplicates
+from medjudge.store import read_text, refuse_duplicates, write_json, write_whole
 
 _SCORES = ("score", *DIMENSIONS)
 _KINDS = ("rating", "choices", "number", "text")
@@ -46,6 +50,8 @@ def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianSc
         if not wrong and not any(name in cells for name in _SCORES):
             continue  # sent in, but not scored
         wrong += _nameless(annotation)
+        cells |= {name: annotation.data.get(name) for name in ("question_id", "model", "sample")}
+        cells["rater"] = _rater(annotation.annotator)
         problems += [Problem(annotation.place, what) for what in wrong]
         if not wrong:
             rows.append(Row(annotation.place, cells))
@@ -53,6 +59,87 @@ def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianSc
         there = ", ".join(sorted(controls)) or "none"
         raise InputError(f"{path}: no score in it; a control named score is needed, and those there are: {there}")
     return physician_scores(path, rows, labels, problems)
+
+
+def write_label_studio(folder: Path, rater: str, listed: Sequence[ToScore]) -> list[Path]:
+    """Writes the tasks of one rater, and the labelling configurations that they are shown with.
+
+    A project of Label Studio has one configuration, so that the answers scored by the five dimensions make a project of
+    their own: `RATER.json` goes with `label-studio.xml`, `RATER-MTG.json` with `label-studio-MTG.xml`. Every rater has
+    tasks of their own, because only paid editions assign them.
+
+    Args:
+        folder: Where the files go.
+        rater: Stands in every task, so that scores count as this rater's whoever's account they were given in.
+        listed: Items in the rater's order.
+
+    Returns:
+        The files with tasks.
+    """
+    files = []
+    for kind, dimensions in (("", False), ("-MTG", True)):
+        tasks = [{"data": _data(one, rater)} for one in listed if (one.question.category == "MTG") == dimensions]
+        if tasks:
+            write_whole(folder / f"label-studio{kind}.xml", labelling_config(dimensions))
+            write_json(folder / f"{rater}{kind}.json", tasks)
+            files.append(folder / f"{rater}{kind}.json")
+    return files
+
+
+def labelling_config(dimensions: bool) -> str:
+    """The labelling configuration: texts as text, and the score 1-5 with the keys 1-5, or the five dimensions."""
+    view = Element("View")
+    for field, heading in HEADINGS.items():
+        SubElement(view, "Header", value=heading, size="5")
+        SubElement(view, "Text", name=field, value=f"${field}", valueType="text")
+    controls = {"score": ("Score 评分", 1, 5)}
+    if dimensions:
+        controls = {name: (f"{words.en} {words.zh}", 0, DIMENSIONS[name]) for name, words in DIMENSION_WORDS.items()}
+    for name, (heading, low, high) in controls.items():
+        SubElement(view, "Header", value=f"{heading} {low}–{high}", size="5")
+        if dimensions:
+            meaning = DIMENSION_MEANING[name]
+            SubElement(view, "Header", value=f"{meaning.en} {meaning.zh}", size="6")
+        choices = SubElement(view, "Choices", name=name, toName="answer", choice="single-radio", showInline="true")
+        for level in range(low, high + 1):
+            # Five dimensions cannot share the keys of one scale.
+            keys = {} if dimensions else {"hotkey": str(level)}
+            SubElement(choices, "Choice", {"value": str(level), **keys})
+    SubElement(view, "Header", value="Comment 备注", size="5")
+    SubElement(view, "TextArea", name="comment", toName="answer", rows="3", maxSubmissions="1", editable="true")
+    indent(view)
+    return tostring(view, encoding="unicode") + "\n"
+
+
+def _data(one: ToScore, rater: str) -> dict[str, str]:
+    return {"item": one.item.id, "rater": rater, "category": one.question.category, **texts(one)}
+
+
+def read_project(path: Path) -> Form:
+    """Reads the export of a project that `write_label_studio` made, JSON or JSON-MIN.
+
+    Raises:
+        InputError: The file is no export of Label Studio, or not of such a project.
+    """
+    rows = []
+    for annotation in _annotations(path):
+        data = annotation.data
+        if "item" not in data or "rater" not in data:
+            raise InputError(
+                f"{path}, {annotation.place}: data has no item and rater, so that it is no form of `medjudge annotate "
+                "export`; scores with question_id and model are read by `medjudge validate --physicians`"
+            )
+        cells, wrong = _cells(annotation)
+        shown = {field: str(data[field]) for field in HEADINGS if field in data}
+        rater, account = str(data["rater"]).strip(), _rater(annotation.annotator)
+        rows.append(FormRow(annotation.place, rater, str(data["item"]).strip(), shown, cells, tuple(wrong), account))
+    return Form(path, rows, [])
+
+
+def some_tasks(path: Path, items: Collection[str]) -> list[dict[str, Any]]:
+    """The tasks of an export that belong to some items, as they are, to be mended and imported again."""
+    tasks = json.loads(read_text(path))
+    return [task for task in tasks if str(task.get("data", task).get("item", "")).strip() in items]
 
 
 def _annotations(path: Path) -> Iterator[_Annotation]:
@@ -112,9 +199,8 @@ def _from_flat(objects: list[dict[str, Any]]) -> Iterator[_Annotation]:
 
 
 def _cells(annotation: _Annotation) -> tuple[dict[str, object], list[str]]:
-    """What was filled in, by the names that a table has, and what is wrong with it."""
-    cells: dict[str, object] = {name: annotation.data.get(name) for name in ("question_id", "model", "sample")}
-    cells["rater"] = _rater(annotation.annotator)
+    """What was filled in, by the names of the controls, and what is wrong with it."""
+    cells: dict[str, object] = {}
     wrong = []
     for name, value in annotation.results:
         if name not in (*_SCORES, "comment"):
@@ -163,7 +249,8 @@ def _nameless(annotation: _Annotation) -> list[str]:
     data = annotation.data
     wrong = []
     if missing := [name for name in ("question_id", "model") if data.get(name) in (None, "")]:
-        wrong.append(f"data has no {' and no '.join(missing)}; the fields there are: {', '.join(data)}")
+        form = "; a form of `medjudge annotate export` is read by `medjudge annotate import`" if "item" in data else ""
+        wrong.append(f"data has no {' and no '.join(missing)}; the fields there are: {', '.join(data)}{form}")
     if _rater(annotation.annotator) is None:
         wrong.append("no annotator is named (completed_by; annotator in JSON-MIN)")
     return wrong

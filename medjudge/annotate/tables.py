@@ -9,6 +9,7 @@ from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.annotate.scale import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
 
@@ -60,9 +61,11 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
         InputError: The file cannot be read, lacks a column, or has wrong cells. Several problems come as a summary and
             one line each.
     """
-    sheets = _workbook(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
+    sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
     filled = [sheet for sheet in sheets if sheet.rows]
     chosen = [sheet for sheet in filled if "question_id" in _headings(sheet)]
+    if any(HEADINGS["answer"].casefold() in _headings(sheet) for sheet in filled):
+        raise InputError(f"{path}: a form of `medjudge annotate export`; `medjudge annotate import` takes it in first")
     if not chosen:
         there = "; ".join(f"{_place(sheet)}: {_listed(_headings(sheet))}" for sheet in filled)
         raise InputError(f"{path}: no column question_id; the columns there are: {there or 'none, it is empty'}")
@@ -94,9 +97,9 @@ def physician_scores(
     seen: dict[tuple[object, ...], str] = {}
     told: set[str] = set()
     for row in rows:
-        if all(_is_blank(row.cells.get(field)) for field in _SCORES):
+        if is_unscored(row.cells):
             continue
-        values, wrong = _values(row, labels)
+        values, wrong = score_values(row, labels)
         found += [Problem(row.place, what) for what in wrong]
         key = tuple(values.get(name) for name in _KEYS)
         # A row of a wide table that stands twice does so for every rater; it is told once.
@@ -136,7 +139,7 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
     Raises:
         ValueError: The cell holds something else.
     """
-    if _is_blank(value):
+    if is_blank(value):
         return None
     number = _integer(value)
     if number is not None and low <= number <= high:
@@ -167,7 +170,8 @@ def _integer(value: object) -> int | None:
     return int(match[1]) if match else None
 
 
-def _is_blank(value: object) -> bool:
+def is_blank(value: object) -> bool:
+    """Whether a cell is empty, or holds nothing but white space."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
@@ -178,8 +182,13 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
-def _values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a PhysicianScore, and what is wrong with the cells."""
+def is_unscored(cells: Mapping[str, object]) -> bool:
+    """Whether score and dimensions are all blank."""
+    return all(is_blank(cells.get(field)) for field in _SCORES)
+
+
+def score_values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a PhysicianScore, and what is wrong with the cells, one sentence each."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
 
@@ -197,11 +206,11 @@ def _values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], list[s
     read("score", whole_number, 1, 5, labels)
     for field, high in DIMENSIONS.items():
         read(field, whole_number, 0, high)
-    blank = [_column(field, row.column) for field in DIMENSIONS if _is_blank(row.cells.get(field))]
+    blank = [_column(field, row.column) for field in DIMENSIONS if is_blank(row.cells.get(field))]
     if len(blank) < len(DIMENSIONS):
         if blank:
             wrong.append(f"no {', '.join(blank)}; the five dimensions are scored together or not at all")
-        elif not _is_blank(row.cells.get("score")):
+        elif not is_blank(row.cells.get("score")):
             wrong.append(
                 f"both {_column('score', row.column)} and the five dimensions are filled; leave one of the two"
             )
@@ -217,7 +226,7 @@ def _column(field: str, rater: str) -> str:
 
 
 def _name(name: str, value: object) -> str:
-    if _is_blank(value):
+    if is_blank(value):
         raise ValueError(f"{name} is missing, and a score is there (of merged cells only the first holds the value)")
     if isinstance(value, bool | date | time | timedelta):
         raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
@@ -226,14 +235,14 @@ def _name(name: str, value: object) -> str:
 
 
 def _sample(name: str, value: object) -> int:
-    number = 0 if _is_blank(value) else _integer(value)
+    number = 0 if is_blank(value) else _integer(value)
     if number is None or number < 0:
         raise ValueError(f"{name} is {_shown(value)}, and a whole number from 0 on is expected")
     return number
 
 
 def _comment(name: str, value: object) -> str | None:
-    return None if _is_blank(value) else str(value).strip()
+    return None if is_blank(value) else str(value).strip()
 
 
 def _refusal(path: Path, problems: Sequence[Problem]) -> InputError:
@@ -286,7 +295,7 @@ def _overfull_rows(sheet: Sheet) -> list[Problem]:
     return [
         Problem(_place(sheet, number), f"{len(cells)} cells under {width} headings; quote texts that hold a separator")
         for number, cells in sheet.rows[1:]
-        if sheet.name is None and not all(map(_is_blank, cells[width:]))
+        if sheet.name is None and not all(map(is_blank, cells[width:]))
     ]
 
 
@@ -319,7 +328,7 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     try:
         # Strict, because a quote that is never closed would otherwise swallow all rows after it.
         for number, cells in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), 1):
-            if not all(map(_is_blank, cells)):
+            if not all(map(is_blank, cells)):
                 rows.append((number, cells))
     except csv.Error as error:
         raise InputError(f"{path}, row {number + 1}: not valid CSV ({error}); check its quotation marks") from None
@@ -341,7 +350,12 @@ def _decoded(path: Path) -> str:
             raise InputError(f"{path}: neither UTF-8 nor GB18030 text ({byte}); save it as UTF-8") from None
 
 
-def _workbook(path: Path) -> list[Sheet]:
+def read_sheets(path: Path) -> list[Sheet]:
+    """All sheets of an .xlsx workbook; of formulas the stored results.
+
+    Raises:
+        InputError: The file cannot be read, or openpyxl is not installed.
+    """
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -361,4 +375,4 @@ def _workbook(path: Path) -> list[Sheet]:
 def _sheet(sheet: Any) -> Sheet:
     sheet.reset_dimensions()  # some programs write a wrong size into the file, which would cut the sheet short
     rows = enumerate(sheet.iter_rows(values_only=True), 1)
-    return Sheet(sheet.title, [(number, cells) for number, cells in rows if not all(map(_is_blank, cells))])
+    return Sheet(sheet.title, [(number, cells) for number, cells in rows if not all(map(is_blank, cells))])

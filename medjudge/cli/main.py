@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from medjudge import __version__
-from medjudge.cli import answer, data, distill, doctor, evaluate, quickstart, report, validate
+from medjudge.cli import annotate, answer, data, distill, doctor, evaluate, export, quickstart, report, validate
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
@@ -26,7 +26,9 @@ app.command("eval")(evaluate.evaluate)
 app.command("answer")(answer.answer)
 app.command("distill")(distill.distill)
 app.command("validate")(validate.validate)
+app.add_typer(annotate.app, name="annotate")
 app.command("report")(report.report)
+app.add_typer(export.app, name="export")
 app.add_typer(data.app, name="data")
 app.command("doctor")(doctor.doctor)
 

@@ -1,5 +1,6 @@
 """`medjudge validate`: a judge against physicians' scores."""
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -165,6 +166,8 @@ def validate(
         study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
     if against is None:
         _write_into_card(chosen, study, file)
+    if against is None and file == folder.physicians_file:
+        _warn_of_choice(folder)
     if as_json:
         print_json(study)
     screen = console(as_json)
@@ -187,6 +190,18 @@ def _scores(file: Path, of_run: bool, rater_columns: str | None, label_map: str 
     if not scores:
         raise InputError(f"{file}: no score in it")
     return scores
+
+
+def _warn_of_choice(run: "Run") -> None:
+    """Says so where the scores were asked for on answers that the judge was least sure of."""
+    from medjudge.annotate.plan import plan_file, read_plan
+
+    if plan_file(run).exists() and read_plan(run).which == "informative":
+        print(
+            f"{run.physicians_file}: holds answers chosen as informative, no random sample: such scores may correct a "
+            "judge, not validate it",
+            file=sys.stderr,
+        )
 
 
 def _leave_out(part: Part | None, config: Path | None, training_set: Path | None) -> "LeaveOut | None":

@@ -10,7 +10,7 @@ import gzip
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -71,6 +71,16 @@ def read_pairs(path: Path) -> list[Pair]:
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {number}: not JSON ({error}); one object a line is expected") from None
     return pairs
+
+
+def without_questions(pairs: Sequence[Pair], prompts: Iterable[str]) -> list[Pair]:
+    """The pairs whose question is none of these, whatever its capitals and spaces: a judge is measured on those."""
+    measured = {_words(prompt) for prompt in prompts}
+    return [pair for pair in pairs if _words(pair.question) not in measured]
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def apart(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:

@@ -49,8 +49,8 @@ def render(
     def plain(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    title, standard = _standard(question.category, question.language)
-    system = _template(f"frame.{question.language}.md").render(title=title, standard=standard, style=style)
+    title, levels = standard(question.category, question.language)
+    system = _template(f"frame.{question.language}.md").render(title=title, standard=levels, style=style)
     user = _template(f"material.{question.language}.md").render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
@@ -82,16 +82,17 @@ def prompt_hashes(style: Style) -> dict[str, str]:
     for language in ("en", "zh"):
         material = _text(f"material.{language}.md")
         for category in CATEGORIES:
-            title, standard = _standard(category, language)
-            system = _template(f"frame.{language}.md").render(title=title, standard=standard, style=style)
+            title, levels = standard(category, language)
+            system = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
             hashes[f"{category}.{language}"] = sha256((system + material).encode()).hexdigest()
     return hashes
 
 
 @cache
-def _standard(category: str, language: str) -> tuple[str, str]:
-    title, _, standard = _text(f"{category}.{language}.md").partition("\n")
-    return title.strip(), standard.strip()
+def standard(category: str, language: str) -> tuple[str, str]:
+    """A category's title, and its five levels in words, one a line."""
+    title, _, levels = _text(f"{category}.{language}.md").partition("\n")
+    return title.strip(), levels.strip()
 
 
 @cache

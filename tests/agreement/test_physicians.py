@@ -2,7 +2,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from medjudge.agreement.physicians import among_physicians
+from medjudge.agreement.physicians import agreement_of_physicians, among_physicians
 
 GENERATOR = np.random.default_rng(9)
 
@@ -42,6 +42,26 @@ def test_a_judge_like_the_consensus_wins_and_a_random_one_does_not(pairs) -> Non
     random = GENERATOR.integers(1, 6, 300)
     tests = among_physicians(pairs(random, middle, raters=raters), ["a", "b", "c"], resamples=100)["alt_test"]
     assert tests["level"]["passed"] is False
+
+
+def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, physician_score) -> None:
+    raters = three_raters(40)
+    questions = [question(id=f"q{row}") for row in range(40)]
+    scores = [
+        physician_score(question_id=f"q{row}", rater=name, score=int(level))
+        for row, levels in enumerate(raters)
+        for name, level in zip("abc", levels, strict=True)
+        if np.isfinite(level)
+    ]
+    judge = np.full(40, 3)
+    expected = among_physicians(pairs(judge, judge, raters=raters), ["a", "b", "c"], resamples=100)
+    del expected["alt_test"]
+    result = agreement_of_physicians(questions, scores, resamples=100)
+    assert result["answers"] == expected["answers"]
+    assert {name: one["value"] for name, one in result.items() if name != "answers"} == {
+        name: one["value"] for name, one in expected.items() if name != "answers"
+    }
+    assert agreement_of_physicians(questions, [physician_score(question_id="q1", rater="constructed")]) is None
 
 
 def test_one_rater_is_no_ceiling(pairs) -> None:

@@ -2,10 +2,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from scoring_run import MODELS, build_run, planned
 
+from medjudge.annotate.label_studio import write_label_studio
+from medjudge.annotate.plan import to_score
+from medjudge.annotate.scale import HEADINGS
 from medjudge.annotate.scores import read_physician_scores
+from medjudge.annotate.tables import DIMENSIONS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 
@@ -163,3 +169,25 @@ def test_broken_and_missing_files(tmp_path: Path) -> None:
     )
     assert "surrogates not allowed" in refused(tmp_path / "c.json")
     assert "no such file" in refused(tmp_path / "b.json")
+
+
+def test_a_project_shows_texts_as_text_and_names_no_model(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run")
+    listed = to_score(run, planned(run), "dr-a")
+    files = write_label_studio(tmp_path, "dr-a", listed)
+    tasks = [task["data"] for file in files for task in json.loads(file.read_text(encoding="utf-8"))]
+    assert {task["item"] for task in tasks} == {one.item.id for one in listed}
+    content = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.*"))
+    assert not any(model in content for model in MODELS)
+    assert "<b>Extract</b> & translate" in [task["question"] for task in tasks]
+    assert any("␋␟" in task["answer"] for task in tasks)
+    for kind, controls in (("", ["score"]), ("-MTG", list(DIMENSIONS))):
+        view = ElementTree.parse(tmp_path / f"label-studio{kind}.xml").getroot()
+        assert {text.get("value") for text in view.iter("Text")} == {f"${field}" for field in HEADINGS}
+        assert {text.get("valueType") for text in view.iter("Text")} == {"text"}
+        assert [control.get("name") for control in view.iter("Choices")] == controls
+        keys = [(choice.get("value"), choice.get("hotkey")) for choice in view.iter("Choice")]
+        if not kind:
+            assert keys == [(level, level) for level in "12345"]
+        else:
+            assert len(keys) == 4 * 6 + 2

@@ -42,7 +42,8 @@ def test_help_loads_no_model_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-    for command in ("quickstart", "eval", "answer", "distill", "validate", "report", "data", "doctor"):
+    commands = ("quickstart", "eval", "answer", "distill", "validate", "annotate", "report", "export", "data", "doctor")
+    for command in commands:
         assert command in done.stdout
 
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from medjudge.distill.matching import OTHER, OWN, RELATED, Pair, apart, matching_lines, read_pairs
+from medjudge.distill.matching import OTHER, OWN, RELATED, Pair, apart, matching_lines, read_pairs, without_questions
 from medjudge.errors import InputError
 
 PAIRS = [
@@ -79,3 +79,8 @@ def test_half_of_the_questions_become_messages_that_still_ask_the_question() -> 
     longer = sum(prompt != by_id[name].question for name, prompt in asked.items())
     assert 0.3 < longer / len(asked) < 0.7
     assert not any("{" in prompt for prompt in asked.values())
+
+
+def test_questions_that_a_judge_is_measured_on_are_left_out() -> None:
+    measured = [f"  {PAIRS[0].question.upper()}\n", "Another question?"]
+    assert without_questions(PAIRS, measured) == [one for one in PAIRS if one.question != PAIRS[0].question]

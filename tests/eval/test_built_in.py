@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from built_in import Usable, fitted_shift
-from built_in_data import Ablation, folds, softened, training_lines, unseen
+from built_in_data import Ablation, Sets, as_messages, folds, softened, training_lines, unseen
 from built_in_table import divided
 
 from medjudge.distill.training_set import TrainingLine
@@ -44,7 +44,7 @@ def test_nothing_of_a_held_out_question_is_trained_on(line) -> None:
     liveqa = [line(f"mediqa-liveqamed-{n}", f"System text {n}.", 1, f"{n}. {REFERENCE}") for n in range(10)]
     of = folds(scored, 5, seed=0)
     for fold in range(5):
-        tested, trained = divided(scored, liveqa, of, fold)
+        tested, trained = divided(Sets(scored, liveqa, []), of, fold)
         kept = [one for one in liveqa if of[one.question.group] != fold]
         made = training_lines(
             [one for one in scored if of[one.question.group] != fold], kept, Ablation(synthetic=30), 0
@@ -84,3 +84,19 @@ def test_the_shift_brings_back_what_was_taken_away() -> None:
     few = slice(0, 400)
     sets = [Usable(true - 2.0, usable), Usable(true[few], usable[few])]
     assert 0.6 < fitted_shift(sets, [1, 1]) < 1.4 < fitted_shift(sets, [5, 1])
+
+
+def test_half_of_the_short_questions_become_messages_for_all_of_their_answers(line) -> None:
+    lines = [
+        line(f"mediqa-{name}-{number}", text)
+        for name in ("alexa", "liveqamed")
+        for number in range(40)
+        for text in "ab"
+    ]
+    asked: dict[str, set[str]] = {}
+    for one in as_messages(lines, seed=0):
+        asked.setdefault(one.question.id, set()).add(one.question.prompt)
+    changed = {name for name, (prompt, *_) in asked.items() if prompt != f"Prompt of {name}?"}
+    assert all(len(prompts) == 1 and f"Prompt of {name}?" in min(prompts) for name, prompts in asked.items())
+    assert 10 < len(changed) < 30
+    assert all("alexa" in name for name in changed)

@@ -1,0 +1,90 @@
+// Keys for a page that works without them: every key presses a button, follows a link or checks a radio button that is there.
+"use strict";
+
+const form = document.querySelector("form[data-item]");
+const SETTLE = 350; // milliseconds: a key or click that was meant for the screen before does not score this one
+
+if (form) {
+  const comment = form.elements.comment;
+  const refusal = form.querySelector(".said b");
+  const groups = [...form.querySelectorAll(".dimensions fieldset")];
+  const save = form.querySelector(".save");
+  const draft = `comment ${form.dataset.item}`;
+  const shown = performance.now();
+  let sent = false;
+  let here = -1;
+
+  // A comment that was typed and not yet saved outlives a look at another answer.
+  if (sessionStorage.getItem(draft) !== null) comment.value = sessionStorage.getItem(draft);
+  comment.addEventListener("input", () => sessionStorage.setItem(draft, comment.value));
+  comment.addEventListener("focus", () => {
+    const hidden = comment.getBoundingClientRect().bottom > form.querySelector(".bar").getBoundingClientRect().top;
+    if (hidden) comment.scrollIntoView({ block: "nearest" });
+  });
+
+  form.addEventListener("submit", (event) => {
+    if (sent || performance.now() - shown < SETTLE) return event.preventDefault();
+    sent = true;
+    sessionStorage.removeItem(draft);
+  });
+  // A page that comes back from the browser's own history is asked for anew.
+  window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+  const mark = (place) => {
+    here = Math.max(0, Math.min(place, groups.length));
+    [...groups, save].forEach((one, number) => one.classList.toggle("here", number === here));
+  };
+  const open = () => groups.findIndex((group) => !group.querySelector(":checked"));
+  if (groups.length) mark(Math.max(open(), 0));
+
+  groups.forEach((group, number) => {
+    group.addEventListener("focusin", () => mark(number));
+    // After a click the arrow keys go through the answers again and not through this group.
+    group.addEventListener("click", (event) => event.detail && event.target.matches("input") && mark(number + 1));
+    group.addEventListener("pointerup", () => setTimeout(() => document.activeElement.matches("[type=radio]") && document.activeElement.blur()));
+  });
+
+  const digit = (event) => /^[0-9]$/.test(event.key) ? event.key : (/^(?:Digit|Numpad)([0-9])$/.exec(event.code) || [])[1];
+
+  const choose = (value) => {
+    const group = groups[here];
+    if (!group) return;
+    const radio = group.querySelector(`[value="${value}"]`);
+    if (!radio) return void (refusal.textContent = group.dataset.refusal);
+    const inside = group.contains(document.activeElement);
+    radio.checked = true;
+    refusal.textContent = "";
+    mark(here + 1);
+    (groups[here] || save).scrollIntoView({ block: "nearest" });
+    if (inside) (groups[here] ? groups[here].querySelector(":checked, input") : save).focus();
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.target === comment) return void (event.key === "Escape" && comment.blur());
+    if (event.repeat || sent) return;
+    const number = digit(event);
+    const radio = event.target.matches("[type=radio]");
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const link = form.querySelector(`a[data-key="${CSS.escape(key)}"]`);
+    if (number !== undefined && groups.length) {
+      choose(number);
+    } else if (number !== undefined) {
+      const button = form.querySelector(`.scores [value="${number}"]`);
+      if (button) form.requestSubmit(button);
+    } else if (key === "Backspace" && groups.length) {
+      mark(here - 1);
+      if (radio) groups[here].querySelector(":checked, input").focus();
+    } else if (key === "Enter" && groups.length && (event.target === document.body || radio)) {
+      if (open() >= 0) mark(open());
+      form.requestSubmit(save);
+    } else if (key === "c") {
+      comment.focus();
+    } else if (link && !(radio && key.startsWith("Arrow"))) {
+      link.click();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,218 @@
+"""`medjudge annotate`: scoring forms out to physicians, and back in."""
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from medjudge.cli import annotate_serve
+from medjudge.errors import InputError
+
+if TYPE_CHECKING:
+    from medjudge.annotate.intake import Checked
+    from medjudge.annotate.plan import Plan
+    from medjudge.store import Run
+
+app = typer.Typer(help="Scoring forms for physicians, out and in.", no_args_is_help=True, rich_markup_mode=None)
+app.command("serve")(annotate_serve.serve)
+
+
+class Format(str, Enum):
+    """Kinds of form."""
+
+    xlsx = "xlsx"
+    label_studio = "label-studio"
+
+
+class Which(str, Enum):
+    """How answers are chosen."""
+
+    random = "random"
+    informative = "informative"
+
+
+_INFORMATIVE = "chosen as informative, so no random sample: these scores may correct a judge, not validate it"
+
+
+@app.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(help="Run folder with questions and answers.")],
+    rater: Annotated[list[str], typer.Option(help="Name or e-mail address of a physician. Repeatable.")],
+    format: Annotated[Format, typer.Option(help="A workbook each, or projects for Label Studio.")] = Format.xlsx,
+    overlap: Annotated[
+        Optional[int], typer.Option(min=1, help="Raters an answer; 2 where there are so many unless given.")
+    ] = None,
+    each: Annotated[Optional[int], typer.Option(min=1, help="The most answers of a rater; all unless given.")] = None,
+    which: Annotated[
+        Which, typer.Option(help="random: by category and model, to validate on. informative: to correct a judge.")
+    ] = Which.random,
+    judge: Annotated[
+        Optional[str], typer.Option(help="informative: a judge of the run; the answers that it is least sure of.")
+    ] = None,
+    teacher: Annotated[
+        Optional[str], typer.Option(help="informative: a judge of the run; the answers on which the two differ.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw, the shares and the order.")] = 0,
+    out: Annotated[
+        Optional[Path], typer.Option(help="Folder for the forms; annotation/forms of the run unless given.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Write a scoring form for each physician.
+
+    No form names a model or shows a judge's score. The same options again write the same forms.
+    """
+    from medjudge.annotate.label_studio import write_label_studio
+    from medjudge.annotate.plan import all_to_score, make_plan, write_plan
+    from medjudge.annotate.workbook import write_workbook
+    from medjudge.cli.output import console, print_json
+    from medjudge.store import Run
+
+    folder = Run.existing(run)
+    at_once = overlap or min(2, len(rater))
+    plan, notes = _kept(folder, (sorted(rater), at_once, each, which.value, judge, teacher, seed))
+    plan = plan or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
+    place = out or folder.path / "annotation" / "forms"
+    ends = (".xlsx",) if format is Format.xlsx else (".json", "-MTG.json")
+    for form in (place / f"{name}{end}" for name in plan.by_rater for end in ends):
+        if form.exists():
+            raise InputError(f"{form}: is there already and may hold scores; move it away, or choose another --out")
+    listed = all_to_score(folder, plan)
+    files: dict[str, list[Path]] = {}
+    for name, items in listed.items():
+        if format is Format.xlsx:
+            files[name] = [place / f"{name}.xlsx"]
+            write_workbook(files[name][0], name, items)
+        else:
+            files[name] = write_label_studio(place, name, items)
+    write_plan(folder, plan)
+    if as_json:
+        told = {name: {"answers": len(listed[name]), "files": [*map(str, some)]} for name, some in files.items()}
+        print_json({"answers": len(plan.items), "left_out": plan.left_out, "raters": told})
+    screen = console(as_json)
+    for note in notes:
+        screen.print(note)
+    screen.print(f"{len(plan.items)} answers, each to {plan.overlap} of {len(files)} raters, seed {plan.seed}")
+    for name, some in files.items():
+        screen.print(f"  {name}: {len(listed[name])} answers in {', '.join(map(str, some))}")
+    if plan.left_out:
+        screen.print("left out: " + ", ".join(f"{count} {reason}" for reason, count in plan.left_out.items()))
+    if plan.which == "informative":
+        screen.print(_INFORMATIVE)
+    if format is Format.label_studio:
+        screen.print(f"a project for each file, with the labelling configuration label-studio.xml (-MTG) of {place}")
+    screen.print(f"Next, when they come back: medjudge annotate import {run} FILE …")
+
+
+@app.command("import")
+def take_in(
+    run: Annotated[Path, typer.Argument(help="Run folder that the forms were exported from.")],
+    files: Annotated[list[Path], typer.Argument(help="Filled-in workbooks, or exports of Label Studio (.json).")],
+    accept_valid: Annotated[
+        bool, typer.Option("--accept-valid", help="Import what is right, write the rest into forms to be mended.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="A changed score takes the place of the one imported before.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Read forms back: every cell checked, nothing imported until all is right.
+
+    An empty score is not scored yet, and no problem. The same file again adds nothing.
+    Exits with 1 where --accept-valid left something to be mended.
+    """
+    from medjudge.agreement.physicians import agreement_of_physicians
+    from medjudge.annotate.intake import check_forms, put_aside, read_form
+    from medjudge.annotate.plan import add_scores, read_plan
+    from medjudge.cli.output import console, print_json
+    from medjudge.cli.verdict_screen import percent, span
+    from medjudge.store import Run
+
+    folder = Run.existing(run)
+    plan = read_plan(folder)
+    forms = [read_form(file) for file in dict.fromkeys(files)]
+    checked = check_forms(folder, plan, forms, replace)
+    if checked.wrong and not accept_valid:
+        raise _refusal(checked)
+    added = add_scores(folder, checked.scores, replace)
+    to_mend = [path for path in (put_aside(form, checked.wrong) for form in forms) if path is not None]
+    progress = _progress(folder, plan)
+    agreement = agreement_of_physicians(folder.questions(), folder.physician_scores())
+    if as_json:
+        wrong = [{"file": str(one.path), "place": one.place, "what": one.what} for one in checked.wrong]
+        counts = {**added._asdict(), "not_scored": checked.unscored, "only_comments": checked.only_comments}
+        rest = {
+            "missing": checked.missing,
+            "wrong": wrong,
+            "to_mend": [*map(str, to_mend)],
+            "raters": progress,
+            "agreement": agreement,
+        }
+        print_json({**counts, **rest})
+    screen = console(as_json)
+    for one in checked.wrong:
+        screen.print(f"  {one.path.name}, {one.place}: {one.what}")
+    screen.print(f"{added.new} scores imported, {added.same} there already, {added.replaced} replaced")
+    if checked.unscored:
+        commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
+        screen.print(f"{checked.unscored} rows are not scored yet{commented}")
+    for name, count in checked.missing.items():
+        screen.print(f"{name}: {count} items of its rater do not stand in it")
+    if checked.wrong:
+        screen.print(f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}")
+    for name, counts in progress.items():
+        screen.print(f"  {name}: {counts['scored']} of {counts['answers']} scored, {counts['open']} open")
+    if agreement is None:
+        screen.print("agreement among raters: no answer was scored by two yet")
+    else:
+        kappas = {"Cohen's kappa": "cohen_kappa", "quadratic kappa": "quadratic_kappa", "alpha": "krippendorff_alpha"}
+        measures = [f"usable {percent(agreement['usable_agreement'])}"]
+        measures += [f"{words} {span(agreement[name])}" for words, name in kappas.items()]
+        screen.print(f"agreement among raters on {agreement['answers']} answers: {', '.join(measures)}")
+    if plan.which == "informative":
+        screen.print(_INFORMATIVE)
+    screen.print(f"{folder.physicians_file}; next: medjudge validate {run} --judge local")
+    if checked.wrong:
+        raise typer.Exit(1)
+
+
+def _kept(run: "Run", wanted: tuple[object, ...]) -> "tuple[Plan | None, list[str]]":
+    """The plan that the run has, where it is the one wanted; and what is to be said of it.
+
+    Raises:
+        InputError: There is another plan, and scores were given by it.
+    """
+    from medjudge.annotate.plan import plan_file, read_plan
+
+    if not plan_file(run).exists():
+        return None, []
+    plan = read_plan(run)
+    if (sorted(plan.by_rater), plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
+        return plan, [f"the plan that is there already: {plan_file(run)}"]
+    if scored := sum(counts["scored"] for counts in _progress(run, plan).values()):
+        raise InputError(
+            f"{plan_file(run)}: another plan, with {scored} scores given by it; once its forms are imported, move it "
+            "away to export further answers (those scored are then left out)"
+        )
+    return None, ["the plan that was there had no scores and is replaced; forms of it cannot be imported any more"]
+
+
+def _progress(run: "Run", plan: "Plan") -> dict[str, dict[str, int]]:
+    """How much of the plan each rater has scored."""
+    given = {(score.rater, score.answer_key) for score in run.physician_scores()}
+    keys = {item.id: item.key for item in plan.items}
+    progress = {}
+    for rater, ids in plan.by_rater.items():
+        scored = sum((rater, keys[item_id]) in given for item_id in ids)
+        progress[rater] = {"answers": len(ids), "scored": scored, "open": len(ids) - scored}
+    return progress
+
+
+def _refusal(checked: "Checked") -> InputError:
+    """All problems of all files, one a line where there are several."""
+    lines: list[Any] = [f"{one.path}, {one.place}: {one.what}" for one in checked.wrong]
+    end = f"nothing was imported; --accept-valid imports what is right (scores: {len(checked.scores)})"
+    if len(lines) == 1:
+        return InputError(f"{lines[0]}; {end}")
+    return InputError("\n  ".join([f"{len(lines)} problems; {end}", *lines]))

@@ -1,0 +1,61 @@
+"""What `medjudge report --format` writes: tables alone, on stdout or in a file."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from medjudge.cli.pipeline import write_scores
+from medjudge.errors import InputError
+from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
+from medjudge.store import Run, file_sha256, write_whole
+
+
+def write_tables(
+    runs: Sequence[Run], judges: Sequence[str], format: str, kinds: Sequence[Kind], out: Path | None
+) -> None:
+    """Writes the tables of the judges' scores; `scores.json` of each run is written, too.
+
+    Args:
+        judges: The judge of each run.
+        format: csv, latex or markdown.
+        kinds: Which tables; all that the format holds unless given.
+        out: The file; stdout where there is none.
+
+    Raises:
+        InputError: Agreement is wanted and no judge is validated, or one CSV is to hold tables of different columns.
+    """
+    if format == "csv" and "agreement" in kinds and len(kinds) > 1:
+        raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
+    boards = [_board(run, judge) for run, judge in zip(runs, judges, strict=True)]
+    if "agreement" in kinds and not any(board.study for board in boards):
+        raise InputError(
+            f"--table agreement: nothing is measured yet; run `medjudge validate {runs[0].path} --judge {judges[0]}`"
+        )
+    if format == "csv":
+        text = agreement_csv(boards) if "agreement" in kinds else rates_csv(boards, kinds)
+        for note in dict.fromkeys(note for board in boards for note in board.notes):  # the file has no place for them
+            print(note, file=sys.stderr)
+    else:
+        text = {"latex": latex, "markdown": markdown}[format](boards, kinds)
+    if out is None:
+        # As bytes: CSV keeps its line ends, and Chinese its characters, whatever the terminal is set to.
+        sys.stdout.buffer.write(text.encode())
+    else:
+        write_whole(out, text)
+        print(out)
+
+
+def _board(run: Run, judge: str) -> Board:
+    scores, _ = write_scores(run, judge)
+    study = run.agreement(judge)
+    # The same name with other weights is another judge.
+    manifest = run.manifest()
+    identity = manifest.get("judges", {}).get(judge, {}).get("sha256", judge)
+    return Board(
+        run.path.resolve().name,
+        judge,
+        f"{identity} {file_sha256(run.questions_file)}",
+        scores,
+        study if study is not None and "cannot_conclude" in study else None,  # else an older version wrote it
+        manifest.get("notes", []),
+    )

@@ -1,0 +1,372 @@
+"""The report's tables in the paper's layout, as LaTeX, Markdown and CSV: pure functions from scores to text."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from medjudge.records import CATEGORIES
+from medjudge.report.leaderboard import COLUMNS
+
+Kind = Literal["leaderboard", "subcategories", "agreement"]
+
+MEASURES = {
+    "usable_agreement": "usable agreement",
+    "cohen_kappa": "Cohen's kappa",
+    "quadratic_kappa": "quadratic kappa",
+    "spearman": "Spearman",
+}
+_MODELS_ACROSS = 5
+"""Columns of a table with a column a model: as many as a page takes."""
+_NONE = "–"
+
+
+class Board(NamedTuple):
+    """What one judge says of the models of one run.
+
+    `scores` is the object of `scores.json`, with its `standing`; `study` that of `agreement/JUDGE.json`, if there is
+    one; `notes` what must be said beside its numbers. Boards of one `basis` have the same judge and questions, and
+    share a leaderboard; others are no ranking.
+    """
+
+    run: str
+    judge: str
+    basis: str
+    scores: Mapping[str, Any]
+    study: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
+
+
+Mark = Literal["", "best", "tied"]
+"""The best of its column; or its interval overlaps that of the best."""
+
+
+class Cell(NamedTuple):
+    """A value with its interval."""
+
+    text: str
+    interval: str = ""
+    mark: Mark = ""
+
+
+class Table(NamedTuple):
+    """A table before it is LaTeX or Markdown; its first column is text, the others are numbers."""
+
+    kind: Kind
+    title: str
+    header: list[str]
+    rows: list[list[Cell]]
+    notes: list[str]
+
+
+def latex(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+    """Tables for `\\input` in a paper; they need the package booktabs.
+
+    Args:
+        kinds: Which tables; all unless given.
+    """
+    parts = [_latex(table, number) for number, table in enumerate(_tables(boards, kinds), 1)]
+    text = "\n".join(["% needs \\usepackage{booktabs}", *parts])
+    if not text.isascii():
+        return f"% not only ASCII: compile with XeLaTeX or LuaLaTeX and a font that has it all (Chinese: ctex)\n{text}"
+    return text
+
+
+def markdown(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+    """Tables as GitHub and pandoc read them; arguments as for `latex`."""
+    return "\n".join(_markdown(table) for table in _tables(boards, kinds))
+
+
+def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
+    """Rates in the long format: a line a run, judge, model and part, with subcategories below their category.
+
+    RFC 4180, for `pandas.read_csv`. `part` is OP or a category; `subcategory` is empty where the rate is of the whole
+    part. `validated` is the state of the judge for that part. Names that a spreadsheet would take for a formula (they
+    begin with = + - @, a tab or a line break) get an apostrophe before them, and so do names that begin with one, so
+    that `.str.removeprefix("'")` gives every name back.
+
+    Args:
+        kinds: `leaderboard`, `subcategories`; both unless given.
+    """
+    fields = ["run", "judge", "validated", "model", "part", "subcategory"]
+    numbers = ["rate", "low", "high", "usable", "questions", "unscored"]
+    rows = (
+        [*map(_no_formula, [board.run, board.judge, _state(board, part), model, part, name]), *map(rate.get, numbers)]
+        for board in boards
+        for model, part, name, rate in _rates(board)
+        if not kinds or ("subcategories" if name else "leaderboard") in kinds
+    )
+    return _csv([*fields, *numbers], rows)
+
+
+def agreement_csv(boards: Sequence[Board]) -> str:
+    """Agreement in the long format: a line a run, judge, part and measure, with the number `n` of answers behind it."""
+    rows = (
+        [*map(_no_formula, [board.run, board.judge, study["against"], part, measure]), *bounds, cells["n"]["value"]]
+        for board in boards
+        if (study := board.study)
+        for part, cells in [("overall", study["overall"]), *study["by_category"].items()]
+        for measure in MEASURES
+        for bounds in [[cells[measure][name] for name in ("value", "low", "high")]]
+    )
+    return _csv(["run", "judge", "against", "part", "measure", "value", "low", "high", "n"], rows)
+
+
+# --- What stands in the tables ---------------------------------------------------------------------------------------
+
+
+def _tables(boards: Sequence[Board], kinds: Sequence[Kind]) -> Iterator[Table]:
+    groups: dict[str, list[Board]] = {}
+    for board in boards:
+        groups.setdefault(board.basis, []).append(board)
+    for group in groups.values():
+        if not kinds or "leaderboard" in kinds:
+            yield _leaderboard(group)
+        if not kinds or "agreement" in kinds:
+            yield from (_agreement(board, board.study) for board in group if board.study)
+        if not kinds or "subcategories" in kinds:
+            yield from _subcategories(group)
+
+
+def _of(group: Sequence[Board]) -> str:
+    names = list(dict.fromkeys(board.run for board in group))
+    return f"judge {group[0].judge}, {', '.join(names) if len(names) <= 3 else f'{len(names)} runs'}"
+
+
+def _models(group: Sequence[Board]) -> dict[str, Any]:
+    """The rates of all models; a name that is taken already carries its run."""
+    models: dict[str, Any] = {}
+    for board in group:
+        for name, rates in board.scores["models"].items():
+            while name in models:
+                name = f"{board.run}/{name}"
+            models[name] = rates
+    return models
+
+
+def _leaderboard(group: Sequence[Board]) -> Table:
+    models = dict(sorted(_models(group).items(), key=lambda one: -one[1]["OP"]["rate"]))
+    columns = [_column([rates.get(part) for rates in models.values()]) for part in COLUMNS]
+    unscored = [Cell(str(rates["OP"]["unscored"])) for rates in models.values()]
+    counts: dict[str, Any] = next(iter(models.values()), {})
+    told = ", ".join(f"{part} {counts[part]['questions']}" for part in COLUMNS if part in counts)
+    return Table(
+        "leaderboard",
+        f"Usability rates in percent (95 % interval), {_of(group)}",
+        ["Model", *COLUMNS, "unscored"],
+        [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
+        [
+            f"Questions: {told}. Unscored: questions without a score; they count as not usable.",
+            "Bold: the best of its column. †: its interval overlaps that of the best, so that the two may be tied.",
+            *dict.fromkeys(note for board in group for note in (_standing(board), *board.notes)),
+        ],
+    )
+
+
+def _standing(board: Board) -> str:
+    """Whether the judge is validated, overall and by category."""
+    standing = board.scores["standing"]
+    states: dict[str, list[str]] = {}
+    for part in CATEGORIES:
+        states.setdefault(standing[part]["state"], []).append(part)
+    told = "" if len(states) == 1 else "; ".join(f"{', '.join(parts)} {state}" for state, parts in states.items()) + "."
+    return f"Judge {board.judge}: {standing['OP']['line']}. {told}".strip()
+
+
+def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
+    models = _models(group)
+    for category in CATEGORIES:
+        for start in range(0, len(models), _MODELS_ACROSS):
+            across = list(models)[start : start + _MODELS_ACROSS]
+            some = [models[model]["subcategories"].get(category, {}) for model in across]
+            names = sorted({name for rates in some for name in rates})
+            if names:
+                yield Table(
+                    "subcategories",
+                    f"{category} by subcategory, usability rates in percent (95 % interval), {_of(group)}",
+                    ["Subcategory", "questions", *across],
+                    [_subcategory(name, [rates.get(name) for rates in some]) for name in names],
+                    [],
+                )
+
+
+def _subcategory(name: str, rates: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
+    questions = next(rate["questions"] for rate in rates if rate is not None)
+    return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
+
+
+def _agreement(board: Board, study: Mapping[str, Any]) -> Table:
+    parts = {"overall": study["overall"], **study["by_category"]}
+    gate = {True: "passed", False: "failed", None: "not shown to be passed"}[study["gate"]["passed"]]
+    return Table(
+        "agreement",
+        f"Agreement with {study['against']} (95 % interval), {_of([board])}",
+        ["", "n", *MEASURES.values()],
+        [
+            [Cell(part), Cell(str(cells["n"]["value"])), *[_measure(cells[name]) for name in MEASURES]]
+            for part, cells in parts.items()
+        ],
+        [
+            f"n: answers scored by both; {study['questions']} questions in {study['conversations']} conversations, "
+            f"coverage {100 * study['coverage']:.1f} %. Usable: level 4 and above. The gate is {gate}.",
+        ],
+    )
+
+
+def _measure(cell: Mapping[str, float | None]) -> Cell:
+    value, low, high = (cell[name] for name in ("value", "low", "high"))
+    if value is None:
+        return Cell(_NONE)
+    span = "" if low is None or high is None else f"{low:.2f}–{high:.2f}"
+    return Cell(f"{value:.2f}".replace("-", "−"), span.replace("-", "−"))
+
+
+def _column(rates: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
+    """Cells of rates that are compared with each other."""
+    best = max((rate for rate in rates if rate is not None), key=lambda rate: rate["rate"], default=None)
+    return [_rate(rate, _mark(rate, best)) for rate in rates]
+
+
+def _mark(rate: Mapping[str, Any] | None, best: Mapping[str, Any] | None) -> Mark:
+    if rate is None or best is None:
+        return ""
+    if rate["rate"] == best["rate"]:
+        return "best"
+    return "tied" if rate["high"] >= best["low"] else ""
+
+
+def _rate(rate: Mapping[str, Any] | None, mark: Mark = "") -> Cell:
+    if rate is None:
+        return Cell(_NONE)
+    return Cell(f"{rate['rate']:.2f}", f"{rate['low']:.1f}–{rate['high']:.1f}", mark)
+
+
+def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Model, part, subcategory (or none) and rate."""
+    for model, rates in board.scores["models"].items():
+        for part in COLUMNS:
+            if part in rates:
+                yield model, part, "", rates[part]
+        for category, names in rates["subcategories"].items():
+            for name, rate in names.items():
+                yield model, category, name, rate
+
+
+def _state(board: Board, part: str) -> str:
+    state: str = board.scores["standing"][part]["state"]
+    return state
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def _csv(header: Sequence[str], rows: Iterator[list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "'")) else text
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def _markdown(table: Table) -> str:
+    right = ["---", *["---:"] * (len(table.header) - 1)]
+    rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    header = [_markdown_text(name) for name in table.header]
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, right, *rows)]
+    notes = [f"\n{_markdown_text(note)}" for note in table.notes]
+    return "\n".join([f"**{_markdown_text(table.title)}**", "", *lines, *notes, ""])
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = _markdown_text(cell.text)
+    text = f"**{text}**" if cell.mark == "best" else text
+    return f"{text}{'†' if cell.mark == 'tied' else ''}{f' ({cell.interval})' if cell.interval else ''}"
+
+
+def _markdown_text(text: str) -> str:
+    """Text that no reader of Markdown takes for markup, a cell's end or HTML."""
+    return re.sub(r"[\\`*_\[\]<>|~$&^]|:(?=//)", r"\\\g<0>", _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    """Control characters and line breaks as spaces: a table's row is one line."""
+    return re.sub(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+", " ", text).strip()
+
+
+# --- LaTeX -----------------------------------------------------------------------------------------------------------
+
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    "`": "\\textasciigrave{}",
+    # At the start of a row they would be read as an option of the `\\` that ends the row before.
+    "[": "{[}",
+    "*": "{*}",
+    # Two in a row would become one sign.
+    "-": "-{}",
+    "'": "'{}",
+    "–": "--",
+    "−": "$-$",
+    "†": "$\\dagger$",
+}
+_SPECIAL_TO_LATEX = re.compile(r"-(?=-)|'(?=')|[&%$#_{}\\~^<>|`\[*–−†]")
+
+
+def _latex(table: Table, number: int) -> str:
+    columns = "l" + "r" * (len(table.header) - 1)
+    lines = [
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_latex_text(table.title)}}}",
+        f"\\label{{tab:{table.kind}-{number}}}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\toprule",
+        " & ".join(_latex_text(name) for name in table.header) + r" \\",
+        "\\midrule",
+        *[line for row in table.rows for line in _latex_row(row)],
+        "\\bottomrule",
+        "\\end{tabular}",
+        *_latex_notes(table.notes),
+        "\\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _latex_notes(notes: Sequence[str]) -> Iterator[str]:
+    if notes:
+        yield "\\par\\smallskip"
+        yield "\\begin{minipage}{\\linewidth}\\footnotesize"
+        yield "\\\\\n".join(_latex_text(note) for note in notes)
+        yield "\\end{minipage}"
+
+
+def _latex_row(row: Sequence[Cell]) -> Iterator[str]:
+    """A line of values and, where there are intervals, one of them below."""
+    yield " & ".join(_latex_cell(cell) for cell in row) + r" \\"
+    if any(cell.interval for cell in row):
+        spans = [f"{{\\scriptsize {_latex_text(cell.interval)}}}" if cell.interval else "" for cell in row]
+        yield " & ".join(spans) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = _latex_text(cell.text)
+    text = f"\\textbf{{{text}}}" if cell.mark == "best" else text
+    return f"{text}$^\\dagger$" if cell.mark == "tied" else text
+
+
+def _latex_text(text: str) -> str:
+    return _SPECIAL_TO_LATEX.sub(lambda match: _LATEX[match[0]], _one_line(text))

@@ -1,0 +1,383 @@
+"""`medjudge annotate export` and `import`: forms out, filled in as physicians do, and back."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+from scoring_run import build_run, judgment
+
+from medjudge.annotate.forms import score_fields
+from medjudge.annotate.plan import Plan, read_plan, to_score
+from medjudge.records import PhysicianScore
+from medjudge.store import Run, write_records
+
+Edit = Callable[[Any], None]
+BOTH = ("--rater", "dr-a", "--rater", "dr-b")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return build_run(tmp_path / "run")
+
+
+@pytest.fixture
+def exported(run: Run, medjudge: Any) -> Plan:
+    """Workbooks for dr-a and dr-b, who both score all fourteen answers."""
+    done = medjudge("annotate", "export", run.path, *BOTH)
+    assert done.returncode == 0, done.stderr
+    return read_plan(run)
+
+
+def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
+    first, *rest = run.answers()
+    write_records(run.answers_file, [first.model_copy(update={"text": "", "finish_reason": "error"}), *rest])
+    done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
+    assert "5 answers, each to 2 of 2 raters" in done.stdout
+    assert "left out: 1 empty" in done.stdout
+
+
+def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
+    return run.path / "annotation" / "forms" / f"{rater}{end}"
+
+
+def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
+    """What a rater gives each item: scores by turns, dimensions for MTG, comments in both languages."""
+    given: dict[str, dict[str, object]] = {}
+    for place, one in enumerate(to_score(run, read_plan(run), rater)):
+        fields = score_fields(one.question.category)
+        values = [place % 5 + 1] if fields == ("score",) else [5, 4, 5, place % 6, place % 2]
+        given[one.item.id] = {
+            **dict(zip(fields, values, strict=True)),
+            "comment": ("漏了剂量", "=fine", None)[place % 3],
+        }
+    return given
+
+
+def fill(path: Path, given: dict[str, dict[str, object]], edit: Edit | None = None, to: str = "filled.xlsx") -> Path:
+    """Fills a form in, and does to it what a physician might do besides."""
+    workbook = load_workbook(path)
+    for sheet in workbook.worksheets[1:]:
+        names = [*(score_fields(sheet.title)), "comment"]
+        for row in sheet.iter_rows(min_row=2):
+            for cell, name in zip(row[5:], names, strict=False):
+                value = given.get(row[0].value, {}).get(name)
+                if value is not None:
+                    cell.value = value
+                    cell.data_type = "s" if isinstance(value, str) else "n"
+    if edit:
+        edit(workbook)
+    workbook.save(path.with_name(to))
+    return path.with_name(to)
+
+
+def expected(run: Run, rater: str, given: dict[str, dict[str, object]]) -> list[dict[str, Any]]:
+    items = {item.id: item for item in read_plan(run).items}
+    records = []
+    for item_id, cells in given.items():
+        values = dict(cells)
+        comment = values.pop("comment")
+        score = values.pop("score", None)
+        key = {**items[item_id].key._asdict(), "rater": rater}
+        records.append({**key, "score": score, "dimensions": values or None, "comment": comment})
+    return records
+
+
+def stored(run: Run, rater: str) -> list[dict[str, Any]]:
+    return [score.model_dump() for score in run.physician_scores() if score.rater == rater]
+
+
+def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(records, key=lambda one: (one["question_id"], one["model"]))
+
+
+def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
+    files = []
+    for rater in ("dr-a", "dr-b"):
+        files.append(fill(form_of(run, rater), levels(run, rater), to=f"scored by {rater}.xlsx"))
+    done = medjudge("annotate", "import", run.path, *files)
+    assert done.returncode == 0, done.stderr
+    for rater in ("dr-a", "dr-b"):
+        assert by_key(stored(run, rater)) == by_key(expected(run, rater, levels(run, rater)))
+    assert "28 scores imported, 0 there already, 0 replaced" in done.stdout
+    assert "dr-b: 14 of 14 scored, 0 open" in done.stdout
+    assert "agreement among raters on 14 answers: usable" in done.stdout
+    before = run.physicians_file.read_bytes()
+    done = medjudge("annotate", "import", run.path, files[1], files[0], "--json")
+    told = json.loads(done.stdout)
+    assert (told["new"], told["same"], told["replaced"], told["not_scored"]) == (0, 28, 0, 0)
+    assert told["agreement"]["usable_agreement"]["low"] <= told["agreement"]["usable_agreement"]["value"]
+    assert run.physicians_file.read_bytes() == before
+
+
+def test_a_blank_score_is_no_problem(run: Run, exported: Plan, medjudge: Any) -> None:
+    some = dict(list(levels(run, "dr-a").items())[:5])
+    left = next(item_id for item_id in levels(run, "dr-a") if item_id not in some)
+    done = medjudge("annotate", "import", run.path, fill(form_of(run), {**some, left: {"comment": "not my field"}}))
+    assert done.returncode == 0, done.stderr
+    assert "5 scores imported" in done.stdout
+    assert "9 rows are not scored yet (1 with a comment)" in done.stdout
+    assert "dr-a: 5 of 14 scored, 9 open" in done.stdout
+    assert "no answer was scored by two yet" in done.stdout
+
+
+def cell_of(workbook: Any, category: str, place: int, column: str) -> Any:
+    rows = [row[0].row for row in workbook[category].iter_rows(min_row=2) if "+" not in str(row[0].value)]
+    return workbook[category][f"{column}{rows[place]}"]
+
+
+def put(category: str, place: int, column: str, value: object) -> Edit:
+    def edit(workbook: Any) -> None:
+        cell_of(workbook, category, place, column).value = value
+
+    return edit
+
+
+def twice(workbook: Any) -> None:
+    sheet = workbook["MSE"]
+    sheet.append([cell.value for cell in sheet[2]])
+
+
+def headings_gone(workbook: Any) -> None:
+    workbook["MR"]["F1"].value = "points"
+
+
+def in_the_next_row(workbook: Any) -> None:
+    row = cell_of(workbook, "MR", 0, "F").row
+    workbook["MR"][f"F{row + 1}"].value = 4
+
+
+def score_as_reference(workbook: Any) -> None:
+    cell_of(workbook, "MSE", 0, "C").value = 4
+    cell_of(workbook, "MSE", 0, "F").value = None
+
+
+def score_as_comment(workbook: Any) -> None:
+    cell_of(workbook, "MSE", 0, "G").value = 4
+    cell_of(workbook, "MSE", 0, "F").value = None
+
+
+def of_a_stranger(workbook: Any) -> None:
+    workbook.worksheets[0]["B2"].value = "dr-z"
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7, and the scale goes from 1 to 5"),
+        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5, and a whole number from 1 to 5 is expected"),
+        (put("MK", 0, "F", "good"), "score is 'good'"),
+        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2, and the scale goes from 0 to 1"),
+        (put("MTG", 0, "G", None), "no correctness; the five dimensions are scored together or not at all"),
+        (put("MTG", 1, "F", 6), "instruction_following is 6, and the scale goes from 0 to 5"),
+        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; by its texts this is item"),
+        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; by its texts this is item"),
+        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the text that was exported"),
+        (put("MSE", 0, "E", None), "answer is blank; put the text back"),
+        (put("MSE", 0, "H", 3), "'3' stands in a column without a heading"),
+        (score_as_reference, "reference is 4; a score belongs into score"),
+        (score_as_comment, "comment is 4, and no score is there"),
+        (twice, "sheet 'MSE', row 2: item"),
+        (in_the_next_row, "score stands in row"),
+        (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
+        (of_a_stranger, "is rater dr-z's, and the raters of the plan are dr-a, dr-b"),
+    ],
+)
+def test_each_wrong_cell_is_told_and_nothing_is_imported(
+    run: Run, exported: Plan, medjudge: Any, edit: Edit, said: str
+) -> None:
+    path = fill(form_of(run), levels(run, "dr-a"), edit)
+    done = medjudge("annotate", "import", run.path, path)
+    assert done.returncode == 2
+    assert f"{path}, " in done.stderr
+    assert said in done.stderr
+    assert "nothing was imported" in done.stderr
+    assert not run.physicians_file.exists()
+
+
+def test_rows_that_were_deleted_are_counted(run: Run, exported: Plan, medjudge: Any) -> None:
+    path = fill(form_of(run), levels(run, "dr-a"), lambda workbook: workbook["MSE"].delete_rows(2))
+    done = medjudge("annotate", "import", run.path, path)
+    assert "13 scores imported" in done.stdout
+    assert f"{path}: 1 items of its rater do not stand in it" in done.stdout
+    assert "dr-a: 13 of 14 scored, 1 open" in done.stdout
+
+
+def all_wrong(workbook: Any) -> None:
+    for edit in (put("MK", 0, "F", 9), put("MK", 1, "F", "x"), put("MTG", 0, "J", 5), put("MSE", 0, "E", "no")):
+        edit(workbook)
+
+
+def test_all_problems_of_all_files_are_told_at_once(run: Run, exported: Plan, medjudge: Any) -> None:
+    first = fill(form_of(run), levels(run, "dr-a"), all_wrong, "one.xlsx")
+    second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), put("MR", 0, "F", 0), "two.xlsx")
+    done = medjudge("annotate", "import", run.path, first, second)
+    assert done.stderr.startswith("error: 5 problems; nothing was imported; --accept-valid")
+    assert done.stderr.count("one.xlsx, sheet") == 4
+    assert done.stderr.count("two.xlsx, sheet") == 1
+
+
+def test_the_valid_rows_are_taken_and_the_others_mended(run: Run, exported: Plan, medjudge: Any) -> None:
+    given = levels(run, "dr-a")
+    path = fill(form_of(run), given, all_wrong)
+    done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert (told["new"], len(told["wrong"])) == (10, 4)
+    (mend,) = told["to_mend"]
+    assert Path(mend) == path.with_name("filled-to-mend.xlsx")
+    workbook = load_workbook(mend)
+    assert "score is 9" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
+    wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
+    assert wrong == {9, "x"}
+    mended = fill(Path(mend), given, to="mended.xlsx")
+    done = medjudge("annotate", "import", run.path, mended)
+    assert done.returncode == 0, done.stderr
+    assert "4 scores imported" in done.stdout
+    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", given))
+
+
+def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) -> None:
+    given = levels(run, "dr-a")
+    assert medjudge("annotate", "import", run.path, fill(form_of(run), given)).returncode == 0
+    before = run.physicians_file.read_bytes()
+    changed = fill(
+        form_of(run), given, put("MSE", 0, "F", 1 if given_of(run, given, "MSE") != 1 else 2), "changed.xlsx"
+    )
+    done = medjudge("annotate", "import", run.path, changed)
+    assert done.returncode == 2
+    assert "in the run, and" in done.stderr
+    assert run.physicians_file.read_bytes() == before
+    done = medjudge("annotate", "import", run.path, changed, "--replace")
+    assert "0 scores imported, 13 there already, 1 replaced" in done.stdout
+
+
+def given_of(run: Run, given: dict[str, dict[str, object]], category: str) -> object:
+    """The score of the first row of a sheet."""
+    first = next(one for one in to_score(run, read_plan(run), "dr-a") if one.question.category == category)
+    return given[first.item.id]["score"]
+
+
+def test_the_form_of_another_rater_or_plan_is_told(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
+    swapped = tmp_path / "dr-b.xlsx"
+    swapped.write_bytes(fill(form_of(run), levels(run, "dr-a")).read_bytes())
+    done = medjudge("annotate", "import", run.path, swapped)
+    assert "is named after dr-b, and is rater dr-a's" in done.stderr
+    other = build_run(tmp_path / "other")
+    done = medjudge("annotate", "export", other.path, *BOTH, "--seed", 3)
+    foreign = fill(form_of(other), levels(other, "dr-a"), to="foreign.xlsx")
+    done = medjudge("annotate", "import", run.path, foreign)
+    assert "has 14 items, and none is in the plan" in done.stderr
+    item = next(iter(levels(run, "dr-a")))
+    half = medjudge("annotate", "export", other.path, *BOTH, "--overlap", 1, "--out", tmp_path / "half")
+    assert "no scores and is replaced" in half.stdout
+    theirs = next(iter(read_plan(other).by_rater["dr-b"]))
+
+    def take_theirs(workbook: Any) -> None:
+        next(sheet for sheet in workbook.worksheets[1:])["A2"].value = theirs
+
+    mixed = fill(tmp_path / "half" / "dr-a.xlsx", levels(other, "dr-a"), take_theirs)
+    done = medjudge("annotate", "import", other.path, mixed)
+    assert f"item {theirs} is for dr-b to score, and not for dr-a" in done.stderr
+    assert item not in done.stderr
+
+
+def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Plan, medjudge: Any) -> None:
+    write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
+    path = fill(form_of(run), levels(run, "dr-a"))
+    done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
+    assert "a form of `medjudge annotate export`; `medjudge annotate import` takes it in first" in done.stderr
+    assert medjudge("annotate", "import", run.path, path).returncode == 0
+    done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
+    study = json.loads(done.stdout)
+    assert (study["n"], study["against"], study["raters"]) == (14, "physicians", ["dr-a"])
+    assert run.physicians_file.name in study["file"]
+
+
+def test_informative_scores_are_said_to_validate_nothing(run: Run, medjudge: Any) -> None:
+    write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
+    done = medjudge("annotate", "export", run.path, *BOTH, "--which", "informative", "--judge", "j", "--each", 4)
+    assert "no random sample: these scores may correct a judge, not validate it" in done.stdout
+    done = medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a")))
+    assert "no random sample" in done.stdout
+    done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
+    assert "no random sample" in done.stderr
+
+
+def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, exported: Plan, medjudge: Any) -> None:
+    done = medjudge("annotate", "export", run.path, *BOTH)
+    assert done.returncode == 2
+    assert "dr-a.xlsx: is there already and may hold scores" in done.stderr
+    assert medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a"))).returncode == 0
+    done = medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["raters"]["dr-b"]["answers"] == 14
+    assert read_plan(run) == exported
+    done = medjudge("annotate", "export", run.path, *BOTH, "--seed", 1, "--out", run.path / "more")
+    assert done.returncode == 2
+    assert "another plan, with 14 scores given by it" in done.stderr
+    assert not (run.path / "more").exists()
+
+
+def test_a_file_that_is_no_form_says_so(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
+    assert "forms are read from .xlsx and .json" in medjudge("annotate", "import", run.path, jsonl("a.jsonl")).stderr
+    (tmp_path / "b.xlsx").write_text("no zip")
+    assert "not a readable .xlsx workbook" in medjudge("annotate", "import", run.path, tmp_path / "b.xlsx").stderr
+    assert (
+        "`medjudge annotate export` makes one"
+        in medjudge("annotate", "import", build_run(tmp_path / "new").path, form_of(run)).stderr
+    )
+
+
+def annotated(path: Path, given: dict[str, dict[str, object]]) -> Path:
+    """An export of Label Studio in which everything is scored."""
+    tasks = json.loads(path.read_text(encoding="utf-8"))
+    for number, task in enumerate(tasks, 1):
+        results = []
+        for name, value in given[task["data"]["item"]].items():
+            kind, field = ("textarea", "text") if name == "comment" else ("choices", "choices")
+            if value is not None:
+                results.append({"from_name": name, "to_name": "answer", "type": kind, "value": {field: [str(value)]}})
+        task |= {"id": number, "annotations": [{"id": number, "completed_by": 1, "result": results}]}
+    path.with_name(f"project-{path.name}").write_text(json.dumps(tasks), encoding="utf-8")
+    return path.with_name(f"project-{path.name}")
+
+
+def test_label_studio_there_and_back(run: Run, medjudge: Any) -> None:
+    medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio")
+    given = levels(run, "dr-a")
+    files = [annotated(form_of(run, end=end), given) for end in (".json", "-MTG.json")]
+    done = medjudge("annotate", "import", run.path, *files)
+    assert done.returncode == 0, done.stderr
+    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", given))
+    assert "0 scores imported, 14 there already" in medjudge("annotate", "import", run.path, *files).stdout
+
+
+def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudge: Any) -> None:
+    medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio")
+    path = annotated(form_of(run, end=".json"), levels(run, "dr-a"))
+    tasks = json.loads(path.read_text())
+    tasks[0]["annotations"].append({**tasks[0]["annotations"][0], "id": 99})
+    tasks[1]["annotations"][0]["completed_by"] = {"id": 2, "email": "dr-b"}
+    tasks[2]["data"]["answer"] = "Another answer."
+    path.write_text(json.dumps(tasks))
+    done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    said = [f"{one['place']}: {one['what']}" for one in told["wrong"]]
+    assert "stands in task 1, annotation 99, too" in said[0]
+    assert said[2].startswith("task 2, annotation 2: dr-b was signed in, and the item is dr-a's")
+    assert said[3].startswith("task 3, annotation 3: answer is not the text that was exported")
+    assert told["new"] == len(tasks) - 3
+    assert json.loads(Path(told["to_mend"][0]).read_text()) == tasks[:3]
+
+
+def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
+    from medjudge.annotate.plan import add_scores
+
+    one = exported.items[0]
+    add_scores(run, [PhysicianScore(**one.key._asdict(), rater="dr-a", score=4)])
+    blank = medjudge("annotate", "import", run.path, form_of(run), "--json")
+    assert json.loads(blank.stdout)["raters"]["dr-a"] == {"answers": 14, "scored": 1, "open": 13}

@@ -1,0 +1,213 @@
+import re
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoring_run import MODELS, answer, build_run, judgment, planned, question
+
+from medjudge.annotate.plan import Plan, add_scores, make_plan, plan_file, read_plan, to_score
+from medjudge.errors import InputError
+from medjudge.records import CATEGORIES, PhysicianScore
+from medjudge.store import Run, write_records
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return build_run(tmp_path / "run")
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Run:
+    """Sixty conversations of one to three turns, twice as many in MK as elsewhere, four models, two samples."""
+    run = Run(tmp_path / "large")
+    sizes = {name: 20 if name == "MK" else 10 for name in CATEGORIES}
+    questions = [
+        question(f"{name}-{talk}-{turn}", name, group=f"{name}-{talk}", round=turn)
+        for name, size in sizes.items()
+        for talk in range(size)
+        for turn in range(1, 2 + talk % 3)
+    ]
+    answers = [
+        answer(one.id, model, sample=sample) for one in questions for model in ("a", "b", "c", "d") for sample in (0, 1)
+    ]
+    write_records(run.questions_file, questions)
+    write_records(run.answers_file, answers)
+    return run
+
+
+def plan_of(run: Run, **options: Any) -> Plan:
+    wanted: dict[str, Any] = {"raters": ["x", "y", "z"], "overlap": 2, "each": 40, "which": "random", "seed": 0}
+    return make_plan(run, **{**wanted, "judge": None, "teacher": None, **options})
+
+
+def category_of(question_id: str) -> str:
+    return question_id.partition("-")[0]
+
+
+def test_a_random_draw_is_in_proportion_and_spread_over_conversations(large: Run) -> None:
+    plan = plan_of(large)
+    assert len(plan.items) == 60
+    of_category = Counter(category_of(item.question_id) for item in plan.items)
+    asked = Counter(one.category for one in large.questions())
+    for name in CATEGORIES:
+        assert abs(of_category[name] - 60 * asked[name] / sum(asked.values())) <= 1
+    of_stratum = Counter((category_of(item.question_id), item.model) for item in plan.items)
+    for name in CATEGORIES:
+        counts = [of_stratum[name, model] for model in "abcd"]
+        assert max(counts) - min(counts) <= 1
+    per_model = Counter(item.model for item in plan.items).values()
+    assert max(per_model) - min(per_model) <= 2
+    assert len({item.question_id.rpartition("-")[0] for item in plan.items}) == 60
+
+
+@pytest.mark.parametrize(("raters", "overlap", "each"), [(3, 2, 40), (4, 3, 21), (5, 1, 7), (2, 2, 50), (3, 2, None)])
+def test_every_answer_gets_its_raters_and_loads_are_even(large: Run, raters: int, overlap: int, each: int) -> None:
+    names = [f"dr-{number}" for number in range(raters)]
+    plan = plan_of(large, raters=names, overlap=overlap, each=each)
+    loads = [len(ids) for ids in plan.by_rater.values()]
+    assert max(loads) - min(loads) <= 1
+    assert each is None or max(loads) <= each
+    assert len(plan.items) == (len(large.answers()) if each is None else raters * each // overlap)
+    times = Counter(item_id for ids in plan.by_rater.values() for item_id in ids)
+    assert set(times.values()) == {overlap}
+    category = {item.id: category_of(item.question_id) for item in plan.items}
+    for name in CATEGORIES:
+        shares = [sum(category[one] == name for one in ids) / len(ids) for ids in plan.by_rater.values()]
+        assert max(shares) - min(shares) < 0.2
+    if raters > overlap > 1:
+        both = [len(set(one) & set(other)) for one, other in combinations(plan.by_rater.values(), 2)]
+        assert max(both) - min(both) <= 0.15 * len(plan.items)
+
+
+def test_the_seed_decides_all_and_the_order_of_the_file_nothing(large: Run) -> None:
+    plan = plan_of(large)
+    write_records(large.answers_file, reversed(large.answers()))
+    assert plan_of(large) == plan
+    other = plan_of(large, seed=1)
+    assert {item.key for item in other.items} != {item.key for item in plan.items}
+    first, second = plan.by_rater["x"], plan.by_rater["y"]
+    shared = set(first) & set(second)
+    assert [one for one in first if one in shared] != [one for one in second if one in shared]
+    assert all(re.fullmatch("[0-9a-f]{12}", item.id) for item in plan.items)
+
+
+def test_informative_answers_are_those_the_judge_may_be_wrong_on(run: Run) -> None:
+    answers = run.answers()
+    usable = {answer.key: 0.05 + 0.06 * place for place, answer in enumerate(answers)}  # 0.05 to 0.83
+    judgments = [judgment(one, usable[one.key]) for one in answers[1:]] + [judgment(answers[0], None)]
+    write_records(run.judgments_file("j"), judgments)
+    plan = plan_of(run, which="informative", judge="j", each=3, overlap=1, raters=["x"])
+    by_doubt = sorted(answers[1:], key=lambda one: abs(usable[one.key] - 0.5))
+    assert {item.key for item in plan.items} == {one.key for one in by_doubt[:3]}
+    assert plan.left_out == {"unscored by the judge": 1}
+    # A teacher who differs on the surest answers turns the order round.
+    verdicts = [judgment(one, 1.0 if one.key in (answers[1].key, answers[2].key) else 0.0, "t") for one in answers[:12]]
+    write_records(run.judgments_file("t"), verdicts)
+    plan = plan_of(run, which="informative", judge="j", teacher="t", each=2, overlap=1, raters=["x"])
+    assert {item.key for item in plan.items} == {answers[1].key, answers[2].key}
+
+
+def test_empty_and_scored_answers_are_left_out_and_counted(run: Run) -> None:
+    first, second, *rest = run.answers()
+    write_records(run.answers_file, [first.model_copy(update={"text": " ", "finish_reason": "stop"}), second, *rest])
+    key = second.key._asdict()
+    constructed = PhysicianScore(**rest[0].key._asdict(), rater="constructed", score=3)
+    write_records(run.physicians_file, [PhysicianScore(**key, rater="dr-z", score=3), constructed])
+    plan = plan_of(run, each=None)
+    assert plan.left_out == {"empty": 1, "scored by a physician already": 1}
+    assert {item.key for item in plan.items} == {one.key for one in rest}
+
+
+def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None:
+    plan = planned(run)
+    listed = to_score(run, read_plan(run), "dr-a")
+    assert [one.item.id for one in listed] == plan.by_rater["dr-a"]
+    told = {answer.key: answer.text for answer in run.answers()}
+    for one in listed:
+        assert one.answer.key == one.item.key
+        expected = []
+        if one.question.id == "second":
+            expected = [("=1+1 is what?", told["first", one.item.model, 0])]
+        assert one.earlier == expected
+    with pytest.raises(InputError, match=r"not in the plan .* the raters are dr-a, dr-b"):
+        to_score(run, plan, "dr-c")
+    write_records(run.answers_file, run.answers()[:-1])
+    with pytest.raises(InputError, match=r"not in .* any more"):
+        to_score(run, plan, "dr-a")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"raters": []}, "name one rater at least"),
+        ({"raters": ["x", "X"]}, "named twice"),
+        ({"raters": ["a/b"]}, "a file gets this name"),
+        ({"raters": [" "]}, "a file gets this name"),
+        ({"raters": ["constructed"], "overlap": 1}, "no physician gave"),
+        ({"overlap": 4}, "there are 3; take 1 to 3"),
+        ({"each": 0}, "one answer at least"),
+        ({"judge": "j"}, "add --which informative"),
+        ({"which": "informative"}, "--judge names a judge"),
+        ({"which": "informative", "judge": "none"}, "--judge names a judge .*there are: j"),
+        ({"which": "informative", "judge": "j"}, "gives no probabilities"),
+    ],
+)
+def test_what_cannot_be_planned_is_told(run: Run, options: dict[str, Any], said: str) -> None:
+    bare = [judgment(one, 0.7).model_copy(update={"probabilities": None}) for one in run.answers()]
+    write_records(run.judgments_file("j"), bare)
+    with pytest.raises(InputError, match=said):
+        plan_of(run, **options)
+    assert not plan_file(run).exists()
+
+
+def test_a_missing_or_broken_plan_says_how_to_get_one(run: Run) -> None:
+    with pytest.raises(InputError, match="`medjudge annotate export` makes one"):
+        read_plan(run)
+    planned(run)
+    plan_file(run).write_text('{"seed": 0, "which": "all"}')
+    with pytest.raises(InputError, match=r"plan\.json: not a plan \(which"):
+        read_plan(run)
+
+
+def scores_of(run: Run, level: int, rater: str = "dr-a") -> list[PhysicianScore]:
+    return [PhysicianScore(**one.key._asdict(), rater=rater, score=level) for one in run.answers()]
+
+
+def test_scores_are_added_once_and_changed_only_on_request(run: Run) -> None:
+    fours = scores_of(run, 4)
+    assert add_scores(run, fours[:3]) == (3, 0, 0)
+    before = run.physicians_file.read_bytes()
+    assert add_scores(run, fours[:3]) == (0, 3, 0)
+    assert run.physicians_file.read_bytes() == before
+    changed = [*scores_of(run, 2)[:1], *fours[3:5]]
+    with pytest.raises(InputError, match=f"dr-a gave the answer of {MODELS[0]} to first 4, and now 2; --replace"):
+        add_scores(run, changed)
+    assert run.physicians_file.read_bytes() == before
+    assert add_scores(run, changed, replace=True) == (2, 0, 1)
+    assert [score.score for score in run.physician_scores()] == [2, 4, 4, 4, 4]
+    assert add_scores(run, scores_of(run, 5, "dr-b")[:1] * 2) == (1, 1, 0)
+
+
+def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
+    fours = scores_of(run, 4)
+    add_scores(run, fours[:2])
+    with run.physicians_file.open("ab") as file:
+        file.write(b'{"question_id":"sec')
+    assert add_scores(run, fours[:3]) == (1, 2, 0)
+    assert run.physician_scores() == fours[:3]
+
+
+@settings(max_examples=25, deadline=None)
+@given(raters=st.integers(1, 5), data=st.data())
+def test_no_rater_gets_more_than_asked_for(tmp_path_factory: Any, raters: int, data: Any) -> None:
+    overlap, each = data.draw(st.integers(1, raters)), data.draw(st.integers(1, 6))
+    run = build_run(tmp_path_factory.mktemp("plans"))
+    plan = plan_of(run, raters=[f"r{one}" for one in range(raters)], overlap=overlap, each=each)
+    loads = [len(ids) for ids in plan.by_rater.values()]
+    assert max(loads) <= each
+    assert max(loads) - min(loads) <= 1
+    assert all(len(set(ids)) == len(ids) for ids in plan.by_rater.values())

@@ -1,0 +1,138 @@
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import load_workbook
+from scoring_run import MODELS, answer, build_run, planned, question
+
+from medjudge.annotate.forms import same_text, texts
+from medjudge.annotate.plan import Item, ToScore, to_score
+from medjudge.annotate.workbook import read_workbook, write_workbook
+from medjudge.records import CATEGORIES
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> list[ToScore]:
+    run = build_run(tmp_path / "run", words=9000)
+    return to_score(run, planned(run), "dr-a")
+
+
+@pytest.fixture
+def form(listed: list[ToScore], tmp_path: Path) -> Path:
+    write_workbook(tmp_path / "dr-a.xlsx", "dr-a", listed)
+    return tmp_path / "dr-a.xlsx"
+
+
+def first_rows(sheet: Any) -> list[Any]:
+    return [row for row in sheet.iter_rows(min_row=2) if "+" not in row[0].value]
+
+
+def test_no_part_of_the_file_names_a_model(form: Path) -> None:
+    with zipfile.ZipFile(form) as parts:
+        content = b"".join(parts.read(name) + name.encode() for name in parts.namelist())
+    assert b"Answer seventh" in content
+    for model in MODELS:
+        assert model.encode() not in content
+    workbook = load_workbook(form)
+    assert all(sheet.sheet_state == "visible" for sheet in workbook)
+    assert not workbook.defined_names
+    assert workbook.properties.creator == "medjudge"
+
+
+def test_a_sheet_a_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
+    workbook = load_workbook(form)
+    # Two selected sheets would be a group, in which Excel writes every score into both.
+    assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
+    assert workbook.sheetnames == ["Read me 说明", *CATEGORIES]
+    for name in CATEGORIES:
+        ids = [row[0].value for row in first_rows(workbook[name])]
+        assert ids == [one.item.id for one in listed if one.question.category == name]
+        assert workbook[name].freeze_panes == "B2"
+    words = [str(cell.value) for row in workbook.worksheets[0].iter_rows() for cell in row]
+    for expected in ("dr-a", "Medical knowledge", "医疗知识", "All core and all secondary", "指令遵循"):
+        assert any(expected in one for one in words), expected
+
+
+def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -> None:
+    workbook = load_workbook(form)
+    for sheet in workbook:
+        assert sheet.protection.sheet
+        assert sheet.protection.password is None
+        unlocked = {cell.coordinate for row in sheet.iter_rows() for cell in row if not cell.protection.locked}
+        if sheet.title not in CATEGORIES:
+            assert not unlocked
+            continue
+        rows = [row[0].row for row in first_rows(sheet)]
+        columns = "FGHIJK" if sheet.title == "MTG" else "FG"
+        assert unlocked == {f"{letter}{row}" for letter in columns for row in rows}
+        rules = {}
+        for rule in sheet.data_validations.dataValidation:
+            assert (rule.type, rule.errorStyle, rule.showErrorMessage) == ("list", "stop", True)
+            assert "whole number" in rule.error
+            assert "整数" in rule.error
+            rules |= {str(cell): rule.formula1 for cell in str(rule.sqref).split()}
+        offered = {f"{letter}{row}": '"0,1,2,3,4,5"' for letter in "FGHI" for row in rows}
+        offered |= {f"J{row}": '"0,1"' for row in rows}
+        assert rules == (offered if sheet.title == "MTG" else {f"F{row}": '"1,2,3,4,5"' for row in rows})
+
+
+def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[ToScore]) -> None:
+    for sheet in load_workbook(form):
+        cells = [cell for row in sheet.iter_rows() for cell in row if cell.value is not None]
+        assert {cell.data_type for cell in cells} == {"s"}
+        assert all(cell.quotePrefix for cell in cells)
+        assert all(len(cell.value) <= 2000 for cell in cells)
+        assert all(height.height <= 400 for height in sheet.row_dimensions.values())
+    found = {row.item_id: row.texts for row in read_workbook(form).rows}
+    for one in listed:
+        for field, text in texts(one).items():
+            assert same_text(found[one.item.id][field], text), (one.question.id, field)
+    of = {one.question.id: found[one.item.id] for one in listed}
+    assert of["first"]["question"] == "=1+1 is what?"
+    assert of["first"]["answer"].startswith("=SUM(A1:A3)␋␟ and ")
+    assert of["fifth"]["reference"] == "#N/A"
+    assert len(of["fourth"]["answer"]) == 12 + 5 * 9000
+    assert "[Earlier question 1]\n=1+1 is what?\n\n[Its answer]\n=SUM" in of["second"]["question"]
+
+
+def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> None:
+    with zipfile.ZipFile(form) as parts:
+        content = "".join(parts.read(name).decode() for name in parts.namelist() if "xl/" in name)
+    assert "_x005F_x0041_" in content
+
+
+def test_what_was_filled_in_and_what_is_wrong_can_stand_in_a_form(listed: list[ToScore], tmp_path: Path) -> None:
+    one = next(one for one in listed if one.question.category == "MK")
+    path = tmp_path / "mend.xlsx"
+    write_workbook(path, "dr-a", [one], {one.item.id: {"score": 7, "comment": "=no\x07"}}, {one.item.id: "score is 7"})
+    (row,) = read_workbook(path).rows
+    assert row.cells == {"score": 7, "comment": "=no␇"}
+    headings = [cell.value for cell in load_workbook(path)["MK"][1]]
+    assert headings[-1] == "To mend 需要修改"
+
+
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=400)
+CLUMSY = st.sampled_from(
+    ["=1", "_x000D_", "x005F_", "\r\n", "\x00", "\ufffe", "#REF!", "\u2028", "中" * 900, "a " * 900]
+)
+TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(str.strip)
+
+
+@settings(max_examples=60, deadline=None)
+@given(said=TEXTS, asked=TEXTS, comment=TEXTS)
+def test_any_text_comes_back(tmp_path_factory: Any, said: str, asked: str, comment: str) -> None:
+    path = tmp_path_factory.mktemp("forms") / "form.xlsx"
+    of = question("q", prompt=asked, language="zh")
+    one = ToScore(Item(id="0" * 12, question_id="q", model="m", sample=0), of, [(asked, said)], answer("q", "m", said))
+    write_workbook(path, "dr", [one], {"0" * 12: {"score": 3, "comment": comment}})
+    form = read_workbook(path)
+    assert form.problems == []
+    (row,) = form.rows
+    assert row.wrong == ()
+    assert row.cells["score"] == 3
+    for field, text in texts(one).items():
+        assert same_text(row.texts[field], text)
+    assert same_text(str(row.cells["comment"]), texts(one._replace(answer=answer("q", "m", comment)))["answer"])

@@ -1,0 +1,113 @@
+"""`medjudge report --format` and `medjudge export inspect` as a user calls them."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from medjudge.agreement.gate import Gate
+from medjudge.agreement.study import Settings, agreement_study, with_gate
+from medjudge.records import Judgment
+from medjudge.store import Run, write_json, write_records
+
+
+@pytest.fixture
+def judged(sample_run: Path) -> Run:
+    """The sample with judgments that equal the constructed levels."""
+    run = Run(sample_run)
+    judgments = [
+        Judgment(**score.answer_key._asdict(), judge="mine", score=score.level) for score in run.physician_scores()
+    ]
+    write_records(run.judgments_file("mine"), judgments)
+    run.update_manifest(notes=["No physician wrote or checked the sample."])
+    return run
+
+
+def refused(done, *parts: str) -> None:
+    assert (done.returncode, done.stdout) == (2, ""), done
+    (line,) = done.stderr.splitlines()
+    for part in parts:
+        assert part in line, line
+
+
+def test_tables_go_to_stdout_or_a_file_and_no_page_is_written(medjudge, judged, tmp_path) -> None:
+    done = medjudge("report", judged.path, "--format", "latex")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\\begin{table}") == done.stdout.count("\\end{table}") == 6
+    assert "药物" in done.stdout
+    again = medjudge("report", judged.path, "--format", "latex", "--out", "tables/t.tex")
+    assert again.stdout == "tables/t.tex\n"
+    assert (tmp_path / "tables" / "t.tex").read_text(encoding="utf-8") == done.stdout
+    one = medjudge("report", judged.path, "--format", "markdown", "--table", "leaderboard").stdout
+    assert one.count("| --- |") == 1
+    assert "No physician wrote or checked the sample." in one
+    assert not (judged.path / "report.html").exists()
+
+
+def test_csv_holds_the_numbers_of_scores_json(medjudge, judged) -> None:
+    done = medjudge("report", judged.path, "--format", "csv", "--judge", "mine")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "No physician wrote or checked the sample.\n"
+    assert done.stdout.count("\r\n") == done.stdout.count("\n")
+    table = pd.read_csv(io.StringIO(done.stdout), keep_default_na=False).set_index(["model", "part", "subcategory"])
+    scores = json.loads((judged.path / "scores.json").read_text())["models"]
+    assert {name: table.loc[(name, "MK", ""), "rate"] for name in scores} == {
+        name: rates["MK"]["rate"] for name, rates in scores.items()
+    }
+    drugs = scores["model-a"]["subcategories"]["MK"]["药物"]
+    assert table.loc[("model-a", "MK", "药物"), ["rate", "low", "high"]].tolist() == [
+        drugs[name] for name in ("rate", "low", "high")
+    ]
+
+
+def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
+    wanted = ("report", judged.path, "--format", "csv", "--table", "agreement")
+    refused(medjudge(*wanted), "medjudge validate", "--judge mine")
+    study = agreement_study(
+        "mine", judged.questions(), judged.judgments("mine"), judged.physician_scores(), settings=Settings(resamples=50)
+    )
+    write_json(judged.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
+    table = pd.read_csv(io.StringIO(medjudge(*wanted).stdout))
+    assert set(table[table["measure"] == "cohen_kappa"]["value"]) == {1.0}
+    assert set(table["against"]) == {"constructed levels"}
+    assert "Agreement with constructed levels" in medjudge("report", judged.path, "--format", "latex").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--out", "x.csv"], ["--format"]),
+        (["--table", "agreement"], ["--format"]),
+        (["--format", "csv", "--json"], ["--json"]),
+        (["--format", "latex", "--html", "x.html"], ["--html"]),
+        (["--format", "docx"], ["docx", "markdown"]),
+        (["--format", "csv", "--table", "agreement", "--table", "leaderboard"], ["agreement alone"]),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(medjudge, judged, options, parts, tmp_path) -> None:
+    refused(medjudge("report", judged.path, *options), *parts)
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_without_inspect_one_line_says_how_to_get_it(medjudge, judged, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    refused(medjudge("export", "inspect", judged.path), "pip install 'medjudge[inspect]'")
+    assert not (judged.path / "inspect").exists()
+
+
+def test_export_inspect_writes_a_log_a_model(medjudge: Callable[..., object], judged: Run, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed; pip install 'medjudge[inspect]'")
+    done = medjudge("export", "inspect", judged.path, "--json")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(done.stdout)["written"]
+    assert [Path(path).parent for path in written] == [judged.path / "inspect"] * 5
+    assert all(Path(path).is_file() for path in written)
+    there = medjudge("export", "inspect", judged.path, "--out", "logs", "--judge", "mine")
+    assert "inspect view --log-dir logs" in there.stdout
+    refused(medjudge("export", "inspect", judged.path, "--out", "one.eval"), "5 models answered", "name a folder")
+    refused(medjudge("export", "inspect", judged.path, "--judge", "nobody"), "one of mine")
+    refused(medjudge("export", "inspect", tmp_path / "none"), "not a run folder")

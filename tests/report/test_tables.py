@@ -1,0 +1,269 @@
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+
+from medjudge.agreement.gate import Gate
+from medjudge.agreement.standing import states
+from medjudge.agreement.study import Settings, agreement_study, with_gate
+from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.report.leaderboard import score_models
+from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
+
+NAMES = [
+    "[a] b",
+    "*star",
+    "a & b",
+    "50% $x$ #1 _u_ {v} ~t~ ^c^ \\textbf{x} \\input{/etc/passwd}",
+    "<script>alert(1)</script>|<b>`q``--gpt---4''\"",
+    "%comment",
+    "a\\|b| c \\",
+    "[text](javascript:alert(1)) https://a.example &amp; **bold**",
+    "-- -x",
+    "=1+1",
+    "@cf/model",
+    "'quoted",
+    'say "yes", please',
+    "通义千问-72B",
+]
+
+
+@pytest.fixture
+def board(question: Callable[..., Question]) -> Callable[..., Board]:
+    """The board of a run in which each model scored at a question what it is told to, in the questions' order."""
+
+    def build(levels: dict[str, list[int | None]], run: str = "run_1", basis: str = "j q", study: Any = None) -> Board:
+        count = len(next(iter(levels.values())))
+        questions = [
+            question(id=f"q{n}", category="MK" if n % 2 else "MTG", subcategory="Drugs_& co" if n % 2 else "")
+            for n in range(count)
+        ]
+        judgments = [
+            Judgment(
+                question_id=f"q{n}", model=model, judge="j&j", score=level, error=None if level else "no score in it"
+            )
+            for model, all_levels in levels.items()
+            for n, level in enumerate(all_levels)
+        ]
+        standing = {part: one._asdict() for part, one in states([study] if study else []).items()}
+        scores = {"judge": "j&j", "standing": standing, **score_models(questions, judgments, list(levels))}
+        return Board(run, "j&j", basis, scores, study, ["100% made up."])
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def study() -> dict[str, Any]:
+    questions = [
+        Question(id=f"q{n}", group=f"q{n}", category="MK" if n < 12 else "MSE", prompt="?", language="en")
+        for n in range(14)
+    ]
+    keys = [{"question_id": one.id, "model": model} for one in questions for model in ("a", "b")]
+    # Opposite scores, so that kappa is negative; in MSE one score throughout, so that it is undefined.
+    levels = [1 + n % 5 if n < 24 else 3 for n in range(len(keys))]
+    judgments = [Judgment(**key, judge="j&j", score=6 - level) for key, level in zip(keys, levels, strict=True)]
+    scores = [PhysicianScore(**key, rater="dr", score=level) for key, level in zip(keys, levels, strict=True)]
+    found = agreement_study("j&j", questions, judgments, scores, settings=Settings(resamples=50))
+    return with_gate({"file": "scores.jsonl", **found}, Gate())
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def tables_of(text: str) -> list[list[list[str]]]:
+    """What a reader of Markdown makes of it: the text of each cell, by table and row; no cell may hold any markup."""
+    tables: list[list[list[str]]] = []
+    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.type == "table_open":
+            tables.append([])
+        elif token.type == "tr_open":
+            tables[-1].append([])
+        elif before and before.type in ("td_open", "th_open"):
+            kinds = {child.type for child in token.children or []}
+            assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, token.content
+            tables[-1][-1].append("".join(child.content for child in token.children or []))
+    return tables
+
+
+def test_markdown_gives_every_name_back_and_nothing_else(board) -> None:
+    levels = {name: [5, 1, None] for name in NAMES}
+    text = markdown([board(levels)], ["leaderboard"])
+    (rows,) = tables_of(text)
+    assert [row[0] for row in rows] == ["Model", *NAMES]
+    assert rows[1] == ["[a] b", "33.33 (6.2–79.2)", "0.00 (0.0–79.3)", "–", "–", "–", "50.00 (9.4–90.5)", "1"]
+    assert "\n\n100% made up.\n" in text
+    assert "never validated against physicians" in text
+
+
+def test_best_first_the_best_bold_and_ties_marked(board) -> None:
+    some = {"low": [1] * 40, "near": [4] * 20 + [1] * 20, "best": [4] * 24 + [1] * 16, "same": [4] * 24 + [1] * 16}
+    lines = markdown([board(some)], ["leaderboard"]).splitlines()
+    cells = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines if line.startswith("| ")}
+    assert list(cells)[2:] == ["| best", "| same", "| near", "| low"]
+    assert cells["| best"].startswith("**60.00** (")
+    assert cells["| same"].startswith("**60.00** (")
+    assert cells["| near"].startswith("50.00† (")
+    assert cells["| low"].startswith("0.00 (")
+
+
+def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
+    first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
+    (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="two")], ["leaderboard"]))
+    assert [row[0] for row in together] == ["Model", "two/m", "m", "n", "two/two/m"]
+    assert len(tables_of(markdown([first, board({"m": [5, 5]}, basis="other")], ["leaderboard"]))) == 2
+
+
+def test_subcategories_have_a_column_a_model_and_five_at_most(board) -> None:
+    levels = {f"m{n}": [5, 1] for n in range(7)}
+    first, second = tables_of(markdown([board(levels)], ["subcategories"]))
+    assert first == [["Subcategory", "questions", *list(levels)[:5]], ["Drugs_& co", "1", *["0.00 (0.0–79.3)"] * 5]]
+    assert second[0][2:] == ["m5", "m6"]
+
+
+def test_agreement_says_against_whom_and_what_the_gate_said(board, study) -> None:
+    text = markdown([board({"m": [5, 1]}, study=study)], ["agreement"])
+    (rows,) = tables_of(text)
+    assert rows[0] == ["", "n", "usable agreement", "Cohen's kappa", "quadratic kappa", "Spearman"]
+    assert [row[0] for row in rows[1:]] == ["overall", "MK", "MSE"]
+    assert rows[1][1] == "28"
+    assert re.fullmatch(r"−0\.\d\d \(−0\.\d\d–−?0\.\d\d\)", rows[1][3]), rows[1]
+    assert rows[3][3] == "–"  # one level throughout: kappa is undefined
+    assert "Agreement with physicians" in text
+    assert "The gate is failed." in text
+    assert "not shown): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
+
+
+# --- LaTeX -----------------------------------------------------------------------------------------------------------
+
+LATEX_TEXT = {
+    **{f"\\{character}": character for character in "&%$#_{}"},
+    "\\textbackslash{}": "\\",
+    "\\textasciitilde{}": "~",
+    "\\textasciicircum{}": "^",
+    "\\textless{}": "<",
+    "\\textgreater{}": ">",
+    "\\textbar{}": "|",
+    "\\textasciigrave{}": "`",
+    "{[}": "[",
+    "{*}": "*",
+    "-{}": "-",
+    "'{}": "'",
+    "$-$": "−",
+    "--": "–",
+    "$\\dagger$": "†",
+    "$^\\dagger$": "†",
+}
+LATEX_TOKEN = re.compile("|".join(map(re.escape, LATEX_TEXT)) + r"|\\textbf{|{\\scriptsize |}|[^\\&%$#_{}~^<>|`]")
+
+
+def latex_text(cell: str) -> str:
+    """What LaTeX would print; fails at anything that it would read as a command, or not at all."""
+    pieces, at, depth = [], 0, 0
+    while at < len(cell):
+        match = LATEX_TOKEN.match(cell, at)
+        assert match, f"{cell[at:]!r} in {cell!r}"
+        token, at = match[0], match.end()
+        depth += token in ("\\textbf{", "{\\scriptsize ")
+        depth -= token == "}"
+        assert depth >= 0, cell
+        if token in LATEX_TEXT or len(token) == 1:
+            pieces.append("" if token == "}" else LATEX_TEXT.get(token, token))
+    assert depth == 0, cell
+    return "".join(pieces)
+
+
+def latex_tables(text: str) -> Iterator[list[list[str]]]:
+    """The cells of each table; checks what else stands in it."""
+    for table in re.findall(r"\\begin{table}\n(.*?)\\end{table}\n", text, re.DOTALL):
+        head, columns, body, notes = re.fullmatch(
+            r"\\centering\n(.*)\\begin{tabular}{(l(?:r+))}\n\\toprule\n(.*)\\bottomrule\n\\end{tabular}\n(.*)",
+            table,
+            re.DOTALL,
+        ).groups()
+        assert latex_text(re.fullmatch(r"\\caption{(.*)}\n\\label{tab:[a-z]+-\d+}\n", head)[1])
+        assert all(
+            latex_text(line.removesuffix("\\\\"))
+            for line in notes.splitlines()
+            if not line.startswith(("\\par", "\\be", "\\en"))
+        )
+        lines = [line for line in body.splitlines() if line != "\\midrule"]
+        assert all(line.endswith(" \\\\") and not line.startswith(("[", "*")) for line in lines), lines
+        rows = [re.split(r"(?<!\\)&", line.removesuffix("\\\\")) for line in lines]
+        assert {len(row) for row in rows} == {len(columns)}
+        yield [[latex_text(cell.strip()) for cell in row] for row in rows]
+
+
+def test_latex_gives_every_name_back_and_no_name_is_a_command(board, study) -> None:
+    text = latex([board({name: [5, 1, None] for name in NAMES}, study=study)])
+    leaderboard, agreement, *subcategories = latex_tables(text)
+    assert [row[0] for row in leaderboard[1::2]] == NAMES
+    assert leaderboard[1] == ["[a] b", "33.33", "0.00", "–", "–", "–", "50.00", "1"]
+    assert leaderboard[2] == ["", "6.2–79.2", "0.0–79.3", "", "", "", "9.4–90.5", ""]
+    assert agreement[1][3].startswith("−0.")
+    assert [row for table in subcategories for row in table[0][2:]] == NAMES
+    assert subcategories[0][1][0] == "Drugs_& co"
+    assert text.startswith("% not only ASCII: compile with XeLaTeX")
+    # At the end of a line `\\` takes what follows in brackets as its option, over the line break.
+    assert not re.search(r"\\\\\s*[\[*]", text)
+    labels = re.findall(r"\\label{(.*)}", text)
+    assert len(set(labels)) == len(labels) == 5
+
+
+def test_latex_of_plain_names_needs_booktabs_only(board) -> None:
+    text = latex([board({"gpt-4o": [5, 1], "b": [1, 1]})], ["leaderboard"])
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
+    assert "gpt-4o & \\textbf{50.00} &" in text
+    assert "b & 0.00$^\\dagger$ &" in text
+    assert text.isascii()
+
+
+def test_a_line_break_in_a_name_breaks_no_row(board) -> None:
+    both = board({"a\nb\n\n\\\\ c\x07\u2028": [5, 1]})
+    ((_, row, _),) = latex_tables(latex([both], ["leaderboard"]))
+    assert row[0] == "a b \\\\ c"
+    ((_, row),) = tables_of(markdown([both], ["leaderboard"]))
+    assert row[0] == "a b \\\\ c"
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
+    names = [*NAMES, "two\nlines", "\tx"]
+    one = board({name: [5, 1, None] for name in names})
+    text = rates_csv([one])
+    assert text.endswith("\r\n")
+    table = pd.read_csv(io.StringIO(text, newline=""), keep_default_na=False)
+    # No cell that a spreadsheet would run.
+    assert (
+        not table[["run", "judge", "model", "subcategory"]]
+        .map(lambda cell: cell[:1] in "=+-@\t\r\n" and cell != "")
+        .any(axis=None)
+    )
+    table["model"] = table["model"].str.removeprefix("'")
+    assert list(dict.fromkeys(table["model"])) == names
+    rates = one.scores["models"]["=1+1"]
+    whole = table[(table["model"] == "=1+1") & (table["subcategory"] == "")].set_index("part")
+    assert whole.loc["MTG", ["rate", "low", "high", "usable", "questions", "unscored"]].to_dict() == rates["MTG"]
+    assert whole.loc["OP", "validated"] == "never validated"
+    inside = table[(table["model"] == "=1+1") & (table["subcategory"] != "")]
+    assert inside[["part", "subcategory", "rate"]].values.tolist() == [["MK", "Drugs_& co", 0.0]]
+    assert set(pd.read_csv(io.StringIO(rates_csv([one], ["leaderboard"])), keep_default_na=False)["subcategory"]) == {
+        ""
+    }
+
+
+def test_agreement_csv_holds_the_study(board, study) -> None:
+    table = pd.read_csv(io.StringIO(agreement_csv([board({"m": [5]}, study=study), board({"m": [5]})])))
+    assert set(table["part"]) == {"overall", "MK", "MSE"}
+    row = table[(table["part"] == "MK") & (table["measure"] == "cohen_kappa")].iloc[0]
+    measured = study["by_category"]["MK"]["cohen_kappa"]
+    assert (row["value"], row["low"], row["high"], row["n"]) == (*(measured[k] for k in ("value", "low", "high")), 24)
+    undefined = table[(table["part"] == "MSE") & (table["measure"] == "cohen_kappa")].iloc[0]
+    assert pd.isna(undefined["value"])
+    assert set(table["against"]) == {"physicians"}
