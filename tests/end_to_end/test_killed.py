@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from chat_server import Act, completion
 
-KILLS = 22
+KILLS = 20
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
@@ -127,13 +127,16 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
         places += 1
         run = place / "runs" / "sample"
         run.mkdir(parents=True)
-        if places > 1 and stage != "answer":  # else the answers, which are longer and come first, would hide the lines
+        if places > 1 and stage != "answer":  # the answers are longer and come first, and would hide the lines
             for name in ("questions.jsonl", "answers.jsonl"):
                 shutil.copy(calm / "runs" / "sample" / name, run)
         while unfinished and kills < KILLS:
             kind = chance.choice(["a line", "a line", "a line", "another file", "any time"])
             floor = max(_size(run / grows), manifest)
-            most = {"a line": floor + chance.randint(1, whole // 20), "another file": chance.randint(8, 4000)}.get(kind)
+            in_a_line = floor + chance.randint(1, whole // 20)
+            if stage != "answer" and not (run / "answers.jsonl").exists():
+                in_a_line = chance.randint(8, 2 * _size(calm / "runs" / "sample" / "answers.jsonl"))
+            most = {"a line": in_a_line, "another file": chance.randint(8, 4000)}.get(kind)
             unfinished = _killed(place, command, most, chance.uniform(0.05, 1.5) if kind == "any time" else None)
             lines = _lines(run / grows)
             assert lines[: len(before)] == before  # what was written stays as it is
