@@ -121,6 +121,7 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
     whole = sum(map(len, lines)) + len(lines)
     # Below the size of the manifest, the kill would come before the first line.
     manifest = _size(calm / "runs" / "sample" / "run.json") + 200
+    first = "questions.jsonl" if stage == "answer" else "answers.jsonl"  # is written whole before any line
     kills = within = places = 0
     while kills < KILLS:
         place, before, unfinished = tmp_path / str(places), list[bytes](), True
@@ -134,8 +135,8 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
             kind = chance.choice(["a line", "a line", "a line", "another file", "any time"])
             floor = max(_size(run / grows), manifest)
             in_a_line = floor + chance.randint(1, whole // 20)
-            if stage != "answer" and not (run / "answers.jsonl").exists():
-                in_a_line = chance.randint(8, 2 * _size(calm / "runs" / "sample" / "answers.jsonl"))
+            if not (run / first).exists():
+                in_a_line = chance.randint(8, 2 * _size(calm / "runs" / "sample" / first))
             most = {"a line": in_a_line, "another file": chance.randint(8, 4000)}.get(kind)
             unfinished = _killed(place, command, most, chance.uniform(0.05, 1.5) if kind == "any time" else None)
             lines = _lines(run / grows)
@@ -147,6 +148,6 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
         assert lines[: len(before)] == before
         assert sorted((_known(line) for line in lines), key=json.dumps) == wanted
         assert found == scores
-    assert within >= KILLS // 2
+    assert within >= KILLS // 3
     # Asked again is only what was under way at a kill.
     assert len(server.asked) <= (places + 1) * len(wanted) + 4 * kills
