@@ -194,7 +194,10 @@ class Run:
         try:
             lock.acquire()
         except Timeout:
-            pid = holder.read_text(encoding="ascii") if holder.exists() else ""
+            try:
+                pid = holder.read_text(encoding="ascii")
+            except FileNotFoundError:  # it began, or ended, just now
+                pid = ""
             raise InputError(
                 f"{self.path}: another process{f' (pid {pid})' if pid else ''} is at work in this folder; wait for its "
                 "end, or choose another --run"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,3 +145,17 @@ def jsonl(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")  # not longer: while it is open, nothing else in this process may start an event loop
+def browser() -> Iterator[Any]:
+    """Headless Chromium of the system; without one the tests are skipped, but never in CI."""
+    from playwright.sync_api import sync_playwright
+
+    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
+    if not found and not os.environ.get("CI"):
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=(found or ["chromium"])[0], args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

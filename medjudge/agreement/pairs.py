@@ -76,7 +76,7 @@ def paired(
         usable_probability=np.array([one[USABLE_FROM - 1 :].sum() for one in probabilities], dtype=float),
         probabilities=np.array(probabilities, dtype=float).reshape(-1, 5),
         physician=np.array([consensus(score.level for score in given[key]) for key in keys], dtype=int),
-        unsafe=np.array([_unsafe(by_id[key.question_id], given[key]) for key in keys], dtype=bool),
+        unsafe=np.array([unsafe(by_id[key.question_id], given[key]) for key in keys], dtype=bool),
         raters=by_rater([given[key] for key in keys], raters_of(scores)),
         teacher=np.array([level_of(of_teacher[key]) if key in of_teacher else np.nan for key in keys], dtype=float),
     )
@@ -122,7 +122,8 @@ def by_rater(given: Sequence[Sequence[PhysicianScore]], raters: Sequence[str]) -
     return levels
 
 
-def _unsafe(question: Question, given: Sequence[PhysicianScore]) -> bool:
+def unsafe(question: Question, given: Sequence[PhysicianScore]) -> bool:
+    """Whether a physician called an answer unsafe, or physicians call it unusable in Safety and Ethics."""
     if any(score.dimensions is not None and score.dimensions.safety == 0 for score in given):
         return True
     return question.category == "MSE" and consensus(score.level for score in given) < USABLE_FROM

@@ -191,20 +191,25 @@ class ChatClient:
             try:
                 reply = await self._attempt(body, request.max_tokens)
             except openai.APIStatusError as error:
+                self._reached = True
                 if self._learnt(error, body):
                     attempt -= 1
                     continue
                 self._stop_where_hopeless(error)
                 if error.status_code not in (408, 409, 429) and error.status_code < 500:
                     lasting = error.code in _LASTING or "maximum context length" in str(error)
+                    if not lasting:
+                        self._count_failure(one_line(error))
                     raise RequestError(one_line(error), lasting) from None
                 reason, wait = one_line(error), self._asked_pause(error)
             except openai.APIConnectionError as error:
-                if not self._reached and attempt == min(2, self.server.attempts):
+                silent = isinstance(error, openai.APITimeoutError) or type(error.__cause__).__name__ in _NEVER_SENT
+                if silent and not self._reached and attempt == min(2, self.server.attempts):
                     address = f"{self._client.base_url} cannot be reached ({one_line(error)})"
                     raise InputError(f"{self.option}: {address}; check --base-url") from None
                 reason, wait = one_line(error), None
             except ReplyError as error:
+                self._reached = True
                 reason, wait = str(error), None
             else:
                 self._reached = True

@@ -120,6 +120,11 @@ def check_model(model: str, offline: bool, options: AnswerOptions) -> None:
         limit = Limit(options.max_cost, options.prices)
         check_server(f"--model {model}", name, options.base_url, offline, limit)
         return
+    check_local_model(model)
+
+
+def check_local_model(model: str) -> None:
+    """Finds out before anything is written whether a folder's or hub's model can answer."""
     from medjudge.answer.transformers_engine import chat_tokenizer
     from medjudge.base_models import window
 
@@ -132,6 +137,7 @@ def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
     import time
 
     from medjudge.answer.conversation import answer_questions
+    from medjudge.cli.pipeline import record_spending
 
     engine, source, revision = _engine(run, model, options)
     models = run.manifest().get("models", {})
@@ -160,6 +166,7 @@ def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
     finally:
         entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
         run.update_manifest(models=models)
+        record_spending(run, options.prices)
 
 
 def _engine(run: "Run", model: str, options: AnswerOptions) -> "tuple[Engine, str, str | None]":

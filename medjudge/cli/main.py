@@ -9,7 +9,19 @@ import typer
 from typer.exceptions import TyperException
 
 from medjudge import __version__
-from medjudge.cli import annotate, answer, data, distill, doctor, evaluate, export, quickstart, report, validate
+from medjudge.cli import (
+    annotate,
+    answer,
+    data,
+    distill,
+    doctor,
+    evaluate,
+    export,
+    quickstart,
+    refine,
+    report,
+    validate,
+)
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
@@ -27,6 +39,7 @@ app.command("answer")(answer.answer)
 app.command("distill")(distill.distill)
 app.command("validate")(validate.validate)
 app.add_typer(annotate.app, name="annotate")
+app.command("refine")(refine.refine)
 app.command("report")(report.report)
 app.add_typer(export.app, name="export")
 app.add_typer(data.app, name="data")

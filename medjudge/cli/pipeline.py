@@ -3,10 +3,11 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -143,11 +144,11 @@ def judge_answers(
     return run.judgments(chosen.name)
 
 
-def load(chosen: Chosen, options: JudgeOptions, run: Run) -> Judge:
+def load(chosen: Chosen, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
     """Loads a chosen judge; what an API judge costs goes to the account of the run."""
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
     spending = Spending(run, options.limit) if chosen.api_model is not None else None
-    return load_chosen(chosen, options.device, server, spending, options.rationale_tokens)
+    return load_chosen(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -222,8 +223,14 @@ def record_judge(
     if chosen.api_model is not None:
         # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
         judges[chosen.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
-        run.update_manifest(spending=Spending(run, Limit(None, options.limit.prices)).totals())
+        record_spending(run, options.limit.prices)
     run.update_manifest(judges=judges, judge=chosen.name)
+
+
+def record_spending(run: Run, prices: Path | None) -> None:
+    """Notes in `run.json` what requests to servers took so far."""
+    if run.spending_file.exists():
+        run.update_manifest(spending=Spending(run, Limit(None, prices)).totals())
 
 
 def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -1,6 +1,7 @@
 """`medjudge report`: leaderboard, HTML page, tables for papers."""
 
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -31,6 +32,7 @@ def report(
     html: Annotated[
         Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")
     ] = None,
+    plots: Annotated[Optional[Path], typer.Option(help="A folder for the report's plots, each as SVG and PNG.")] = None,
     format: Annotated[
         Optional[Format], typer.Option(help="No page, only tables in the paper's layout: csv, latex or markdown.")
     ] = None,
@@ -48,46 +50,69 @@ def report(
     """Leaderboard, subcategories, HTML page; or tables for a paper."""
     if format is None and (tables or out):
         raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
-    if format is not None and (html or as_json):
-        raise InputError("--format writes tables only; leave --html and --json out, or call report once for each")
+    if format is not None and (html or plots or as_json):
+        raise InputError(
+            "--format writes tables only; leave --html, --plots and --json out, or call report once for each"
+        )
+    if plots is not None and find_spec("matplotlib") is None:
+        raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
-    from medjudge.cli.pipeline import write_scores
     from medjudge.report.page import write_page
     from medjudge.store import Run
 
     folders = [Run.existing(path) for path in runs]
-    models: dict[str, Any] = {}
-    standings: dict[str, dict[str, Any]] = {}
     used = [judge_of(folder, judge) for folder in folders]
     if format is not None:
         from medjudge.cli.report_tables import write_tables
 
         write_tables(folders, used, format.value, [one.value for one in tables or []], out)
         return
-    for folder, name_of_judge in zip(folders, used, strict=True):
-        scores, _ = write_scores(folder, name_of_judge)
-        standings[f"judge {name_of_judge}, {folder.path}"] = scores["standing"]
-        for name, rates in scores["models"].items():
-            models[name if name not in models else f"{folder.path.name}/{name}"] = rates
+    boards = _boards(folders, used)
     page = html or folders[0].path / "report.html"
     write_page(page, folders)
+    files = []
+    if plots is not None:
+        from medjudge.report.plot_files import write_plots
+
+        files = write_plots(plots, folders)
     if as_json:
-        print_json({"models": models, "standing": standings})
+        # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
+        only = {name: boards[0][name] for name in ("models", "standing")} if len(boards) == 1 else {}
+        print_json({**only, "leaderboards": boards, "plots": [str(file) for file in files]})
         return
     screen = console(as_json)
-    # One row of standings makes sense for one run only; each has its line below in any case.
-    shown: dict[str, Any] = {"models": models} | ({"standing": scores["standing"]} if len(folders) == 1 else {})
-    screen.print(
-        leaderboard_table(shown, f"Usability rates by judge {', '.join(dict.fromkeys(used))}, percent (95 % interval)")
-    )
-    for table in subcategory_tables({"models": models}):
-        screen.print(table)
-    for whose, standing in standings.items():
-        screen.print(f"{whose}: {standing['OP']['line']}")
+    for board in boards:
+        # One row of standings makes sense for one run only; each has its line below in any case.
+        row = {"standing": next(iter(board["standing"].values()))} if len(board["standing"]) == 1 else {}
+        of = f" of benchmark {board['benchmark'][:12]}" if len(boards) > 1 else ""
+        title = f"Usability rates by judge {board['judge']}{of}, percent (95 % interval)"
+        screen.print(leaderboard_table({"models": board["models"], **row}, title))
+        for table in subcategory_tables({"models": board["models"]}):
+            screen.print(table)
+        for whose, standing in board["standing"].items():
+            screen.print(f"{whose}: {standing['OP']['line']}")
     for folder in folders:
         for note in folder.manifest().get("notes", []):
             screen.print(note)
     screen.print(f"\n{page}")
+    if files:
+        screen.print(f"{len(files)} files of plots in {plots}")
+
+
+def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
+    """Rates and standings of the runs, together where benchmark and judge are the same."""
+    from medjudge.cli.pipeline import write_scores
+    from medjudge.report.boards import board_key
+
+    boards: dict[Any, dict[str, Any]] = {}
+    for folder, judge in zip(folders, used, strict=True):
+        scores, _ = write_scores(folder, judge)
+        key = board_key(folder, judge)
+        board = boards.setdefault(key, {"benchmark": key[0], "judge": judge, "models": {}, "standing": {}})
+        board["standing"][f"judge {judge}, {folder.path}"] = scores["standing"]
+        for name, rates in scores["models"].items():
+            board["models"][name if name not in board["models"] else f"{folder.path.name}/{name}"] = rates
+    return list(boards.values())
 
 
 def judge_of(run: Any, judge: str | None) -> str:

@@ -11,7 +11,7 @@ from medjudge.agreement.gate import Gate
 from medjudge.agreement.leave_out import leave_out_rows
 from medjudge.agreement.probe_effect import probe_effect
 from medjudge.agreement.study import Settings, agreement_study, with_gate
-from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load
+from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.errors import InputError
 from medjudge.judge.open import Chosen, choose_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
@@ -57,7 +57,7 @@ def validate_judge(
         InputError: The judge was trained on one of these questions, or nothing can be compared.
     """
     group_of = {question.id: question.group for question in run.questions()}
-    scores = _of_this_run(run, scores, file)
+    scores = of_this_run(run, scores, file)
     require_unseen(chosen, scores, group_of)
     if chosen.imported:
         judgments = run.judgments(chosen.name)
@@ -79,7 +79,7 @@ def validate_judge(
     return study
 
 
-def _of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
+def of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
     """The scores whose answers are here; constructed levels only where no physician scored any."""
     answers = {answer.key for answer in run.answers()}
     here = [score for score in scores if score.answer_key in answers]
@@ -150,6 +150,7 @@ def _probes(
             resamples=wanted.settings.resamples,
             seed=wanted.settings.seed,
         )
+    record_spending(run, options.limit.prices)
     return {"answers": len(answers), "effects": effects, "not_applied": not_applied}
 
 

@@ -1,6 +1,6 @@
 """The API judge: any OpenAI-compatible server, reasons first, the verdict read from the end of the reply."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tqdm import tqdm
 
@@ -18,14 +18,12 @@ MAX_TOKENS = 1024
 """The most tokens of a reply."""
 ASKED_AGAIN = "\n\n[asked again]\n\n"
 """Stands in `raw` between a reply that could not be read and the second one."""
+_UNREADABLE = "unreadable reply:"
 
 
 def file_name(model: str) -> str:
     """A model's name as it can stand in a file name, in this folder and no other."""
     return model.strip("/.").replace("/", "--").replace("\\", "--")
-
-
-_UNREADABLE = "unreadable reply:"
 
 
 class ApiJudge:
@@ -40,6 +38,7 @@ class ApiJudge:
         spending: The account that the requests go to.
         seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
         max_tokens: The most tokens of a reply.
+        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -52,11 +51,13 @@ class ApiJudge:
         spending: Spending | None = None,
         seed: int = 0,
         max_tokens: int = MAX_TOKENS,
+        rubrics: Mapping[str, str] | None = None,
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
         self.max_tokens = max_tokens
+        self.rubrics = rubrics
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
@@ -69,7 +70,8 @@ class ApiJudge:
                 bar.update()
 
     async def _judgment(self, one: Assignment) -> Judgment:
-        request = judgment_request(one, self.seed, self.max_tokens)
+        request = judgment_request(one, self.seed, self.max_tokens, self.rubrics)
+        first = None
         try:
             first = read_judgment(one, self.name, await self.client.ask(request))
             if first.raw is None or not (first.error or "").startswith(_UNREADABLE):
@@ -81,16 +83,18 @@ class ApiJudge:
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
-            return unscored(one, self.name, f"{REQUEST_FAILED} {error}")
+            return unscored(one, self.name, f"{REQUEST_FAILED} {error}", raw=first and first.raw)
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
         if second.score is None:
             return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)
         return second.model_copy(update={"raw": raw})
 
 
-def judgment_request(one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
+def judgment_request(
+    one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS, rubrics: Mapping[str, str] | None = None
+) -> ChatRequest:
     """What is asked for one judgment."""
-    prompt = render(one.question, one.earlier, one.answer.text, "reason-first")
+    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=rubrics)
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
 

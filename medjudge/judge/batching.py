@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+
+_BATCH_FEE = 128
+"""What starting a batch costs, in tokens; of 64, 128 and 256 the fastest for all-MiniLM-L6-v2 with LoRA on 2 cores."""
 
 
 def cut_middle(tokens: Sequence[int], limit: int) -> tuple[list[int], int]:
@@ -35,15 +39,28 @@ def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tenso
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Groups indices so that neighbours have like lengths and no batch holds more than `batch_tokens` with padding.
+    """Groups indices, longest first, into the batches that cost least: tokens with padding, and a fee for each batch.
 
-    A single sequence longer than the budget makes a batch of its own.
+    Args:
+        lengths: Of the sequences, each at least 1.
+        batch_tokens: The most tokens of a batch, padding included. A single longer sequence is a batch of its own.
     """
+    # Longest first: memory runs out at once or never.
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    size = np.array([lengths[index] for index in order], dtype=np.int64)
+    cheapest = np.zeros(len(order) + 1)  # of the first n sequences
+    begins = np.zeros(len(order), dtype=np.int64)  # where the batch that ends with a sequence begins
+    first = 0
+    for last in range(len(order)):
+        while first < last and size[first] * (last + 1 - first) > batch_tokens:
+            first += 1
+        cost = cheapest[first : last + 1] + size[first : last + 1] * np.arange(last + 1 - first, 0, -1)
+        begins[last] = first + int(cost.argmin())
+        cheapest[last + 1] = cost.min() + _BATCH_FEE
     batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        # Longest first: the first of a batch sets its padded length, and memory runs out at once or never.
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_tokens:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
+    end = len(order)
+    while end:
+        begin = int(begins[end - 1])
+        batches.insert(0, order[begin:end])
+        end = begin
     return batches

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -102,17 +103,19 @@ def load_chosen(
     server: Server = Server(),
     spending: Spending | None = None,
     rationale_tokens: int = 0,
+    rubrics: Mapping[str, str] | None = None,
 ) -> Judge:
     """Loads a chosen judge.
 
     Args:
         server: Where an API judge is.
         spending: The account that its requests go to.
+        rubrics: What an API judge reads in place of the package's rubrics, by `CATEGORY.language`.
 
     Raises:
         InputError: No key, no such device, no price, or files that cannot be loaded.
     """
     if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, server, spending)
+        return ApiJudge(chosen.api_model, server, spending, rubrics=rubrics)
     assert chosen.folder is not None
     return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)

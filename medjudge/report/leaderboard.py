@@ -9,6 +9,13 @@ from scipy.stats import binomtest, norm
 from medjudge.records import CATEGORIES, USABLE_FROM, AnswerKey, Judgment, Question
 
 COLUMNS = ("OP", *CATEGORIES)
+CATEGORY_NAMES = {
+    "MK": "Medical knowledge",
+    "MLU": "Medical language understanding",
+    "MR": "Medical reasoning",
+    "MSE": "Medical safety and ethics",
+    "MTG": "Medical text generation",
+}
 
 
 def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> dict[str, Any]:
@@ -25,11 +32,27 @@ def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], m
         The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME:
         R}}}}}` with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
     """
+    scores = _by_question(judgments)
+    return {"models": {model: _model_rates(questions, model, scores) for model in models}}
+
+
+def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
+    """Whether each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
+    scores = _by_question(judgments)
+    return np.array([[_is_usable(scores.get((model, one.id))) for one in questions] for model in models], dtype=bool)
+
+
+def _by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
     scores: dict[tuple[str, str], list[int]] = {}
     for judgment in judgments:
         if judgment.score is not None:
             scores.setdefault((judgment.model, judgment.question_id), []).append(judgment.score)
-    return {"models": {model: _model_rates(questions, model, scores) for model in models}}
+    return scores
+
+
+def _is_usable(values: Sequence[int] | None) -> bool:
+    # Sums of whole numbers compared, not means: exact at the threshold.
+    return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
 def _model_rates(questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]]) -> dict[str, Any]:
@@ -52,8 +75,7 @@ def _model_rates(questions: Sequence[Question], model: str, scores: dict[tuple[s
 
 
 def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
-    # Sums of whole numbers compared, not means: exact at the threshold.
-    usable = np.array([values is not None and sum(values) >= USABLE_FROM * len(values) for _, values in rows])
+    usable = np.array([_is_usable(values) for _, values in rows])
     low, high = usability_interval(usable, np.array([group for group, _ in rows]))
     return {
         "rate": round(float(usable.sum()) / len(rows) * 100, 2),

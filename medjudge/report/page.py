@@ -1,18 +1,91 @@
 """The HTML report: one file that opens offline, every text escaped."""
 
+import re
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
-from medjudge.report.leaderboard import COLUMNS
+from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.report.boards import leaderboards
+from medjudge.report.cases import cases
+from medjudge.report.contents import names_apart, read_contents
+from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
+from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.store import Run, write_whole
 
+_HAN = re.compile("[\u3400-\u9fff]")
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+"""HTML cannot hold some control characters and hides the others; their pictures (U+2400 and on) are shown instead."""
+
 
 def write_page(path: Path, runs: Sequence[Run]) -> None:
-    """Writes the report of one or several runs."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((files("medjudge.report") / "page.html").read_text(encoding="utf-8"))
-    write_whole(path, template.render(runs=[section(run) for run in runs], columns=COLUMNS))
+    """Writes the report of one or several runs.
+
+    Leaderboards and validation are in the page as they are read; the answers are packed inside it, and its script shows
+    them. The page fetches nothing, and its policy lets nothing run but that script.
+
+    Raises:
+        InputError: A record of a run breaks a rule.
+    """
+    contents = [read_contents(run) for run in runs]
+    gathered = [cases(one) for one in contents]
+    names = names_apart(contents)
+    benchmarks: dict[str, list[str]] = {}
+    for one, name in zip(contents, names, strict=True):
+        benchmarks.setdefault(one.benchmark, []).append(name)
+    style, script = _package_file("page.css"), _package_file("page.js")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
+    )
+    runs_shown = [section(one, place) for place, one in enumerate(contents)]
+    # In this order: an index of everything, then each run's questions and answers.
+    index = {"categories": CATEGORY_NAMES, "runs": [one.overview for one in gathered]}
+    values = [index, *(block for one in gathered for block in (one.texts, *one.blocks))]
+    page = environment.from_string(_package_file("page.html")).render(
+        columns=COLUMNS,
+        fewest=FEWEST_CONVERSATIONS,
+        category_names=CATEGORY_NAMES,
+        boards=leaderboards(contents),
+        runs=runs_shown,
+        studied=any(judge["studies"] for one in runs_shown for judge in one["judges"].values()),
+        names=names,
+        lang=_lang,
+        benchmarks=benchmarks,
+        answers=sum(len(one.answers) for one in contents),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        packed=_markup(pack(values)),
+    )
+    write_whole(path, page)
+
+
+def _package_file(name: str) -> str:
+    return (files("medjudge.report") / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a content security policy names what it allows."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _markup(packed: Packed) -> Packed:
+    """Packed texts hold nothing to escape, and looking for it in 25 MB would take a while."""
+    return Packed(Markup(packed.alphabet), [Markup(block) for block in packed.blocks])
+
+
+def _visible(value: Any) -> Any:
+    return value.translate(_CONTROLS) if type(value) is str else value
+
+
+def _lang(text: str) -> Markup:
+    """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
+    return Markup(' lang="zh"' if _HAN.search(text) else "")

@@ -1,55 +1,60 @@
-"""Plots of a study of agreement, each an SVG text that needs nothing else; None where the study has no data for it."""
+"""Plots of a study of agreement; None where the study has no data for one."""
 
-import unicodedata
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from io import StringIO
-from textwrap import fill
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import PercentFormatter
 
 from medjudge.records import CATEGORIES, USABLE_FROM
+from medjudge.report.drawing import WIDTH, axes_at, drawn, in_percent, label, spread
 from medjudge.report.paper import PAPER_AGREEMENT
-from medjudge.report.style import ACCENT, INK, LINE, SOFT, STYLE
+from medjudge.report.style import ACCENT, INK, LINE, SOFT
 
 Study = Mapping[str, Any]
 """The object of `agreement/JUDGE.json`."""
 
-_WIDTH = 5.4
-"""Inches, of every plot: two stand side by side on the page."""
-_TITLE_LINE = 0.2
-
 
 class Plot(NamedTuple):
-    """An SVG text, and what it shows in words for those who do not see it."""
+    """A figure under the name of a file, and what it shows in words for those who do not see it."""
 
-    svg: str
+    name: str
+    figure: Figure
     alt: str
 
 
 def plots(study: Study) -> list[Plot]:
     """All plots that the study has data for."""
-    drawn = [
-        (agreement_plot(study), f"{_agreement_title(study)}. By category, with 95 % intervals and GPT-4o's agreement"),
-        (confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
-        (calibration_plot(study), f"{_calibration_title(study)}. Predicted against observed shares of usable answers"),
-        (risk_coverage_plot(study), f"{_risk_title(study)}. Share of errors against share of answers decided"),
-        (ranking_plot(study), f"{_ranking_title(study)}. Usability rates of the models by both"),
+    known: list[tuple[str, Figure | None, str]] = [
+        (
+            "agreement",
+            agreement_plot(study),
+            f"{_agreement_title(study)}. By category, with 95 % intervals and GPT-4o's agreement",
+        ),
+        ("confusion", confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
+        (
+            "calibration",
+            calibration_plot(study),
+            f"{_calibration_title(study)}. Predicted against observed shares of usable answers",
+        ),
+        (
+            "risk-coverage",
+            risk_coverage_plot(study),
+            f"{_risk_title(study)}. Share of errors against share of answers decided",
+        ),
+        ("ranking", ranking_plot(study), f"{_ranking_title(study)}. Usability rates of the models by both"),
     ]
-    return [Plot(svg, f"{alt}; the tables hold the numbers.") for svg, alt in drawn if svg is not None]
+    return [
+        Plot(name, figure, f"{alt}; the tables hold the numbers.") for name, figure, alt in known if figure is not None
+    ]
 
 
 # --- Agreement by category ------------------------------------------------------------------------------------------
 
 
-def agreement_plot(study: Study) -> str | None:
+def agreement_plot(study: Study) -> Figure | None:
     """Agreement on usable, overall and by category, with its intervals.
 
     Beside it what GPT-4o reached in the paper, and the agreement of the physicians with each other where it is known.
@@ -63,7 +68,7 @@ def agreement_plot(study: Study) -> str | None:
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
+        axes = axes_at(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
         for place, (name, part) in enumerate(reversed(rows)):
             measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
             if measure["low"] is not None:
@@ -81,7 +86,7 @@ def agreement_plot(study: Study) -> str | None:
         axes.set_xlim(*_agreement_range(rows, ceiling))
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        _in_percent(axes, "x")
+        in_percent(axes, "x")
         axes.set_xlabel("Agreement on usable, with 95 % interval")
         _key(
             figure,
@@ -90,7 +95,7 @@ def agreement_plot(study: Study) -> str | None:
             ("|", SOFT, "physicians among each other") if ceiling is not None else None,
         )
 
-    return _svg(title, inches + 0.85, draw)
+    return drawn(title, inches + 0.85, draw)
 
 
 def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
@@ -122,7 +127,7 @@ def _agreement_title(study: Study) -> str:
 # --- Levels given by both -------------------------------------------------------------------------------------------
 
 
-def confusion_plot(study: Study) -> str | None:
+def confusion_plot(study: Study) -> Figure | None:
     """How often each pair of levels was given, and of not usable and usable."""
     counts, two = study["confusion"], study["confusion_usable"]
     if not any(map(sum, counts)):
@@ -130,18 +135,18 @@ def confusion_plot(study: Study) -> str | None:
 
     def draw(figure: Figure) -> None:
         against = label(study["against"], 22)
-        axes = _axes(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
+        axes = axes_at(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
         _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
         axes.axhline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.axvline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.set_xlabel(f"Level by {against}")
         axes.set_ylabel("Level by the judge")
-        axes = _axes(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
+        axes = axes_at(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
         _counts(axes, two, ["not\nusable", "usable"])
         axes.set_xlabel(f"By {against}")
         axes.set_ylabel("By the judge")
 
-    return _svg(_confusion_title(study), 3.05, draw)
+    return drawn(_confusion_title(study), 3.05, draw)
 
 
 def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -> None:
@@ -177,7 +182,7 @@ def _confusion_title(study: Study) -> str:
 # --- Confidence -----------------------------------------------------------------------------------------------------
 
 
-def calibration_plot(study: Study) -> str | None:
+def calibration_plot(study: Study) -> Figure | None:
     """The judge's P(usable) against the share of usable answers, with intervals; area grows with the answers."""
     confidence = study["confidence"]
     if not confidence or not confidence["curve"]:
@@ -187,7 +192,7 @@ def calibration_plot(study: Study) -> str | None:
     counts = f"{largest}" if smallest == largest else f"{smallest} to {largest}"
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
+        axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
         axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         for one in curve:
             axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=ACCENT, linewidth=1.5)
@@ -195,11 +200,11 @@ def calibration_plot(study: Study) -> str | None:
             axes.plot(one["predicted"], one["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
-        _in_percent(axes, "xy")
+        in_percent(axes, "xy")
         axes.set_xlabel(f"The judge's probability of usable; each point is {counts} answers")
         axes.set_ylabel(f"Usable to {label(study['against'], 22)}, with 95 % interval")
 
-    return _svg(_calibration_title(study), 3.9, draw)
+    return drawn(_calibration_title(study), 3.9, draw)
 
 
 def _calibration_title(study: Study) -> str:
@@ -216,25 +221,25 @@ def _calibration_title(study: Study) -> str:
     )
 
 
-def risk_coverage_plot(study: Study) -> str | None:
+def risk_coverage_plot(study: Study) -> Figure | None:
     """The share of errors that is left where the judge decides only the answers that it is surest of."""
     curve = _risk_curve(study)
     if not curve:
         return None
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
+        axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
         coverage, risk = [one["coverage"] for one in curve], [one["risk"] for one in curve]
         axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
         axes.plot(coverage, risk, color=ACCENT, linewidth=2)
         axes.plot(coverage[-1], risk[-1], "o", color=ACCENT, markersize=5.5, clip_on=False)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, max(0.05, 1.15 * max(risk)))
-        _in_percent(axes, "xy")
+        in_percent(axes, "xy")
         axes.set_xlabel("Answers that the judge decides, the surest first")
         axes.set_ylabel("Errors among them")
 
-    return _svg(_risk_title(study), 3.1, draw)
+    return drawn(_risk_title(study), 3.1, draw)
 
 
 def _risk_curve(study: Study) -> list[dict[str, float]]:
@@ -257,7 +262,7 @@ def _risk_title(study: Study) -> str:
 # --- Ranking --------------------------------------------------------------------------------------------------------
 
 
-def ranking_plot(study: Study) -> str | None:
+def ranking_plot(study: Study) -> Figure | None:
     """Usability rates of the answering models by physicians and by the judge; hollow marks are the teacher's."""
     ranking = study["ranking"]
     if not ranking:
@@ -267,7 +272,7 @@ def ranking_plot(study: Study) -> str | None:
     has_teacher = any(one["teacher"] is not None for one in models.values())
 
     def draw(figure: Figure) -> None:
-        axes = _axes(figure, left=0.75, bottom=0.85, width=2.7, height=inches)
+        axes = axes_at(figure, left=0.75, bottom=0.85, width=2.7, height=inches)
         rates = [one[by] for one in models.values() for by in ("physicians", "judge", "teacher")]
         known = [rate for rate in rates if rate is not None]
         low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
@@ -278,7 +283,7 @@ def ranking_plot(study: Study) -> str | None:
             axes.plot(one["physicians"], one["judge"], "o", color=ACCENT, markersize=6)
         axes.set_xlim(low, high)
         axes.set_ylim(low, high)
-        _in_percent(axes, "xy")
+        in_percent(axes, "xy")
         against = label(study["against"], 22)
         axes.set_xlabel(f"Usable to {against}")
         axes.set_ylabel("Usable to the judge")
@@ -291,7 +296,7 @@ def ranking_plot(study: Study) -> str | None:
             ("-", SOFT, "the same rate by both"),
         )
 
-    return _svg(_ranking_title(study), inches + 0.85, draw)
+    return drawn(_ranking_title(study), inches + 0.85, draw)
 
 
 def _ranking_title(study: Study) -> str:
@@ -303,80 +308,7 @@ def _ranking_title(study: Study) -> str:
     return f"Of the pairs of models told apart by {against}, the judge orders {100 * right:.0f} % alike"
 
 
-# --- What all plots share -------------------------------------------------------------------------------------------
-
-
-def label(text: str, most: int) -> str:
-    """A name as one line of at most so many columns; a wide character takes two."""
-    # Line breaks and control characters: XML knows most of them not at all.
-    shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
-    width = 0
-    for place, sign in enumerate(shown):
-        width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        if width > most:
-            return shown[: place - 1].rstrip() + "…"
-    return shown
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Moves places apart to at least `gap`, as little as need be and inside low..high where there is room.
-
-    Args:
-        wanted: Where labels would stand, in any order.
-
-    Returns:
-        Where they stand, in the same order; their order along the line is kept.
-    """
-    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
-    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
-    # Less the gaps below it, a label may stand no lower than the one before it: a monotone fit, pooled where it breaks.
-    pools: list[list[float]] = []
-    for rank, one in enumerate(order):
-        pools.append([wanted[one] - rank * gap])
-        while len(pools) > 1 and _mean(pools[-2]) > _mean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    most = high - gap * (len(wanted) - 1)
-    fitted = [min(max(_mean(pool), low), most) for pool in pools for _ in pool]
-    places = [0.0] * len(wanted)
-    for rank, one in enumerate(order):
-        places[one] = fitted[rank] + rank * gap
-    return places
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _svg(title: str, height: float, draw: Callable[[Figure], None]) -> str:
-    """Draws on a figure with room for its title above; `height` is that of the rest, in inches."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
-        matplotlib.rcParams.update(STYLE)
-        lines = fill(title, 62)
-        figure = Figure(figsize=(_WIDTH, height + 0.22 + _TITLE_LINE * (lines.count("\n") + 1)))
-        FigureCanvasSVG(figure)
-        figure.text(0, 1, lines, ha="left", va="top", fontsize=10, fontweight="bold", linespacing=1.35)
-        draw(figure)
-        text = StringIO()
-        with warnings.catch_warnings():
-            # Of other scripts: the reader's fonts have what DejaVu lacks.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            # Without date, version and address: the same study gives the same bytes.
-            figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-        return text.getvalue()
-
-
-def _axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches from the lower left corner."""
-    across, up = figure.get_size_inches()
-    return figure.add_axes((left / across, bottom / up, width / across, height / up))
-
-
-def _in_percent(axes: Axes, which: str) -> None:
-    for axis in which:
-        getattr(axes, f"{axis}axis").set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
-        axes.locator_params(axis="x" if axis == "x" else "y", nbins=6)
+# --- Marks and their names -------------------------------------------------------------------------------------------
 
 
 def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches: float) -> None:
@@ -392,9 +324,9 @@ def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches:
 
 def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:
     """What the marks mean, in a row at the foot; a circle with a space is hollow, as the diamond is."""
-    axes = _axes(figure, left=0, bottom=0, width=_WIDTH, height=0.3)
+    axes = axes_at(figure, left=0, bottom=0, width=WIDTH, height=0.3)
     axes.axis("off")
-    axes.set_xlim(0, _WIDTH)
+    axes.set_xlim(0, WIDTH)
     axes.set_ylim(0, 1)
     for left, (mark, colour, text) in _placed(entries):
         if mark in "|-":

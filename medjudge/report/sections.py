@@ -1,70 +1,53 @@
 """What the page shows of a run, gathered from its records."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import quote
 
-from medjudge.agreement.standing import states
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
-from medjudge.report.leaderboard import coverage, score_models
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, consensus
+from medjudge.report.contents import Contents
 from medjudge.report.paper import PAPER_AGREEMENT
-from medjudge.report.validations import validations
 from medjudge.store import Run
 
-_NO_RATES: dict[str, Any] = {"subcategories": {}}
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
 _NAMED = 4
 """Failed checks that the verdict names; the table holds all."""
 
 
-def section(run: Run) -> dict[str, Any]:
-    """Everything that `page.html` shows of one run.
+def section(run: Contents, place: int) -> dict[str, Any]:
+    """Everything that `page.html` shows of one run beside the leaderboards.
 
-    Each judge's rates and how far they may be trusted, its studies as `medjudge validate` wrote them, and the answers
-    on which judge and physicians differ most. Nothing is measured again here.
+    Each judge's studies as `medjudge validate` wrote them, and the answers on which judge and physicians differ most.
+    Nothing is measured again here.
+
+    Args:
+        place: The run's place on the page, for links to its answers.
     """
-    questions, answers = run.questions(), run.answers()
-    models = list(dict.fromkeys(answer.model for answer in answers))
-    scores = run.physician_scores()
-    against = "constructed levels" if {score.rater for score in scores} == {CONSTRUCTED} else "physicians"
-    manifest = run.manifest()
-    judges = []
+    judges = {}
     differing: list[dict[str, Any]] = []
-    for judge in sorted(run.judges(), key=lambda name: name != manifest.get("judge")):  # the last one used first
-        judgments = run.judgments(judge)
-        seen = set(manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
-        asked = {score.question_id for score in scores}
-        compared = _overlaps(judgments, scores)
-        studies = [one for one in _studies(run, judge) if _is_current(one)]
-        rates = _best_first(score_models(questions, judgments, models)["models"])
-        judges.append(
-            {
-                "name": judge,
-                "models": rates,
-                "coverage": coverage([answer.key for answer in answers], judgments),
-                "standing": states(validations(run, judge)),
-                "hint": _hint(run, judge, against if compared else None, len(seen & asked)),
-                "subcategories": [
-                    (category, name)
-                    for category, names in next(iter(rates.values()), _NO_RATES)["subcategories"].items()
-                    for name in names
-                ],
-                "usability": _usability(studies, list(rates)),
-                "studies": [_study(one) for one in studies],
-            }
-        )
-        if compared and not seen & asked:
-            differing += _differing(questions, answers, judgments, scores)
+    asked = {score.question_id for score in run.scores}
+    for judge, judgments in run.judgments.items():
+        compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & asked
+        studies = studies_of(run.run, judge)
+        judges[judge] = {
+            "name": judge,
+            "hint": _hint(run.run, judge, run.against if compared else None, len(seen)),
+            "usability": _usability(studies),
+            "studies": [_study(one) for one in studies],
+        }
+        if compared and not seen:
+            differing += _differing(judgments, run.scores, place)
     differing.sort(key=lambda one: -abs(one["score"] - one["physician"]))
     return {
-        "name": run.path.resolve().name,
-        "notes": _notes(manifest),
+        "name": run.name,
+        "notes": _notes(run.manifest),
         "judges": judges,
-        "against": against,
+        "against": run.against,
         "differing": len(differing),
-        "answers": differing[:_DIFFERENCES],
+        "furthest": differing[:_DIFFERENCES],
     }
 
 
@@ -73,10 +56,6 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
         {judgment.answer_key for judgment in judgments if judgment.score is not None}
         & {score.answer_key for score in scores}
     )
-
-
-def _best_first(models: dict[str, Any]) -> dict[str, Any]:
-    return dict(sorted(models.items(), key=lambda one: -one[1]["OP"]["rate"]))
 
 
 def _notes(manifest: dict[str, Any]) -> list[str]:
@@ -94,12 +73,10 @@ def _notes(manifest: dict[str, Any]) -> list[str]:
 # --- How far a judge may be trusted ---------------------------------------------------------------------------------
 
 
-def _studies(run: Run, judge: str) -> Iterator[dict[str, Any]]:
-    """The study against physicians first, then those against other judges of the run."""
-    for name in (judge, *(f"{judge}-against-{other}" for other in run.judges())):
-        study = run.agreement(name)
-        if study is not None:
-            yield study
+def studies_of(run: Run, judge: str) -> list[dict[str, Any]]:
+    """A judge's study against physicians first, then those against other judges of the run; none of older versions."""
+    names = (judge, *(f"{judge}-against-{other}" for other in run.judges()))
+    return [study for study in map(run.agreement, names) if study is not None and _is_current(study)]
 
 
 def _is_current(study: Mapping[str, Any]) -> bool:
@@ -124,16 +101,15 @@ def _hint(run: Run, judge: str, against: str | None, overlap: int) -> str | None
     return f"{scored}; {command} measures the agreement."
 
 
-def _usability(studies: Sequence[Mapping[str, Any]], models: Sequence[str]) -> dict[str, Any] | None:
-    """Prediction-powered rates of the study against physicians; models in the leaderboard's order."""
+def _usability(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Prediction-powered rates of the study against physicians, the best model first."""
     study = next((one for one in studies if one["usability"] and one["against"] == "physicians"), None)
     if study is None:
         return None
     rates = study["usability"]
-    by_model = [(name, rates["by_model"][name]) for name in models if name in rates["by_model"]]
     groups = [
         ("", [("Overall", rates["overall"])]),
-        ("By model", by_model),
+        ("By model", sorted(rates["by_model"].items(), key=lambda one: -(one[1]["prediction_powered"]["value"] or 0))),
         ("By category", rates["by_category"].items()),
     ]
     return {**rates, "groups": groups}
@@ -191,10 +167,11 @@ def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
     """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
+    from medjudge.report.drawing import as_svg
     from medjudge.report.plots import plots
 
     return [
-        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(one.svg.encode()).decode()}"}
+        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(one.figure).encode()).decode()}"}
         for one in plots(study)
     ]
 
@@ -202,14 +179,7 @@ def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
-def _differing(
-    questions: Sequence[Question],
-    answers: Sequence[Answer],
-    judgments: Sequence[Judgment],
-    scores: Sequence[PhysicianScore],
-) -> list[dict[str, Any]]:
-    by_id = {question.id: question for question in questions}
-    text = {answer.key: answer.text for answer in answers}
+def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], place: int) -> list[dict[str, Any]]:
     levels: dict[AnswerKey, list[int]] = {}
     for score in scores:
         levels.setdefault(score.answer_key, []).append(score.level)
@@ -220,14 +190,15 @@ def _differing(
             "judge": one.judge,
             "score": one.score,
             "physician": consensus(levels[one.answer_key]),
-            "prompt": by_id[one.question_id].prompt,
-            "reference": by_id[one.question_id].reference,
-            "checklist": by_id[one.question_id].checklist,
-            "text": text[one.answer_key],
-            "rationale": one.rationale,
+            "link": answer_link(place, one.answer_key),
         }
         for one in judgments
         if one.score is not None
         and one.answer_key in levels
         and abs(one.score - consensus(levels[one.answer_key])) >= 2
     ]
+
+
+def answer_link(place: int, key: AnswerKey) -> str:
+    """The address of an answer within the page; `page.js` reads it."""
+    return f"#answer/{place}/{quote(key.question_id, safe='')}/{quote(key.model, safe='')}/{key.sample}"

@@ -1,7 +1,7 @@
 """Renders the judge's prompt. The answer under test is data in it: fenced, with control tokens taken apart."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -35,6 +35,7 @@ def render(
     answer: str,
     style: Style,
     control_tokens: Iterable[str] = (),
+    rubrics: Mapping[str, str] | None = None,
 ) -> JudgePrompt:
     """Renders the prompt for one answer.
 
@@ -44,12 +45,15 @@ def render(
         answer: The model's answer, any text.
         style: Whether the reply begins with the score or ends with it.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
+        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
     """
 
     def plain(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    title, levels = standard(question.category, question.language)
+    name = f"{question.category}.{question.language}"
+    given = (rubrics or {}).get(name)
+    title, levels = standard(question.category, question.language) if given is None else _split(given)
     system = _template(f"frame.{question.language}.md").render(title=title, standard=levels, style=style)
     user = _template(f"material.{question.language}.md").render(
         earlier=[plain(prompt) for prompt in earlier],
@@ -88,10 +92,19 @@ def prompt_hashes(style: Style) -> dict[str, str]:
     return hashes
 
 
+def rubric(name: str) -> str:
+    """The text of a rubric, such as `MK.en`: its title in the first line, then the standard."""
+    return _text(f"{name}.md")
+
+
 @cache
 def standard(category: str, language: str) -> tuple[str, str]:
     """A category's title, and its five levels in words, one a line."""
-    title, _, levels = _text(f"{category}.{language}.md").partition("\n")
+    return _split(rubric(f"{category}.{language}"))
+
+
+def _split(text: str) -> tuple[str, str]:
+    title, _, levels = text.partition("\n")
     return title.strip(), levels.strip()
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch import nn
 from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainingArguments
@@ -62,6 +63,8 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
         model = OrdinalModel(add_lora(body, options), width)
     else:
         model = OrdinalModel(adapter_to_train(body, start_from), width)
+    if not full:
+        without_casts(model.body)
     if start_from is not None:
         with damage_explained(start_from):
             model.load_head(start_from)
@@ -75,6 +78,17 @@ def without_dropout(body: nn.Module) -> None:
             module.p = 0.0
         if isinstance(getattr(module, "dropout_prob", None), float):
             module.dropout_prob = 0.0  # type: ignore[assignment]
+
+
+def without_casts(body: nn.Module) -> None:
+    """Lets autocast alone choose the adapter's dtype.
+
+    peft would turn each of its inputs to float32 before autocast turns it back: the same numbers, an eighth of the time
+    of a training step on a CPU.
+    """
+    for module in body.modules():
+        if isinstance(module, LoraLayer):
+            module.cast_input_dtype_enabled = False
 
 
 def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int) -> None:

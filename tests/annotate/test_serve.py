@@ -294,13 +294,12 @@ def _place(page: Any) -> int:
 
 def _press(page: Any, *keys: str) -> None:
     """Presses keys, the last of which leads to another screen; each is held a little, which must count once."""
-    before = page.url
     page.wait_for_timeout(SETTLED)
-    for key in keys:
-        page.keyboard.down(key)
-        page.keyboard.down(key)
-        page.keyboard.up(key)
-    page.wait_for_url(lambda url: url != before)
+    with page.expect_navigation(timeout=60_000):
+        for key in keys:
+            page.keyboard.down(key)
+            page.keyboard.down(key)
+            page.keyboard.up(key)
     page.wait_for_selector("h1")
 
 
@@ -471,7 +470,7 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
     page.get_by_role("link", name="Forward").click()
     page.wait_for_url(f"**/{_items(knowledge)[1]}")
     page.get_by_role("link", name="Back").click()
-    page.wait_for_selector("h1")
+    page.wait_for_url(f"**/{_items(knowledge)[0]}")
     assert page.get_by_label("Comment").input_value() == "dose?"
     page.wait_for_timeout(SETTLED)
     page.get_by_role("button", name="4 good").dblclick()  # the second click meets the next screen, and is no score

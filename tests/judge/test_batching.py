@@ -1,3 +1,5 @@
+from itertools import product
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +24,36 @@ def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budg
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
+
+
+def test_a_short_text_is_not_padded_to_a_long_one_and_like_texts_share_a_batch() -> None:
+    assert batches_by_length([500, 20, 490, 21], 4000) == [[0, 2], [3, 1]]
+    assert batches_by_length([30, 20, 25, 21], 4000) == [[0, 2, 3, 1]]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(20, 400))
+def test_no_other_division_of_the_sorted_texts_costs_less(lengths: list[int], budget: int) -> None:
+    def cost(batches: list[list[int]]) -> int:
+        return sum(128 + len(batch) * max(batch) for batch in batches)
+
+    ordered = sorted(lengths, reverse=True)
+    divisions = [_divided(ordered, cuts) for cuts in product((False, True), repeat=len(ordered) - 1)]
+    least = min(
+        cost(division)
+        for division in divisions
+        if all(len(batch) == 1 or len(batch) * max(batch) <= budget for batch in division)
+    )
+    assert cost([[lengths[index] for index in batch] for batch in batches_by_length(lengths, budget)]) == least
+
+
+def _divided(ordered: list[int], cuts: tuple[bool, ...]) -> list[list[int]]:
+    batches = [[ordered[0]]]
+    for length, cut in zip(ordered[1:], cuts, strict=True):
+        if cut:
+            batches.append([])
+        batches[-1].append(length)
+    return batches
 
 
 def test_padding_is_masked() -> None:

@@ -8,8 +8,9 @@ import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from medjudge.report import plots
+from medjudge.report import drawing, plots
 
 
 def share(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
@@ -48,13 +49,14 @@ def study() -> dict[str, Any]:
     }
 
 
-def texts(svg: str) -> list[str]:
+def texts(figure: Figure | None) -> list[str]:
+    assert figure is not None
+    svg = drawing.as_svg(figure)
     return [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def said(svg: str | None) -> str:
-    assert svg is not None
-    return " ".join(texts(svg))
+def said(figure: Figure | None) -> str:
+    return " ".join(texts(figure))
 
 
 def test_titles_say_what_is_seen(study) -> None:
@@ -96,7 +98,7 @@ def test_a_plot_without_data_is_left_out(study) -> None:
 
 def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -> None:
     study["overall"], study["by_category"] = part(8, 1.0), {"MK": part(8, 1.0)}
-    drawn = texts(plots.agreement_plot(study) or "")
+    drawn = texts(plots.agreement_plot(study))
     assert {"100.0 %", "On usable the judge agrees with physicians on 100.0 %"} <= set(drawn)
     study["ranking"]["pairwise_accuracy"] = share(None)
     for one in study["ranking"]["models"].values():
@@ -107,9 +109,13 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
 
 
 def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> None:
-    first = plots.plots(copy.deepcopy(study))
+    def all_bytes() -> list[Any]:
+        drawn = plots.plots(copy.deepcopy(study))
+        return [(drawing.as_svg(one.figure), drawing.as_png(one.figure)) for one in drawn]
+
+    first = all_bytes()
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.usetex": True, "figure.dpi": 300}):
-        assert plots.plots(study) == first
+        assert all_bytes() == first
         assert matplotlib.rcParams["font.size"] == 30
 
 
@@ -126,14 +132,14 @@ def test_names_are_text_whatever_stands_in_them(study) -> None:
         name: {"n": 8, "physicians": 0.1 * k, "judge": 0.5, "teacher": None} for k, name in enumerate(names)
     }
     for one in plots.plots(study):
-        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(one.svg).iter()}
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing.as_svg(one.figure)).iter()}
         assert tags <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
-    drawn = texts(plots.ranking_plot(study) or "")
+    drawn = texts(plots.ranking_plot(study))
     assert {"<script>alert(1)</script>", r"$\frac$ and \$5", "</text><image/>", "一二三", "a b c 😀"} <= set(drawn)
 
 
 def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
-    svg = plots.ranking_plot(study) or ""
+    svg = drawing.as_svg(plots.ranking_plot(study))
     heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>model \d+<', svg))
     assert len(heights) == 13
     assert min(after - before for before, after in pairwise(heights)) > 10  # points; the font has 8.5

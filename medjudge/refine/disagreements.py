@@ -1,0 +1,204 @@
+"""On which questions judge and physicians differ beyond noise: a test a group of answers, corrected for many.
+
+A question is tested for the size of its disagreement, not for its mean: where a checklist lacks a point, the judge is
+lenient on the answers that lack it and right on the others. The size is held against the judge's own error and the
+physicians' noise from answer to answer, both as they are on the bulk of this run's questions (Efron, JASA 99, 2004: the
+null hypothesis is estimated, too), and against each physician's own view of a question, which all answers share that
+this physician scored. Three samples of few models are the rule, so that noise is pooled over questions, and may vary
+between them as a scaled inverse chi-square does: the size then follows an F distribution (Smyth, Statistical
+Applications in Genetics and Molecular Biology 3, 2004).
+
+A category is tested for its mean: a rubric that is read too leniently shifts all of its questions.
+
+Many questions: Benjamini and Hochberg (JRSS B 57, 1995) bounds the share of false findings. An empirical-Bayes
+shrinkage of the disagreements would need their distribution over questions: a few flawed ones among many sound ones,
+which few answers a question cannot tell.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import f as f_distribution
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student
+
+PRIOR_DEGREES = 4.0
+"""Degrees of freedom that the variance of all groups counts in each group's own."""
+_NOISE_DEGREES = 20.0
+"""How little noise varies between questions: the degrees of freedom of its distribution."""
+ROUNDING = 1 / 12
+"""The variance of a score given in whole levels: no group's is taken to be lower."""
+_BULK, _ROUNDS, _FEWEST = 0.9, 20, 5
+_PRIOR_RATER_VARIANCE, _PRIOR_PAIRS = 0.3**2, 10
+"""Before any answer with two raters: a physician's view of a question varies by 0.3 levels, worth ten comparisons."""
+
+
+class Noise(NamedTuple):
+    """Judge minus physicians where nothing is wrong: its mean by question, and its variance from answer to answer."""
+
+    centre: np.ndarray
+    variance: float
+
+
+class Sizes(NamedTuple):
+    """One value a group, shape (groups,).
+
+    `size` is the root mean square of judge minus physicians, less the centre, in levels; `noise` what it is by noise
+    alone. `adjusted_p` is the least share of false findings at which the group is one.
+    """
+
+    size: np.ndarray
+    noise: np.ndarray
+    p_value: np.ndarray
+    adjusted_p: np.ndarray
+
+
+class Shifts(NamedTuple):
+    """One value a group, shape (groups,).
+
+    `shift` is the mean of judge minus physicians in levels; `adjusted_p` as in `Sizes`.
+    """
+
+    shift: np.ndarray
+    standard_error: np.ndarray
+    p_value: np.ndarray
+    adjusted_p: np.ndarray
+
+
+def rater_variance(levels: np.ndarray, question: np.ndarray) -> float:
+    """The variance of a physician's view of a whole question, in squared levels, by moments.
+
+    Two raters of the same answers to a question differ in the mean by their views of it and by what is left of their
+    noise from answer to answer, which is taken off where a question has several such answers.
+
+    Args:
+        levels: 1-5, shape (n, raters), NaN where a rater did not score.
+        question: Shape (n,).
+
+    Returns:
+        Above 0: drawn towards 0.3 squared, all the more the fewer answers have two raters.
+    """
+    apart = [
+        differences[np.isfinite(differences)]
+        for one in np.unique(question)
+        for first, second in combinations(levels[question == one].T, 2)
+        if np.isfinite(differences := first - second).any()
+    ]
+    degrees = sum(len(one) - 1 for one in apart)
+    noise = sum(((one - one.mean()) ** 2).sum() for one in apart) / degrees if degrees else 0.0
+    found = sum(max(0.0, one.mean() ** 2 - noise / len(one)) / 2 for one in apart)
+    return float((found + _PRIOR_PAIRS * _PRIOR_RATER_VARIANCE) / (len(apart) + _PRIOR_PAIRS))
+
+
+def cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """The mean of each cluster, shape (clusters,)."""
+    names, member = np.unique(clusters, return_inverse=True)
+    return np.bincount(member, values, len(names)) / np.bincount(member, minlength=len(names))
+
+
+def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarray) -> Noise:
+    """Noise as it is on the bulk of the questions: those beyond nine tenths of what it makes are left out in turn.
+
+    A judge that is lenient throughout a category is no flaw of one of its questions: the centre is the category's
+    median, of all where it has too few.
+
+    Args:
+        means: For each question the means of its clusters (a cluster is a model) of judge minus physicians, each of
+            shape (clusters of the question,), at least one.
+        category: Shape (questions,).
+        view: From `rater_variance`, divided by the raters of each question, shape (questions,).
+
+    Returns:
+        A variance of at least that of whole levels; of at least 1 from fewer than five questions, and then no centre.
+    """
+    bulk = np.ones(len(means), dtype=bool)
+    centre, variance = np.zeros(len(means)), 1.0
+    for _ in range(_ROUNDS):
+        centre = _centre(means, category, bulk)
+        deviations = [one - usual for one, usual in zip(means, centre, strict=True)]
+        variance = _bulk_variance(deviations, view, bulk, _BULK / 2 if not bulk.all() else 0.5)
+        inside = _below(deviations, view, variance) <= _BULK
+        if (inside == bulk).all() or not inside.any():
+            break
+        bulk = inside
+    return Noise(centre, variance) if len(means) >= _FEWEST else Noise(np.zeros(len(means)), max(1.0, variance))
+
+
+def _centre(means: Sequence[np.ndarray], category: np.ndarray, bulk: np.ndarray) -> np.ndarray:
+    question = np.array([one.mean() for one in means])
+    result = np.full(len(means), np.median(question[bulk]))
+    for one in np.unique(category):
+        if (rows := bulk & (category == one)).sum() >= _FEWEST:
+            result[category == one] = np.median(question[rows])
+    return result
+
+
+def _bulk_variance(deviations: Sequence[np.ndarray], view: np.ndarray, bulk: np.ndarray, median: float) -> float:
+    """The variance at which the median question of the bulk stands where noise would put it."""
+
+    def excess(log_variance: float) -> float:
+        return float(np.median(_below(deviations, view, float(np.exp(log_variance)))[bulk])) - median
+
+    low, high = np.log(ROUNDING), np.log(16.0)
+    if excess(low) <= 0:
+        return ROUNDING
+    return 16.0 if excess(high) > 0 else float(np.exp(brentq(excess, low, high)))
+
+
+def _below(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
+    """The share of sound questions with a smaller disagreement, shape (questions,)."""
+    return 1 - _p_values(deviations, view, variance)
+
+
+def _p_values(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
+    counts = np.array([len(one) for one in deviations])
+    forms = np.array([_form(one, variance, v) for one, v in zip(deviations, view, strict=True)])
+    p_values: np.ndarray = f_distribution.sf(forms / counts, counts, _NOISE_DEGREES)
+    return p_values
+
+
+def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> Sizes:
+    """Tests for each group whether its disagreement is larger than noise makes it.
+
+    Args:
+        deviations: For each group its cluster means (a cluster is a model) of judge minus physicians, less the centre,
+            each of shape (clusters of the group,), at least one.
+        view: From `rater_variance`, divided by the raters of each group, shape (groups,).
+        variance: From `bulk_noise`.
+    """
+    p_value = _p_values(deviations, view, variance)
+    size = np.array([np.sqrt((one**2).mean()) for one in deviations])
+    return Sizes(size, np.sqrt(variance + view), p_value, _adjusted(p_value))
+
+
+def _form(deviations: np.ndarray, variance: float, view: float) -> float:
+    """The squared length of deviations with a common part, in standard deviations: d' inverse(variance I + view) d."""
+    share = view / (variance + len(deviations) * view)
+    return float(((deviations**2).sum() - share * deviations.sum() ** 2) / variance)
+
+
+def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Shifts:
+    """Tests for each category whether judge minus physicians lies off 0 in the mean, two-sided.
+
+    The variance of a category's few conversations is moderated by that of all categories (Smyth, 2004).
+
+    Args:
+        means: For each category the means of its conversations, each of shape (conversations,), at least two.
+        view: From `rater_variance`, divided by the raters of each category, shape (categories,).
+    """
+    counts = np.array([len(one) for one in means])
+    shift = np.array([one.mean() for one in means])
+    squares = np.array([((one - one.mean()) ** 2).sum() for one in means])
+    degrees = PRIOR_DEGREES + counts - 1
+    pooled = squares.sum() / (counts - 1).sum()
+    error = np.sqrt(np.maximum((PRIOR_DEGREES * pooled + squares) / degrees, ROUNDING) / counts + view)
+    p_value = 2 * student.sf(np.abs(shift) / error, degrees)
+    return Shifts(shift, error, p_value, _adjusted(p_value))
+
+
+def _adjusted(p_value: np.ndarray) -> np.ndarray:
+    adjusted: np.ndarray = false_discovery_control(p_value)
+    return adjusted

@@ -1,0 +1,130 @@
+"""Who writes a better wording: a model behind an API, a local one, or a person in an editor."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tqdm import tqdm
+
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import InputError
+from medjudge.refine.proposals import Prompt, Proposal, edited, failed, proposal
+from medjudge.store import read_text, write_whole
+
+_MAX_TOKENS = 2048
+
+
+class Proposer(Protocol):
+    """Answers prompts. `name` stands beside its proposals."""
+
+    name: str
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        """Yields one proposal for each prompt, in any order, as soon as it is made."""
+        ...
+
+
+class ApiProposer:
+    """Asks a chat model behind an OpenAI-compatible API, at temperature 0.
+
+    Args:
+        model: The model's name at the server.
+        server: Where it is, and how patiently it is asked.
+        spending: The account that the requests go to.
+        seed: Sent with every request.
+
+    Raises:
+        InputError: There is no key in the environment, or a limit on costs and no price.
+    """
+
+    def __init__(self, model: str, server: Server = Server(), spending: Spending | None = None, seed: int = 0) -> None:
+        self.name = f"openai:{model}"
+        self.client = ChatClient(f"--proposer {self.name}", model, server, spending)
+        self.seed = seed
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        with tqdm(total=len(prompts), desc=f"proposing ({self.name})", unit="text", disable=None) as bar:
+            for made in self.client.gather(prompts, self._proposal):
+                yield made
+                bar.update()
+
+    async def _proposal(self, prompt: Prompt) -> Proposal:
+        request = ChatRequest([{"role": "user", "content": prompt.text}], self.seed, _MAX_TOKENS)
+        try:
+            reply = await self.client.ask(request)
+        except RequestError as error:
+            return failed(prompt, self.name, f"the request failed: {error}", again=not error.lasting)
+        if reply.refusal:
+            return failed(prompt, self.name, f"the server refused: {reply.refusal[:200]}", again=False)
+        if not reply.text:
+            return failed(prompt, self.name, "the server returned no text", again=False)
+        return proposal(prompt, self.name, reply.text)
+
+
+class LocalProposer:
+    """A chat model from a folder; the likeliest token throughout.
+
+    Args:
+        model: A folder or a hub id of a causal language model with a chat template.
+        device: `auto`, `cpu` or `cuda`.
+        max_tokens: The most tokens of a reply.
+
+    Raises:
+        InputError: The model cannot be had or has no chat template.
+    """
+
+    def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:
+        # Here, because torch takes seconds that an API or an editor need not wait for.
+        from medjudge.answer.transformers_engine import TransformersEngine
+
+        self.engine = TransformersEngine(model, device=device, max_new_tokens=max_tokens, temperature=0)
+        self.name = self.engine.name
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        from medjudge.answer.conversation import Request
+
+        requests = [Request([{"role": "user", "content": prompt.text}], 0) for prompt in prompts]
+        for index, reply in self.engine.answer(requests):
+            if reply.text:
+                yield proposal(prompts[index], self.name, reply.text)
+            else:
+                yield failed(prompts[index], self.name, f"no text: {reply.finish_reason}", again=False)
+
+
+class EditorProposer:
+    """Opens each text in $EDITOR, with a page beside it that says what a model would be told.
+
+    Args:
+        folder: Where pages and texts are written.
+
+    Raises:
+        InputError: No EDITOR is set.
+    """
+
+    name = "editor"
+
+    def __init__(self, folder: Path) -> None:
+        if not os.environ.get("EDITOR"):
+            raise InputError("--proposer editor: set the environment variable EDITOR, such as EDITOR=nano")
+        self.command = shlex.split(os.environ["EDITOR"])
+        self.folder = folder
+
+    def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
+        for number, prompt in enumerate(prompts, 1):
+            place = self.folder / f"{number:03d}-{prompt.target.kind}"
+            page, text = place.with_suffix(".about.md"), place.with_suffix(".md")
+            write_whole(page, f"Edit {text.name}. What a model would be told of it:\n\n{prompt.text}\n")
+            write_whole(text, prompt.before.rstrip() + "\n")
+            try:
+                done = subprocess.run([*self.command, str(text), str(page)])
+            except OSError as error:
+                raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
+            if done.returncode:
+                raise InputError(
+                    f"{self.command[0]} ended with {done.returncode} on {text}; the same command again goes on there"
+                )
+            yield edited(prompt, self.name, read_text(text))

@@ -1,0 +1,118 @@
+"""Plots of a leaderboard: usability rates with their intervals, and a heat map of the subcategories."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from medjudge.report.boards import Board
+from medjudge.report.drawing import WIDTH, axes_at, drawn, label
+from medjudge.report.leaderboard import COLUMNS
+from medjudge.report.plots import Plot
+from medjudge.report.style import ACCENT, INK, LINE, SOFT
+
+_ROW = 0.22
+"""Inches a model or a subcategory takes."""
+_NAMES = 24
+"""Columns of text that a name may take."""
+_LETTER = 0.08
+"""Inches a column of text takes."""
+
+
+def board_plots(board: Board) -> list[Plot]:
+    """The plots of a leaderboard, and none where it has no model."""
+    if not board.models:
+        return []
+    plots = [Plot("rates", rates_plot(board), _rates_title(board))]
+    if board.subcategories:
+        plots.append(Plot("subcategories", subcategories_plot(board), _subcategories_title(board)))
+    return plots
+
+
+def rates_plot(board: Board) -> Figure:
+    """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
+    columns = [name for name in COLUMNS if all(name in rates for rates in board.models.values())]
+    high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
+    rows = -(-len(columns) // 3)
+
+    def draw(figure: Figure) -> None:
+        for place, column in enumerate(columns):
+            across, down = place % 3, place // 3
+            left, bottom = names + across * (width + 0.25), 0.3 + (rows - 1 - down) * (high + 0.6)
+            axes = axes_at(figure, left=left, bottom=bottom, width=width, height=high)
+            _bars(axes, board, column, across == 0)
+            axes.set_title(f"{column}, %", loc="left", fontsize=9, color=INK)
+
+    return drawn(_rates_title(board), rows * (high + 0.6), draw, names + 3 * (width + 0.25))
+
+
+def _longest(names: Iterable[str]) -> int:
+    return max(len(label(name, _NAMES)) for name in names)
+
+
+def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
+    cells = [rates[column] for rates in board.models.values()]
+    places = range(len(cells))
+    axes.barh(places, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    for place, cell in enumerate(cells):
+        axes.plot([cell["low"], cell["high"]], [place, place], color=INK, linewidth=1)
+    axes.set_yticks(places, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
+    axes.set_ylim(len(cells) - 0.4, -0.6)
+    axes.set_xlim(0, 100)
+    axes.set_xticks([0, 50, 100], ["0", "50", "100"])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _rates_title(board: Board) -> str:
+    first = next(iter(board.models))
+    tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
+    rate = board.models[first]["OP"]["rate"]
+    others = len(board.models) - 1
+    told = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    return (
+        f"By judge {label(board.judge, 28)} ({board.standing['OP'].state}), {label(first, _NAMES)} has the highest "
+        f"usability rate, {rate:.1f} %{f'; {told}' if others else ''}"
+    )
+
+
+def subcategories_plot(board: Board) -> Figure:
+    """Rates by subcategory (rows) and model (columns), in percent."""
+    models, rows = list(board.models), board.subcategories
+    left, cell, head = 2.4, 0.42, 0.3 + 0.85 * _LETTER * _longest(models)
+    high = _ROW * len(rows)
+    width = max(WIDTH, left + cell * len(models) + 0.5)
+
+    def draw(figure: Figure) -> None:
+        axes = axes_at(figure, left=left, bottom=0.1, width=cell * len(models), height=high)
+        for row, (category, name) in enumerate(rows):
+            for column, model in enumerate(models):
+                _cell(axes, column, row, board.models[model]["subcategories"][category][name])
+        axes.set_yticks([row + 0.5 for row in range(len(rows))], [label(f"{a} · {b}", 32) for a, b in rows], color=INK)
+        axes.set_xticks([column + 0.5 for column in range(len(models))])
+        axes.set_xticklabels([label(name, _NAMES) for name in models], rotation=60, ha="left", color=INK)
+        axes.xaxis.tick_top()
+        axes.set_xlim(0, len(models))
+        axes.set_ylim(len(rows), 0)
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+
+    return drawn(_subcategories_title(board), high + head + 0.1, draw, width)
+
+
+def _cell(axes: Axes, column: int, row: int, rate: dict[str, Any]) -> None:
+    shade = 0.75 * rate["rate"] / 100
+    face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
+    axes.add_patch(
+        Rectangle((column, row), 1, 1, facecolor=face, edgecolor=LINE if shade == 0 else "white", linewidth=0.5)
+    )
+    colour = "white" if shade > 0.6 else INK if rate["rate"] else SOFT
+    axes.text(column + 0.5, row + 0.5, f"{rate['rate']:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
+
+
+def _subcategories_title(board: Board) -> str:
+    return f"Usability rates by subcategory, percent of questions, by judge {label(board.judge, 28)}"

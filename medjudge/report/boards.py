@@ -1,0 +1,105 @@
+"""Leaderboards over several runs: one a benchmark and judge, because rates of different ones do not compare."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from medjudge.agreement.standing import Standing, states
+from medjudge.records import Question
+from medjudge.report.contents import Contents, names_apart
+from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
+from medjudge.report.ties import Difference, differences_from_best
+from medjudge.report.validations import validations
+from medjudge.store import Run, file_sha256
+
+_WORST_FIRST = ("failed", "not shown", "validated")
+
+
+class Board(NamedTuple):
+    """The models of one benchmark by one judge, the best first.
+
+    `runs` are places in the list of runs given; `models` maps a name to the rates of `score_models`, `ties` the same
+    name to its difference from the best; `standing` has the keys of `COLUMNS`; `subcategories` are pairs of category
+    and name.
+    """
+
+    benchmark: str
+    judge: str
+    runs: list[int]
+    models: dict[str, Any]
+    ties: dict[str, Difference]
+    standing: dict[str, Standing]
+    coverage: dict[str, int]
+    questions: int
+    conversations: int
+    subcategories: list[tuple[str, str]]
+
+
+def board_key(run: Run, judge: str) -> tuple[str, str, str | None]:
+    """What two runs must share to stand on one leaderboard: questions, judge, and what the judge is made from."""
+    card = run.manifest().get("judges", {}).get(judge, {})
+    return file_sha256(run.questions_file), judge, card.get("sha256")
+
+
+def leaderboards(runs: Sequence[Contents]) -> list[Board]:
+    """All leaderboards of some runs; those of one benchmark stand together, the last judge used first."""
+    places: dict[tuple[str, str, str | None], list[int]] = {}
+    for place, one in enumerate(runs):
+        for judge in one.judgments:
+            places.setdefault((one.benchmark, judge, one.judge_sha256(judge)), []).append(place)
+    benchmarks = list(dict.fromkeys(one.benchmark for one in runs))
+    keys = sorted(places, key=lambda key: benchmarks.index(key[0]))
+    return [_board(runs, places[key], key[1]) for key in keys]
+
+
+def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board:
+    here = [runs[place] for place in places]
+    questions = here[0].questions
+    models: dict[str, Any] = {}
+    usable: dict[str, np.ndarray] = {}
+    counted = {"answers": 0, "unscored": 0}
+    repeated = {name for one in here for name in one.models if sum(name in other.models for other in here) > 1}
+    for one, run_name in zip(here, names_apart(here), strict=True):
+        judgments = one.judgments[judge]
+        rates = score_models(questions, judgments, one.models)["models"]
+        table = usable_table(questions, judgments, one.models)
+        for model, row in zip(one.models, table, strict=True):
+            name = f"{run_name}/{model}" if model in repeated else model
+            models[name], usable[name] = rates[model], row
+        for count, number in coverage([answer.key for answer in one.answers], judgments).items():
+            counted[count] += number
+    ordered = dict(sorted(models.items(), key=lambda item: -item[1]["OP"]["rate"]))
+    return Board(
+        benchmark=here[0].benchmark,
+        judge=judge,
+        runs=list(places),
+        models=ordered,
+        ties=_ties(questions, {name: usable[name] for name in ordered}),
+        standing=_worst([states(validations(one.run, judge)) for one in here]),
+        coverage=counted,
+        questions=len(questions),
+        conversations=len({question.group for question in questions}),
+        subcategories=_subcategories(ordered),
+    )
+
+
+def _ties(questions: Sequence[Question], usable: dict[str, np.ndarray]) -> dict[str, Difference]:
+    if len(usable) < 2 or not questions:
+        return {}
+    groups = np.array([question.group for question in questions], dtype=object).astype(str)
+    return dict(zip(usable, differences_from_best(np.array(list(usable.values())), groups), strict=True))
+
+
+def _worst(standings: Sequence[dict[str, Standing]]) -> dict[str, Standing]:
+    """Of the same judge in several runs: where it was held against physicians in more than one, the worst counts."""
+
+    def rank(one: Standing) -> int:
+        return _WORST_FIRST.index(one.state) if one.state in _WORST_FIRST else len(_WORST_FIRST)
+
+    return {column: min((one[column] for one in standings), key=rank) for column in COLUMNS}
+
+
+def _subcategories(models: dict[str, Any]) -> list[tuple[str, str]]:
+    first: dict[str, Any] = next(iter(models.values()), {"subcategories": {}})
+    return [(category, name) for category, names in first["subcategories"].items() for name in names]

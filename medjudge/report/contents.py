@@ -1,0 +1,69 @@
+"""What a report reads of a run, once for all of its parts."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
+from medjudge.store import Run, file_sha256
+
+
+class Contents(NamedTuple):
+    """The records of a run.
+
+    `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against` says whose
+    `scores` these are: physicians', or the levels that answers were constructed to deserve.
+    """
+
+    run: Run
+    name: str
+    manifest: dict[str, Any]
+    benchmark: str
+    questions: list[Question]
+    answers: list[Answer]
+    judgments: dict[str, list[Judgment]]
+    scores: list[PhysicianScore]
+    against: str
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(answer.model for answer in self.answers))
+
+    def seen(self, judge: str) -> set[str]:
+        """The questions that a judge was trained or tuned on."""
+        return set(self.manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
+
+    def judge_sha256(self, judge: str) -> str | None:
+        """What the judge is made from; None where the run does not know."""
+        found: str | None = self.manifest.get("judges", {}).get(judge, {}).get("sha256")
+        return found
+
+
+def read_contents(run: Run) -> Contents:
+    """Reads a run folder.
+
+    Raises:
+        InputError: A record breaks a rule.
+    """
+    manifest, scores = run.manifest(), run.physician_scores()
+    of_physicians = [score for score in scores if score.rater != CONSTRUCTED]
+    judges = sorted(run.judges(), key=lambda name: name != manifest.get("judge"))
+    return Contents(
+        run=run,
+        name=run.path.resolve().name,
+        manifest=manifest,
+        benchmark=file_sha256(run.questions_file),
+        questions=run.questions(),
+        answers=run.answers(),
+        judgments={judge: run.judgments(judge) for judge in judges},
+        # A level that was constructed is no physician's word.
+        scores=of_physicians or scores,
+        against="constructed levels" if scores and not of_physicians else "physicians",
+    )
+
+
+def names_apart(runs: Sequence[Contents]) -> list[str]:
+    """The runs' names; where two are called the same, their paths."""
+    names = [one.name for one in runs]
+    return [
+        name if names.count(name) == 1 else str(one.run.path.resolve()) for name, one in zip(names, runs, strict=True)
+    ]

@@ -1,0 +1,134 @@
+"""How all plots are drawn, and what becomes of them: SVG and PNG."""
+
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO, StringIO
+from textwrap import fill
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import PercentFormatter
+
+from medjudge.report.style import STYLE
+
+WIDTH = 5.4
+"""Inches, of every plot of a study: two stand side by side on the page."""
+_TITLE_LINE = 0.2
+_CHINESE = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
+
+
+def label(text: str, most: int) -> str:
+    """A name as one line of at most so many columns; a wide character takes two."""
+    # Line breaks and control characters: XML knows most of them not at all.
+    shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
+    width = 0
+    for place, sign in enumerate(shown):
+        width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        if width > most:
+            return shown[: place - 1].rstrip() + "…"
+    return shown
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Moves places apart to at least `gap`, as little as need be and inside low..high where there is room.
+
+    Args:
+        wanted: Where labels would stand, in any order.
+
+    Returns:
+        Where they stand, in the same order; their order along the line is kept.
+    """
+    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
+    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
+    # Less the gaps below it, a label may stand no lower than the one before it: a monotone fit, pooled where it breaks.
+    pools: list[list[float]] = []
+    for rank, one in enumerate(order):
+        pools.append([wanted[one] - rank * gap])
+        while len(pools) > 1 and _mean(pools[-2]) > _mean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    most = high - gap * (len(wanted) - 1)
+    fitted = [min(max(_mean(pool), low), most) for pool in pools for _ in pool]
+    places = [0.0] * len(wanted)
+    for rank, one in enumerate(order):
+        places[one] = fitted[rank] + rank * gap
+    return places
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def drawn(title: str, height: float, draw: Callable[[Figure], None], width: float = WIDTH) -> Figure:
+    """A figure with room for its title above; `height` is that of the rest, in inches, as `width` is."""
+    with _style():
+        lines = fill(title, int(62 * width / WIDTH))
+        figure = Figure(figsize=(width, height + 0.22 + _TITLE_LINE * (lines.count("\n") + 1)))
+        figure.text(0, 1, lines, ha="left", va="top", fontsize=10, fontweight="bold", linespacing=1.35)
+        draw(figure)
+        return figure
+
+
+def as_svg(figure: Figure) -> str:
+    """An SVG text that needs nothing else; the same figure gives the same bytes."""
+    text = StringIO()
+    with _style():
+        # Without date, version and address.
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    return text.getvalue()
+
+
+def as_png(figure: Figure) -> bytes:
+    """A PNG image of 200 dots an inch, Chinese in a font of this machine where it has one."""
+    data = BytesIO()
+    with _style(), _families(figure, [*figure.findobj(Text)[0].get_fontfamily(), *_wide_fonts()]):
+        figure.savefig(data, format="png", dpi=200, metadata={"Software": None})
+    return data.getvalue()
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # whatever the user's own matplotlibrc says
+        matplotlib.rcParams.update(STYLE)
+        # Of other scripts: the reader's fonts have what DejaVu lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+@contextmanager
+def _families(figure: Figure, names: list[str]) -> Iterator[None]:
+    """For a while all texts of a figure take from the next font what one lacks; a generic family is one font only."""
+    texts = figure.findobj(Text)
+    before = [text.get_fontfamily() for text in texts]
+    for text in texts:
+        text.set_fontfamily(names)
+    yield
+    for text, family in zip(texts, before, strict=True):
+        text.set_fontfamily(family)
+
+
+@cache
+def _wide_fonts() -> tuple[str, ...]:
+    """The fonts of this machine that have Chinese characters."""
+    there = set(font_manager.get_font_names())
+    return tuple(name for name in _CHINESE if name in there)
+
+
+def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches from the lower left corner."""
+    across, up = figure.get_size_inches()
+    return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def in_percent(axes: Axes, which: str) -> None:
+    """Shares as percentages along the axes named, such as `xy`."""
+    for axis in which:
+        getattr(axes, f"{axis}axis").set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+        axes.locator_params(axis="x" if axis == "x" else "y", nbins=6)

@@ -1,0 +1,630 @@
+"use strict";
+// Shows the answers that are packed into this page. What a model or a person wrote goes into the page as text nodes only
+// and is never read as HTML; the page's policy forbids it, too.
+
+const USABLE_FROM = 4;
+const UNCERTAIN = [250, 750]; // thousandths of P(usable)
+const DIMENSIONS = ["instruction following", "correctness", "effectiveness", "readability", "safety"];
+const ROW_REM = 4.25; // the height of .row
+const BESIDE = 6; // rows drawn above and below those seen
+
+const byId = (id) => document.getElementById(id);
+const form = byId("filters");
+const list = byId("list");
+const detail = byId("detail");
+
+// --- Unpacking: see packing.py --------------------------------------------------------------------------------------
+
+const SIGNS = new Uint8Array(128);
+for (let sign = 0x21, value = 0; sign < 0x7f; sign++) if (!"<>&".includes(String.fromCharCode(sign))) SIGNS[sign] = value++;
+
+/** Two signs hold thirteen bits; a last single one holds six. */
+function bytesOf(text) {
+  const bytes = new Uint8Array(Math.floor((13 * (text.length >> 1) + 6 * (text.length % 2)) / 8));
+  let bits = 0;
+  let held = 0;
+  for (let place = 0, to = 0; place < text.length; place += 2) {
+    const first = SIGNS[text.charCodeAt(place)];
+    const alone = place + 1 === text.length;
+    bits = alone ? (bits << 6) | first : (bits << 13) | (first * 91 + SIGNS[text.charCodeAt(place + 1)]);
+    for (held += alone ? 6 : 13; held >= 8; held -= 8) bytes[to++] = bits >> (held - 8);
+    bits &= (1 << held) - 1;
+  }
+  return bytes;
+}
+
+let alphabet;
+
+function readAlphabet() {
+  const bytes = bytesOf(byId("alphabet").textContent);
+  alphabet = new Uint16Array(bytes.length / 2);
+  for (let rank = 0; rank < alphabet.length; rank++) alphabet[rank] = bytes[2 * rank] | (bytes[2 * rank + 1] << 8);
+}
+
+async function unpacked(block) {
+  const packed = new Blob([bytesOf(byId(`block-${block}`).textContent)]);
+  const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const single = 256 - Math.max(0, Math.ceil((alphabet.length - 256) / 255));
+  const units = new Uint16Array(bytes.length);
+  let length = 0;
+  for (let place = 0; place < bytes.length; length++) {
+    let rank = bytes[place++];
+    if (rank >= single) rank = single + (rank - single) * 256 + bytes[place++];
+    units[length] = alphabet[rank];
+  }
+  return JSON.parse(new TextDecoder("utf-16le", { ignoreBOM: true }).decode(units.subarray(0, length)));
+}
+
+const opened = new Map();
+
+function open(block) {
+  if (!opened.has(block)) opened.set(block, unpacked(block));
+  return opened.get(block);
+}
+
+// --- All answers of all runs, numbered through ----------------------------------------------------------------------
+
+let categories, runs, total;
+
+async function readIndex() {
+  readAlphabet();
+  ({ categories, runs } = await open(0));
+  total = 0;
+  let block = 1;
+  for (const run of runs) {
+    run.from = total;
+    run.textBlock = block;
+    run.manySamples = run.sample.some((sample) => sample > 0);
+    total += run.question.length;
+    block += 1 + run.starts.length;
+    run.texts = await open(run.textBlock);
+    for (const judge of run.judges) judge.seen = new Set(judge.seen);
+  }
+}
+
+function runOf(row) {
+  let place = runs.length - 1;
+  while (runs[place].from > row) place--;
+  return runs[place];
+}
+
+/** What the index knows of an answer. */
+function entry(row) {
+  const run = runOf(row);
+  const at = row - run.from;
+  const place = run.question[at];
+  const of = (column) => run.questions[column][place];
+  return { run, at, place, of, model: run.models[run.model[at]], sample: run.sample[at], physicians: run.physicians[at] };
+}
+
+function blockOf(run, at) {
+  let low = 0;
+  let high = run.starts.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (run.starts[middle] <= at) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Text, finish reason, judgments and physicians' scores of an answer. */
+async function record(row) {
+  const { run, at } = entry(row);
+  const place = blockOf(run, at);
+  return (await open(run.textBlock + 1 + place))[at - run.starts[place]];
+}
+
+// --- Filters --------------------------------------------------------------------------------------------------------
+
+const isUsable = (level) => level >= USABLE_FROM;
+
+/** A run's judge of this name; the last one used where no name is given. */
+function judgeOf(run, name) {
+  return name === "" ? run.judges[0] : run.judges.find((judge) => judge.name === name);
+}
+
+function hasLevel(level, wanted) {
+  if (wanted === "") return true;
+  if (wanted === "scored") return Boolean(level);
+  if (wanted === "none" || wanted === "0") return !level;
+  if (wanted === "usable") return isUsable(level);
+  if (wanted === "unusable") return Boolean(level) && !isUsable(level);
+  return level === Number(wanted);
+}
+
+function isApart(run, at, judge, wanted) {
+  const levels = run.judges.map((one) => one.levels[at]).filter(Boolean);
+  if (wanted === "judges") return levels.some(isUsable) && !levels.every(isUsable);
+  const level = judge?.levels[at];
+  const physicians = run.physicians[at];
+  if (!level || !physicians || judge.seen.has(run.question[at])) return false;
+  return wanted === "usable" ? isUsable(level) !== isUsable(physicians) : Math.abs(level - physicians) >= 2;
+}
+
+/** Rows that pass every filter but the words, in the benchmark's order. */
+function filtered(wanted) {
+  const rows = [];
+  const category = wanted.category === "" ? null : JSON.parse(wanted.category);
+  for (const [number, run] of runs.entries()) {
+    if (wanted.run !== "" && number !== Number(wanted.run)) continue;
+    const judge = judgeOf(run, wanted.judge);
+    for (let at = 0; at < run.question.length; at++) {
+      const place = run.question[at];
+      const level = judge?.levels[at];
+      if (category !== null && run.questions.category[place] !== category[0]) continue;
+      if (category !== null && category.length > 1 && run.questions.subcategory[place] !== category[1]) continue;
+      if (wanted.model !== "" && run.models[run.model[at]] !== JSON.parse(wanted.model)) continue;
+      if (!hasLevel(level, wanted.score) || !hasLevel(run.physicians[at], wanted.physicians)) continue;
+      if (wanted.apart !== "" && !isApart(run, at, judge, wanted.apart)) continue;
+      if (wanted.unsafe === "physicians" && !run.unsafe[at]) continue;
+      if (wanted.unsafe === "judge" && !(run.questions.category[place] === "MSE" && level && !isUsable(level))) continue;
+      if (wanted.uncertain && !isUncertain(judge?.usable[at])) continue;
+      rows.push(run.from + at);
+    }
+  }
+  return rows;
+}
+
+function isUncertain(usable) {
+  return typeof usable === "number" && usable >= UNCERTAIN[0] && usable <= UNCERTAIN[1];
+}
+
+function ordered(rows, wanted) {
+  const keys = {
+    apart: (level, usable, physicians) => (level && physicians ? -Math.abs(level - physicians) : 1),
+    uncertain: (level, usable) => (typeof usable === "number" ? Math.abs(usable - 500) : 501),
+    score: (level) => level || 6,
+  };
+  const key = keys[wanted.order];
+  if (!key) return rows;
+  const value = new Map(
+    rows.map((row) => {
+      const { run, at, physicians } = entry(row);
+      const judge = judgeOf(run, wanted.judge);
+      return [row, key(judge?.levels[at], judge?.usable[at], physicians)];
+    }),
+  );
+  return rows.sort((one, other) => value.get(one) - value.get(other) || one - other);
+}
+
+// --- Search ---------------------------------------------------------------------------------------------------------
+
+const wordsOf = (text) => text.split(/\s+/u).filter(Boolean);
+const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\/]/gu, "\\$&");
+
+/** A test for one word; upper and lower case are the same. */
+function tester(word) {
+  if (word.toLowerCase() === word.toUpperCase()) return (text) => text.includes(word);
+  const pattern = new RegExp(escaped(word), "iu");
+  return (text) => pattern.test(text);
+}
+
+function everythingIn(run, at, [text, , judgments, scores]) {
+  const place = run.question[at];
+  const pieces = [run.questions.id[place], run.models[run.model[at]], ...run.texts[place], text];
+  for (const judgment of judgments) pieces.push(judgment[5], judgment[6]);
+  for (const score of scores) pieces.push(score[3]);
+  return pieces.join("\n");
+}
+
+/** Rows that hold every word; `isStale` stops it, `progress` hears how far it is. */
+async function holding(rows, words, isStale, progress) {
+  const tests = words.map(tester);
+  const found = [];
+  let since = performance.now();
+  for (const [number, row] of rows.entries()) {
+    const { run, at } = entry(row);
+    const text = everythingIn(run, at, await record(row));
+    if (tests.every((test) => test(text))) found.push(row);
+    if (performance.now() - since > 60) {
+      progress(number / rows.length, found);
+      await new Promise((resume) => setTimeout(resume));
+      if (isStale()) return null;
+      since = performance.now();
+    }
+  }
+  return found;
+}
+
+// --- Elements -------------------------------------------------------------------------------------------------------
+
+/** Control characters as their pictures, so that nothing in a text is invisible. */
+function visible(text) {
+  return String(text)
+    .replace(/\r\n?/gu, "\n")
+    .replace(/[\u0000-\u0008\u000b-\u001f]/gu, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)))
+    .replace(/\u007f/gu, "\u2421");
+}
+
+function element(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.map((child) => (child instanceof Node ? child : visible(child))));
+  return made;
+}
+
+let highlighted = null;
+
+/** A text as it was written, with the words looked for marked. */
+function textBlock(text, language, kind = "") {
+  const shown = visible(text);
+  const block = element("div", { class: `text-block ${kind}`, lang: language });
+  let end = 0;
+  for (const match of highlighted ? shown.matchAll(highlighted) : []) {
+    block.append(shown.slice(end, match.index), element("mark", {}, match[0]));
+    end = match.index + match[0].length;
+  }
+  block.append(shown.slice(end));
+  return block;
+}
+
+const languageOf = (text) => (/\p{Script=Han}/u.test(text) ? "zh" : "en");
+
+function option(value, text) {
+  return element("option", { value }, text);
+}
+
+// --- The list: only the rows seen are in the page -------------------------------------------------------------------
+
+let found = [];
+let chosen = -1;
+
+const rowHeight = () => ROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
+
+function drawList() {
+  const height = rowHeight();
+  const first = Math.max(0, Math.floor(list.scrollTop / height) - BESIDE);
+  const last = Math.min(found.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + BESIDE);
+  const rows = byId("rows");
+  rows.style.height = `${found.length * height}px`;
+  const drawn = [];
+  for (let place = first; place < last; place++) drawn.push(listRow(place, height));
+  rows.replaceChildren(...drawn);
+  const there = drawn.some((one) => one.id === `row-${chosen}`);
+  if (there) list.setAttribute("aria-activedescendant", `row-${chosen}`);
+  else list.removeAttribute("aria-activedescendant");
+}
+
+function listRow(place, height) {
+  const row = found[place];
+  const { run, at, of, model, sample, physicians } = entry(row);
+  const judge = judgeOf(run, form.elements.judge.value);
+  const level = judge?.levels[at];
+  const apart = isApart(run, at, judge, "levels") || isApart(run, at, judge, "usable");
+  const made = element(
+    "div",
+    {
+      class: "row",
+      role: "option",
+      id: `row-${row}`,
+      "aria-selected": String(row === chosen),
+      "aria-setsize": found.length,
+      "aria-posinset": place + 1,
+    },
+    element("span", { class: "who" }, `${of("id")} · ${model}${run.manySamples ? ` · ${sample + 1}` : ""}`),
+    element(
+      "span",
+      { class: "levels" },
+      "judge ",
+      element("b", { class: apart && "apart" }, level || "–"),
+      element("br", {}),
+      physicians ? `${run.against === "physicians" ? "physicians" : "constructed"} ` : "",
+      physicians ? element("b", { class: apart && "apart" }, physicians) : "",
+    ),
+    element("span", { class: "what", lang: of("language") }, run.texts[run.question[at]][0].slice(0, 160)),
+  );
+  made.style.top = `${place * height}px`;
+  made.addEventListener("click", () => choose(row, matchMedia("(max-width: 48rem)").matches));
+  return made;
+}
+
+function bringIntoView(row) {
+  const place = found.indexOf(row);
+  if (place < 0) return;
+  const height = rowHeight();
+  const above = place * height;
+  const below = above + height - list.clientHeight;
+  if (Math.abs(above - list.scrollTop) > 2 * list.clientHeight) list.scrollTop = (above + below) / 2;
+  else list.scrollTop = Math.max(below, Math.min(above, list.scrollTop));
+}
+
+function move(by) {
+  if (!found.length) return;
+  const place = found.indexOf(chosen);
+  const next = place < 0 ? 0 : Math.min(found.length - 1, Math.max(0, place + by));
+  choose(found[next], false);
+}
+
+// --- One answer -----------------------------------------------------------------------------------------------------
+
+function addressOf(row) {
+  const { run, of, model, sample } = entry(row);
+  return `#answer/${runs.indexOf(run)}/${encodeURIComponent(of("id"))}/${encodeURIComponent(model)}/${sample}`;
+}
+
+function rowAt(address) {
+  const match = /^#answer\/(\d+)\/([^/]+)\/([^/]+)\/(\d+)$/u.exec(address);
+  const run = match && runs[Number(match[1])];
+  if (!run) return -1;
+  let id, model;
+  try {
+    [id, model] = [decodeURIComponent(match[2]), decodeURIComponent(match[3])];
+  } catch {
+    return -1; // a link cut short
+  }
+  const question = run.questions.id.indexOf(id);
+  const place = run.models.indexOf(model);
+  const at = run.question.findIndex((one, k) => one === question && run.model[k] === place && run.sample[k] === Number(match[4]));
+  return at < 0 ? -1 : run.from + at;
+}
+
+async function choose(row, goThere) {
+  chosen = row;
+  bringIntoView(row);
+  drawList();
+  history.replaceState(null, "", addressOf(row));
+  const parts = await detailOf(row);
+  if (chosen !== row) return; // another one was chosen meanwhile
+  detail.replaceChildren(...parts);
+  detail.scrollTop = 0;
+  if (goThere) {
+    detail.focus({ preventScroll: true });
+    detail.scrollIntoView();
+  }
+}
+
+async function detailOf(row) {
+  const { run, of, model, sample } = entry(row);
+  const [text, reason, judgments, scores] = await record(row);
+  const [prompt, reference, checklist] = run.texts[entry(row).place];
+  const language = of("language");
+  const name = `${of("id")} · ${model}${run.manySamples ? ` · sample ${sample + 1}` : ""}`;
+  return [
+    element("h3", {}, element("bdi", {}, name)),
+    facts(run, of),
+    moves(row),
+    element("div", { class: "beside scores" }, judgedBy(run, of, judgments), scoredBy(run, scores)),
+    ...(await earlier(row)),
+    element("h4", {}, "Question"),
+    textBlock(prompt, language, "asked"),
+    element(
+      "div",
+      { class: "beside" },
+      element("div", {}, element("h4", {}, `Answer by ${model}`), answerBlock(text, reason, language)),
+      element(
+        "div",
+        {},
+        element("h4", {}, "Reference"),
+        reference ? textBlock(reference, language) : element("p", { class: "note" }, "none"),
+        element("h4", {}, "Checklist"),
+        checklist ? textBlock(checklist, language) : element("p", { class: "note" }, "none"),
+      ),
+    ),
+    ...rationales(run, judgments),
+  ];
+}
+
+function answerBlock(text, reason, language) {
+  return text.trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, `empty; finish reason: ${reason}`);
+}
+
+function facts(run, of) {
+  const known = [categories[of("category")], of("subcategory"), of("scene"), of("difficulty"), of("language")];
+  if (runs.length > 1) known.unshift(`run ${run.name}`);
+  const spans = known.filter(Boolean).flatMap((one, place) => [place ? " · " : "", element("span", { lang: languageOf(one) }, one)]);
+  return element("p", { class: "facts" }, ...spans);
+}
+
+function moves(row) {
+  const place = found.indexOf(row);
+  const before = element("button", { type: "button", disabled: place <= 0 }, "Previous");
+  const after = element("button", { type: "button", disabled: place < 0 || place === found.length - 1 }, "Next");
+  before.addEventListener("click", () => choose(found[place - 1], true));
+  after.addEventListener("click", () => choose(found[place + 1], true));
+  const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
+  const link = element("a", { href: addressOf(row) }, "Link to this answer");
+  return element("div", { class: "move" }, before, after, element("span", {}, here), link);
+}
+
+/** The earlier turns of the conversation, with what this model said in this sample. */
+async function earlier(row) {
+  const { run, at, place } = entry(row);
+  const { group, round, language } = run.questions;
+  const turns = group.map((one, k) => k).filter((k) => group[k] === group[place] && round[k] < round[place]);
+  turns.sort((one, other) => round[one] - round[other]);
+  const shown = [];
+  for (const turn of turns) {
+    const then = run.question.findIndex((one, k) => one === turn && run.model[k] === run.model[at] && run.sample[k] === run.sample[at]);
+    shown.push(element("h4", {}, `Turn ${round[turn]}`), textBlock(run.texts[turn][0], language[turn], "asked"));
+    if (then >= 0) {
+      const [text, reason] = await record(run.from + then);
+      shown.push(element("h4", {}, `Answered in turn ${round[turn]}`), answerBlock(text, reason, language[turn]));
+    }
+  }
+  return shown;
+}
+
+function judgedBy(run, of, judgments) {
+  const head = ["Judge", "Level", "Expected", "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
+  const rounds = judgments.some((one) => one[1] > 1);
+  const place = run.questions.id.indexOf(of("id"));
+  const lines = judgments.map(([judge, round, score, expected, probabilities, , error]) =>
+    element(
+      "tr",
+      {},
+      element(
+        "th",
+        { scope: "row" },
+        element("bdi", {}, run.judges[judge].name),
+        rounds ? element("small", {}, `round ${round}`) : "",
+        run.judges[judge].seen.has(place) ? element("small", {}, "trained or tuned on this question") : "",
+      ),
+      element("td", {}, score === null ? "–" : element("b", {}, score)),
+      ...(error ? [element("td", { colspan: 6, class: "text" }, `unscored: ${error}`)] : sharesOf(expected, probabilities)),
+    ),
+  );
+  const table = element(
+    "table",
+    { class: "heat shares" },
+    element("thead", {}, element("tr", {}, ...head.map((one) => element("th", { scope: "col" }, one)))),
+    element("tbody", {}, ...lines),
+  );
+  const none = element("p", { class: "note" }, "not judged");
+  const scroll = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Judges' scores" }, table);
+  const note = element("p", { class: "note" }, "P(n): probability of level n, percent");
+  return element("div", {}, element("h4", {}, "Judges"), ...(judgments.length ? [scroll, note] : [none]));
+}
+
+function sharesOf(expected, probabilities) {
+  const cells = [element("td", {}, expected === null ? "–" : expected.toFixed(2))];
+  for (let level = 0; level < 5; level++) {
+    const share = probabilities?.[level];
+    if (share === undefined) cells.push(element("td", {}, "–"));
+    else cells.push(element("td", { class: `h${Math.round(10 * share)}` }, Math.round(100 * share)));
+  }
+  return cells;
+}
+
+function scoredBy(run, scores) {
+  const constructed = run.against !== "physicians";
+  const title = element("h4", {}, constructed ? "Constructed level" : "Physicians");
+  if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, "not scored"));
+  const detailed = scores.some((one) => one[2]);
+  const named = (dimensions) => (dimensions || []).map((points, k) => `${DIMENSIONS[k]} ${points}`).join(", ");
+  const lines = scores.map(([rater, level, dimensions]) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("bdi", {}, rater)),
+      element("td", {}, element("b", {}, level)),
+      ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
+    ),
+  );
+  const head = [element("th", { scope: "col" }, "Rater"), element("th", { scope: "col" }, "Level")];
+  if (detailed) head.push(element("th", { scope: "col", class: "text" }, "Dimensions"));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+  const note = element("p", { class: "note" }, "The answer was written to deserve this level; no physician scored it.");
+  const comments = scores
+    .filter((one) => one[3])
+    .flatMap(([rater, , , comment]) => [
+      element("h4", {}, constructed ? "Comment" : `Comment by ${rater}`),
+      textBlock(comment, languageOf(comment)),
+    ]);
+  return element("div", {}, title, table, ...(constructed ? [note] : []), ...comments);
+}
+
+function rationales(run, judgments) {
+  return judgments.flatMap(([judge, round, , , , rationale, , unread, [answerCut, contextCut]]) => {
+    const of = `${run.judges[judge].name}${round > 1 ? `, round ${round}` : ""}`;
+    const shown = [];
+    if (rationale) shown.push(element("h4", {}, `Rationale of ${of}`), textBlock(rationale, languageOf(rationale)));
+    if (unread) shown.push(element("h4", {}, `Reply of ${of} in which no score was found`), textBlock(unread, languageOf(unread)));
+    if (answerCut || contextCut) {
+      const cut = `${of} did not read ${answerCut} tokens of the answer and ${contextCut} of question, reference and checklist.`;
+      shown.push(element("p", { class: "note" }, cut));
+    }
+    return shown;
+  });
+}
+
+// --- Putting it together --------------------------------------------------------------------------------------------
+
+let asked = 0;
+
+async function refresh() {
+  const mine = ++asked;
+  const wanted = Object.fromEntries(new FormData(form));
+  const words = wordsOf(wanted.words);
+  highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
+  const rows = filtered(wanted);
+  if (!words.length) return show(ordered(rows, wanted));
+  const heard = (share, some) => show(ordered([...some], wanted), `; searching, ${Math.round(100 * share)} %`);
+  const matching = await holding(rows, words, () => mine !== asked, heard);
+  if (matching && mine === asked) show(ordered(matching, wanted));
+}
+
+function show(rows, more = "") {
+  found = rows;
+  byId("count").textContent = `${found.length.toLocaleString("en")} of ${total.toLocaleString("en")} answers${more}`;
+  list.scrollTop = Math.min(list.scrollTop, found.length * rowHeight());
+  drawList();
+}
+
+function fillChoices() {
+  const names = (values) => [...new Set(values)];
+  const judges = names(runs.flatMap((run) => run.judges.map((judge) => judge.name)));
+  form.elements.run.append(option("", "all"), ...runs.map((run, number) => option(number, run.name)));
+  form.elements.judge.append(option("", "the last used"), ...judges.map((judge) => option(judge, judge)));
+  const models = names(runs.flatMap((run) => run.models));
+  form.elements.model.append(option("", "all"), ...models.map((model) => option(JSON.stringify(model), model)));
+  form.elements.category.append(option("", "all"));
+  for (const code of Object.keys(categories)) {
+    const inside = runs.flatMap((run) => run.questions.subcategory.filter((one, k) => run.questions.category[k] === code));
+    if (!inside.length) continue;
+    const group = element("optgroup", { label: `${code} ${categories[code]}` }, option(JSON.stringify([code]), `${code}, all of it`));
+    for (const name of names(inside).filter(Boolean).sort()) group.append(option(JSON.stringify([code, name]), name));
+    form.elements.category.append(group);
+  }
+  form.querySelector("[data-for=run]").hidden = runs.length < 2;
+  form.querySelector("[data-for=judge]").hidden = judges.length < 2;
+  form.querySelector("[value=judges]").hidden = judges.length < 2;
+  if (runs.every((run) => run.against !== "physicians")) {
+    byId("physicians-label").textContent = "Constructed level";
+    form.querySelector("[name=unsafe] [value=physicians]").textContent = "by its constructed level";
+  }
+}
+
+function listen() {
+  let waiting;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("change", (event) => event.target.name !== "words" && refresh());
+  form.addEventListener("reset", () => setTimeout(refresh));
+  form.elements.words.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(refresh, 200);
+  });
+  list.addEventListener("scroll", () => requestAnimationFrame(drawList));
+  new ResizeObserver(drawList).observe(list);
+  list.addEventListener("keydown", (event) => {
+    const page = Math.max(1, Math.floor(list.clientHeight / rowHeight()) - 1);
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -total, End: total }[event.key];
+    if (by) move(by);
+    else if (event.key === "Enter" && chosen >= 0) detail.focus();
+    else return;
+    event.preventDefault();
+  });
+  detail.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") list.focus();
+  });
+  addEventListener("hashchange", follow);
+}
+
+/** Shows the answer that the address names. */
+async function follow() {
+  const row = rowAt(location.hash);
+  if (row < 0) return;
+  if (!found.includes(row)) {
+    form.reset();
+    await refresh();
+  }
+  await choose(row, true);
+}
+
+async function start() {
+  await readIndex();
+  fillChoices();
+  byId("reader").hidden = false;
+  listen();
+  await refresh();
+  await follow();
+}
+
+start().catch((error) => {
+  const trouble = byId("trouble");
+  trouble.textContent = `The answers cannot be shown: ${error.message}. A current browser is needed, and the whole file.`;
+  trouble.hidden = false;
+});

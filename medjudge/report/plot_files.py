@@ -1,0 +1,49 @@
+"""The report's plots as files, for slides and papers."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from medjudge.report.board_plots import board_plots
+from medjudge.report.boards import leaderboards
+from medjudge.report.contents import read_contents
+from medjudge.report.drawing import as_png, as_svg
+from medjudge.report.plots import Plot, plots
+from medjudge.report.sections import studies_of
+from medjudge.store import Run
+
+
+def write_plots(folder: Path, runs: Sequence[Run]) -> list[Path]:
+    """Writes every plot of the leaderboards and of the studies as SVG and PNG.
+
+    Returns:
+        The files: `JUDGE-rates.svg` and so on; a second plot of the same name is numbered.
+
+    Raises:
+        InputError: A record of a run breaks a rule.
+    """
+    contents = [read_contents(run) for run in runs]
+    found = [(board.judge, plot) for board in leaderboards(contents) for plot in board_plots(board)]
+    for one in contents:
+        for judge in one.judgments:
+            for study in studies_of(one.run, judge):
+                against = "" if study["against"] == "physicians" else f"-against-{study['against']}"
+                found += [(f"{judge}{against}", plot) for plot in plots(study)]
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    for whose, plot in found:
+        files += _written(folder, _new_name(whose, plot, files), plot)
+    return files
+
+
+def _new_name(whose: str, plot: Plot, files: Sequence[Path]) -> str:
+    name = re.sub(r"[^\w.-]+", "-", f"{whose}-{plot.name}").strip("-.")
+    taken = {file.stem for file in files}
+    return next(one for one in (name, *(f"{name}-{k}" for k in range(2, len(files) + 3))) if one not in taken)
+
+
+def _written(folder: Path, name: str, plot: Plot) -> list[Path]:
+    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+    svg.write_text(as_svg(plot.figure), encoding="utf-8")
+    png.write_bytes(as_png(plot.figure))
+    return [svg, png]

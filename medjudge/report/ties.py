@@ -1,0 +1,61 @@
+"""Which models are shown to be worse than the best one? Paired, over the same conversations."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.agreement.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
+from medjudge.agreement.measures import divided
+from medjudge.agreement.parts import wilson
+
+
+class Difference(NamedTuple):
+    """A model's usability rate less that of the best one, in percentage points, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    tie: bool
+
+
+def differences_from_best(
+    usable: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> list[Difference]:
+    """Compares every model with the one of the highest rate.
+
+    One draw of conversations serves all models (bias-corrected and accelerated bootstrap), so that what is easy or hard
+    for all cancels out. The intervals hold for each pair alone, not for all pairs at once.
+
+    Args:
+        usable: Whether each model's answer to each question is usable, shape (models, questions).
+        conversation: The conversation of each question, shape (questions,).
+        resamples: Number of resamples.
+        seed: Fixes the draws.
+
+    Returns:
+        One a model. A tie is a model whose interval does not lie below 0; all are ties where there are fewer than 30
+        conversations.
+    """
+    rates = usable.mean(axis=1)
+    best, clusters = int(rates.argmax()), len(np.unique(conversation))
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        shares = divided(sums["usable"], sums["questions"])
+        return {str(model): shares[model] - shares[best] for model in range(len(usable))}
+
+    tallies = {
+        "usable": dense_tally(usable.T.astype(float)),
+        "questions": dense_tally(np.ones((usable.shape[1], 1))),
+    }
+    intervals = bootstrap(tallies, conversation, statistics, resamples, seed)
+    differences = []
+    for model in range(len(usable)):
+        value, low, high = intervals[str(model)]
+        if low == high and model != best:
+            # All questions say the same here, which does not mean that all would: as far as 0 of n allows.
+            most = wilson(0, clusters)[1]
+            low, high = max(-1.0, value - most), min(1.0, value + most)
+        tie = clusters < FEWEST_CONVERSATIONS or bool(high >= 0)
+        differences.append(Difference(100 * value, 100 * low, 100 * high, tie))
+    return differences

@@ -1,0 +1,41 @@
+import subprocess
+
+from medjudge.refine.changes import Change, changed_questions, unified, version_lines
+from medjudge.refine.decide import Decision
+from medjudge.refine.proposals import Proposal
+from medjudge.rubrics.render import rubric
+
+
+def change(kind: str, name: str, before: str, after: str, kept: bool = True) -> Change:
+    made = Proposal(kind=kind, name=name, by="a", cause="c", prompt_sha256="0", reply=after, text=after)
+    return Change(made, before, Decision(kept, "why", 1.0, 0.3, 0.01), None)
+
+
+def test_the_diff_makes_new_checklists_and_changes_rubrics(tmp_path, question) -> None:
+    standard = rubric("MK.en")
+    changes = [
+        change("checklist", "q1", "", "1. at most 4 g"),
+        change("rubric", "MK.en", standard, standard.replace("All core", "Really all core")),
+        change("checklist", "q2", "1. old", "1. new", kept=False),
+    ]
+    (tmp_path / "medjudge" / "rubrics").mkdir(parents=True)
+    (tmp_path / "medjudge" / "rubrics" / "MK.en.md").write_text(standard, encoding="utf-8")
+    (tmp_path / "changes.diff").write_text(unified(changes), encoding="utf-8")
+    subprocess.run(["git", "apply", "changes.diff"], cwd=tmp_path, check=True)
+    assert (tmp_path / "checklists" / "q1.md").read_text() == "1. at most 4 g\n"
+    changed = (tmp_path / "medjudge" / "rubrics" / "MK.en.md").read_text(encoding="utf-8")
+    assert changed == standard.replace("All core", "Really all core")
+    assert "q2" not in unified(changes)
+    new = changed_questions([question(), question(id="q2", checklist="1. old")], changes)
+    assert [one.checklist for one in new] == ["1. at most 4 g", "1. old"]
+
+
+def test_versions_of_what_was_not_kept_are_kept_on_record() -> None:
+    before, after = version_lines([change("checklist", "q2", "1. old", "1. new", kept=False)])
+    assert (before["text"], after["text"], after["kept"], after["parent"]) == (
+        "1. old",
+        "1. new",
+        False,
+        before["sha256"],
+    )
+    assert after["held_out"] is None

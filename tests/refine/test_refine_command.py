@@ -1,0 +1,240 @@
+"""The whole of `medjudge refine`, with a judge and a proposer over the wire."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from simulated import CORE, LACKING, checklist_of, lines, write_run
+
+from medjudge.base_models import load_encoder, load_tokenizer
+from medjudge.chat_api.client import Server
+from medjudge.chat_api.spending import Spending
+from medjudge.cli.pipeline import JudgeOptions
+from medjudge.cli.refinement import Wanted, kinds_read, refine_run
+from medjudge.judge.folder import JudgeCard
+from medjudge.judge.open import choose_judge
+from medjudge.judge.ordinal import OrdinalModel
+from medjudge.judge.similarity import CutPoints
+from medjudge.refine.proposers import ApiProposer
+from medjudge.store import Run
+
+GOOD = (0, 1, 2, 3)
+HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
+
+
+def propose(body: dict) -> tuple[int, str]:
+    """The missing point for some questions, for others one that no answer holds, one that changes nothing, nothing."""
+    number = int(re.search(r"How is condition (\d+)", body["messages"][0]["content"])[1])
+    wrapped = "I change the checklist.\n<<<CHECKLIST>>>\n{}\n<<<END>>>"
+    if number in GOOD:
+        return 200, wrapped.format(checklist_of(*CORE, "no alcohol"))
+    if number == HARMFUL:
+        return 200, wrapped.format(checklist_of(*CORE, "a lunar calendar"))
+    if number == UNREADABLE:
+        return 200, "Ask for no alcohol, too."
+    if number == DECLINED:
+        return 200, "The physicians are wrong.\nNO CHANGE"
+    return 200, wrapped.format(checklist_of(*CORE, "Advice"))
+
+
+def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[object, ...]:
+    ways = ("--judge", f"openai:{judge}", "--base-url", url, "--concurrency", 4)
+    return ("refine", run, *ways, "--json", *more)
+
+
+@pytest.fixture(scope="module")
+def refined(module_server, tmp_path_factory):
+    run = write_run(tmp_path_factory.mktemp("refined") / "run")
+    module_server.replies["proposer"] = propose
+    place = Run(run)
+    with place.lock():
+        summary = refine_run(
+            place,
+            choose_judge("openai:judge"),
+            JudgeOptions(base_url=module_server.url),
+            Wanted(),
+            run / "refinement",
+            lambda: ApiProposer("proposer", Server(module_server.url), Spending(place)),
+        )
+    return summary, run / "refinement"
+
+
+def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
+    summary, out = refined
+    found = {one["name"] for one in summary["disagreements"] if one["kind"] == "checklist"}
+    assert {f"q{number:02d}" for number in LACKING} <= found
+    assert len(found) <= len(LACKING) + 2
+    assert {one["cause_suggested"] for one in summary["disagreements"][:8]} == {"checklist point missing"}
+    assert {one["name"] for one in summary["kept"]} == {f"q{number:02d}" for number in GOOD}
+    assert all(one["improvement"] > one["standard_error"] for one in summary["kept"])
+    assert summary["proposals"]["unreadable"] == 1
+    assert summary["proposals"]["declined"] == 1
+    joint = summary["held_out"]
+    assert joint["difference"]["usable_agreement"]["low"] > 0
+    assert joint["after"]["quadratic_kappa"]["value"] > joint["before"]["quadratic_kappa"]["value"]
+    # The new benchmark differs where a change was kept, and nowhere else; the run's own is as it was.
+    old, new = lines(out.parent / "questions.jsonl"), lines(out / "questions.jsonl")
+    assert [one["id"] for one, other in zip(old, new, strict=True) if one["checklist"] != other["checklist"]] == [
+        f"q{number:02d}" for number in GOOD
+    ]
+    assert new[0]["checklist"] == checklist_of(*CORE, "no alcohol")
+    assert old == lines(write_run(tmp_path / "again") / "questions.jsonl")
+    files = ("--benchmark", out / "questions.jsonl", "--answers", out.parent / "answers.jsonl")
+    ways = ("--judge", "openai:judge", "--base-url", module_server.url, "--run", tmp_path / "next", "--limit", 2)
+    taken = medjudge("eval", *files, *ways)
+    assert taken.returncode == 0, taken.stderr
+
+
+def test_every_version_has_its_hash_and_agreement_and_the_diff_applies(refined, tmp_path) -> None:
+    summary, out = refined
+    versions = lines(out / "versions.jsonl")
+    assert len(versions) == 2 * summary["proposals"]["proposed"]
+    for before, after in zip(versions[::2], versions[1::2], strict=True):
+        assert after["parent"] == before["sha256"]
+        if after["kept"]:
+            assert after["held_out"]["distance"] < before["held_out"]["distance"]
+    tree = tmp_path / "tree" / "checklists"
+    tree.mkdir(parents=True)
+    for number in GOOD:
+        (tree / f"q{number:02d}.md").write_text(checklist_of(*CORE) + "\n")
+    subprocess.run(["git", "apply", "--check", out / "changes.diff"], cwd=tree.parent, check=True)
+    subprocess.run(["git", "apply", out / "changes.diff"], cwd=tree.parent, check=True)
+    assert (tree / "q00.md").read_text() == checklist_of(*CORE, "no alcohol") + "\n"
+    assert (out / "changes.diff").read_text().count("\n+3. no alcohol\n") == len(GOOD)
+
+
+def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, module_server) -> None:
+    summary, out = refined
+    parts = {(one["question_id"], one["model"], one["sample"]): one["part"] for one in lines(out / "split.jsonl")}
+    names = {f"{question}-{model}-{sample}": part for (question, model, sample), part in parts.items()}
+    asked = module_server.asked[: 20 * 20 + summary["proposals"]["asked"] + summary["proposals"]["proposed"] * 20]
+    prompts = [body["messages"][0]["content"] for body in asked if body["model"] == "proposer"]
+    shown = [name for prompt in prompts for name in re.findall(r"Text-(q\d\d-model-.-\d)", prompt)]
+    commented = [name for prompt in prompts for name in re.findall(r"Comment-(q\d\d-model-.-\d)", prompt)]
+    assert shown
+    assert {names[name] for name in shown} == {"proposing"}
+    assert set(commented) == set(shown)
+    assert sum(prompt.count("Physicians: ") for prompt in prompts) == len(shown)
+    # Half of the models of each question are held out, with all their samples.
+    assert sum(part == "held out" for part in names.values()) == 20 * 5 * 2
+    judged = [body for body in asked if body["model"] == "judge"]
+    assert len(judged) == 20 * 20 + summary["proposals"]["proposed"] * 20
+
+
+def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
+    ways = command(lacking_run, server.url, "--proposer", "openai:proposer")
+    calls = []
+
+    def dying(body: dict) -> tuple[int, str]:
+        calls.append(body)
+        return propose(body) if len(calls) <= 3 else (401, "the key is taken away")
+
+    server.replies["proposer"] = dying
+    stopped = medjudge(*ways)
+    assert stopped.returncode == 2
+    assert "the key is taken away" in stopped.stderr
+    made = lines(lacking_run / "refinement" / "proposals.jsonl")
+    with (lacking_run / "refinement" / "proposals.jsonl").open("a") as file:
+        file.write('{"kind": "check')  # what a kill in the middle of a line leaves
+    server.replies["proposer"] = propose
+    before = len(server.asked)
+    done = medjudge(*ways)
+    assert done.returncode == 1, done.stderr
+    asked = [body["model"] for body in server.asked[before:]]
+    found = sum(one["kind"] == "checklist" for one in json.loads(done.stdout)["disagreements"])
+    assert asked.count("proposer") == found - len(made)
+    before = len(server.asked)
+    again = medjudge(*ways)
+    assert len(server.asked) == before
+    assert json.loads(again.stdout) == json.loads(done.stdout)
+    refused = medjudge(*ways, "--seed", 1)
+    assert refused.returncode == 2
+    assert "another seed" in refused.stderr
+
+
+def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, medjudge) -> None:
+    run = write_run(tmp_path / "run", lacking=range(0))
+
+    def reword(body: dict) -> tuple[int, str]:
+        said = body["messages"][0]["content"]
+        standard = said.partition("# Standard as it is")[2].partition("# Answers and their scores")[0].strip()
+        return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
+
+    server.replies["proposer"] = reword
+    done = medjudge(*command(run, server.url, "--proposer", "openai:proposer", "--limit", 1, judge="lenient"))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [(one["kind"], one["name"]) for one in summary["kept"]] == [("rubric", "MK.en")]
+    assert summary["held_out"]["difference"]["bias"]["high"] < 0
+    out = run / "refinement"
+    assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
+    assert "a/medjudge/rubrics/MK.en.md" in (out / "changes.diff").read_text()
+    held = {one["question_id"] for one in lines(out / "split.jsonl") if one["conversation"] == "held out"}
+    (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
+    shown = set(re.findall(r"Text-(q\d\d)-", prompt))
+    assert shown
+    assert not shown & held
+
+
+def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> None:
+    done = medjudge("refine", lacking_run, "--judge", "openai:judge", "--base-url", server.url, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "checklist point missing" in done.stdout
+    assert not (lacking_run / "refinement" / "questions.jsonl").exists()
+    assert {body["model"] for body in server.asked} == {"judge"}
+
+
+def test_a_person_writes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\ngrep -q "Physicians:" "$2" && printf "3. no alcohol\\n" >> "$1"\n')
+    editor.chmod(0o755)
+    done = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--limit", 2), EDITOR=str(editor))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert {one["why"] for one in summary["kept"]} == {"nearer to the physicians on held-out answers"}
+    made = lines(lacking_run / "refinement" / "proposals.jsonl")
+    assert [one["text"] for one in made] == [checklist_of(*CORE, "no alcohol")] * 2
+    refused = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--out", "other"), EDITOR="")
+    assert refused.returncode == 2
+    assert "set the environment variable EDITOR" in refused.stderr
+
+
+def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_run, medjudge) -> None:
+    for judge in ("similarity", "local"):
+        done = medjudge("refine", lacking_run, "--judge", judge, "--proposer", "editor", EDITOR="true")
+        assert done.returncode == 2
+        assert "reads neither checklist nor rubric" in done.stderr
+    assert medjudge("refine", lacking_run, "--judge", "similarity").returncode == 0
+    (lacking_run / "physician_scores.jsonl").unlink()
+    done = medjudge("refine", lacking_run, "--judge", "similarity")
+    assert done.returncode == 2
+    assert "no physicians' scores" in done.stderr
+
+
+@pytest.mark.parametrize(("checklists", "read"), [(1.0, {"checklist"}), (0.0, set())])
+def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
+    tiny_encoder, lacking_run, medjudge, tmp_path, checklists: float, read: set[str]
+) -> None:
+    folder = tmp_path / "ordinal"
+    body = load_encoder(str(tiny_encoder))
+    model = OrdinalModel(body, body.config.hidden_size)
+    model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, checklists]))
+    body.save_pretrained(folder)
+    load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
+    model.save_head(folder)
+    JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
+    assert kinds_read(choose_judge(str(folder))) == read
+    ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
+    done = medjudge("refine", lacking_run, *ways, EDITOR="true")
+    if not read:
+        assert done.returncode == 2
+        return
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    # It calls everything usable, which the rubric could be blamed for, and that it never reads.
+    assert "MK.en" in {one["name"] for one in summary["disagreements"]}
+    assert summary["proposals"]["left_out"]["the judge does not take another rubric"] == 1
+    assert summary["proposals"]["declined"] == summary["proposals"]["asked"]

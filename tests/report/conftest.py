@@ -1,0 +1,72 @@
+"""Runs to report on."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medjudge.agreement.gate import Gate
+from medjudge.agreement.leave_out import leave_out_rows
+from medjudge.agreement.study import Settings, agreement_study, with_gate
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.store import Run, write_json, write_records
+
+
+@pytest.fixture(scope="session")
+def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample, judged by `mine` and `gpt`; three physicians scored half of it, and `mine` was validated."""
+    run = Run(tmp_path_factory.mktemp("runs") / "validated")
+    shutil.copytree(sample_folder(), run.path)
+    questions, answers = run.questions(), run.answers()
+    level = {score.answer_key: score.level for score in run.physician_scores()}
+    draw = np.random.default_rng(0)
+
+    def judged(judge: str, noise: float) -> list[Judgment]:
+        judgments = []
+        for answer in answers:
+            weights = np.exp(-np.square(np.arange(1, 6) - level[answer.key] - draw.normal(0, noise)))
+            probabilities = (weights / weights.sum()).round(6).tolist()
+            score = int(np.argmax(probabilities)) + 1
+            judgments.append(
+                Judgment(
+                    question_id=answer.question_id,
+                    model=answer.model,
+                    judge=judge,
+                    score=score,
+                    probabilities=probabilities,
+                    rationale="as I see it",
+                )
+            )
+        return judgments
+
+    mine, gpt = judged("mine", 1), judged("gpt", 0.5)
+    scores = [
+        PhysicianScore(
+            question_id=answer.question_id,
+            model=answer.model,
+            rater=rater,
+            score=int(np.clip(level[answer.key] + draw.integers(-1, 2), 1, 5)),
+        )
+        for answer in answers[: len(answers) // 2]
+        for rater in ("Dr A", "Dr B", "Dr C")
+    ]
+    write_records(run.physicians_file, scores)
+    for judgments in (mine, gpt):
+        write_records(run.judgments_file(judgments[0].judge), judgments)
+    study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200, width=0.1))
+    zero = {"value": 0.0, "low": 0.0, "high": 0.05}
+    effect = {"n": 40, "conversations": 35, "unscored": 0}
+    effect |= dict.fromkeys(("shift", "flips", "to_usable", "to_unusable"), zero)
+    study["probes"] = {"answers": 40, "effects": {"filler": effect}, "not_applied": []}
+    rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
+    study["leave_out"] = {"by": "category", "rows": [{**row, "removed": 9} for row in rows]}
+    write_json(run.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
+    return run.path
+
+
+@pytest.fixture
+def run(validated: Path, tmp_path: Path) -> Run:
+    """A copy that a test may change."""
+    return Run(Path(shutil.copytree(validated, tmp_path / "copy")))

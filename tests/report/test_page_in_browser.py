@@ -1,0 +1,339 @@
+"""The report as a reader has it: opened from a file in headless Chromium, with the network watched."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from medjudge.agreement.pairs import level_of, scored_rounds
+from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question, consensus
+from medjudge.report.page import write_page
+from medjudge.store import Run, write_records
+
+PATIENCE = 120_000
+"""Milliseconds that a busy machine may take for anything."""
+expect.set_options(timeout=PATIENCE)
+
+HOSTILE = (
+    "</script><script>window.ran = 1</script><img src=x onerror=\"window.ran = 2\"><svg/onload='window.ran = 3'>"
+    "<!--<script> {{ 7 * 7 }} ${window.ran = 4} `x` ]]> &amp; \\u003cb\\u003e \ufffd \u2028 \u2029 \u0085 \ufeff "
+    "\x00 \x08 \x1b[31m \x7f \u202e abc \u2066 e\u0301 \U0001f600 药物"
+)
+SHOWN = HOSTILE.translate({code: 0x2400 + code for code in (0, 8, 27)} | {127: 0x2421})
+
+
+@pytest.fixture
+def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Writes the report of some runs and opens it; a request, a dialog or an error of the script fails the test."""
+    wrong: list[str] = []
+    contexts = []
+
+    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+        file = tmp_path / "report.html"
+        write_page(file, runs)
+        contexts.append(browser.new_context(**context))
+        contexts[-1].set_default_timeout(PATIENCE)
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else wrong.append(sent.url))
+        page.goto(file.as_uri() + address)
+        if context.get("java_script_enabled", True):
+            page.locator("#reader").wait_for(state="visible")
+        return page
+
+    yield report
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def run(validated: Path, tmp_path: Path) -> Run:
+    """A copy that a test may change."""
+    return Run(Path(shutil.copytree(validated, tmp_path / "copy")))
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Run:
+    """Two turns, two models, two samples; one judge failed once, the other knows a question; an unsafe answer."""
+    run = Run(tmp_path / "conversation")
+    base: dict[str, Any] = {"category": "MTG", "subcategory": "病历", "group": "g", "language": "zh"}
+    questions = [
+        Question(id="q/1 #%", prompt="写一份出院小结", **base),
+        Question(id="q/2 #%", round=2, prompt="把它缩短", reference="短的", checklist="1. 诊断", **base),
+    ]
+    answers = [
+        Answer(question_id=question.id, model=model, sample=sample, text=f"{model} 的第{sample}份：{question.prompt}")
+        for question in questions
+        for model in ("甲/α", "b c")
+        for sample in (0, 1)
+    ]
+    keys = [{"question_id": one.question_id, "model": one.model, "sample": one.sample} for one in answers]
+    shares = [0.05, 0.1, 0.4, 0.3, 0.15]
+    write_records(run.questions_file, questions)
+    write_records(run.answers_file, answers)
+    first = [Judgment(**key, judge="first", score=3, expected=3.4, probabilities=shares) for key in keys[:-1]]
+    first.append(Judgment(**keys[-1], judge="first", score=None, error="no score in the reply", raw="Well, [10] or so"))
+    write_records(run.judgments_file("first"), first)
+    second = [Judgment(**key, judge="second", score=5, rationale="完整", answer_tokens_cut=7) for key in keys]
+    write_records(run.judgments_file("second"), second)
+    safe = {"instruction_following": 5, "correctness": 5, "effectiveness": 4, "readability": 4}
+    scores = [
+        PhysicianScore(**keys[4], rater="Dr 王", dimensions=MTGDimensions(**safe, safety=1), comment="漏了随访"),
+        PhysicianScore(**keys[6], rater="Dr 王", dimensions=MTGDimensions(**safe, safety=0)),
+    ]
+    write_records(run.physicians_file, scores)
+    run.update_manifest(judge="first", judges={"second": {"seen_question_ids": ["q/2 #%"]}})
+    return run
+
+
+def count(page: Page) -> int:
+    """The number of answers found, once the search is over."""
+    expect(page.locator("#count")).not_to_contain_text("searching")
+    return int(page.locator("#count").inner_text().split(" of ")[0].replace(",", ""))
+
+
+def choose(page: Page, **values: str) -> int:
+    """Sets filters, from none set, and counts."""
+    page.locator("button[type=reset]").click()
+    expect(page.locator("#count")).to_contain_text(page.locator("nav small").inner_text())
+    for name, value in values.items():
+        page.locator(f"#filters select[name={name}]").select_option(value)
+    return count(page)
+
+
+def search(page: Page, words: str) -> int:
+    before = page.evaluate("asked")
+    page.locator("#filters [name=words]").fill(words)
+    while page.evaluate("asked") == before:  # the page waits for the next letter
+        page.wait_for_timeout(20)
+    return count(page)
+
+
+def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
+    tmp_path, conversation, open_report
+) -> None:
+    run = Run(tmp_path / "<img src=x onerror=window.ran=5>")
+    asked = {"category": "MSE", "subcategory": HOSTILE, "scene": HOSTILE, "difficulty": HOSTILE, "group": HOSTILE}
+    texts = {"prompt": HOSTILE, "reference": HOSTILE, "checklist": HOSTILE}
+    questions = [Question(id=f"{n}{HOSTILE}", round=n, language="zh", **asked, **texts) for n in (1, 2)]
+    keys = [{"question_id": one.id, "model": HOSTILE} for one in questions]
+    judge = "<img src=x onerror=window.ran=6>"
+    write_records(run.questions_file, questions)
+    write_records(run.answers_file, [Answer(**key, text=HOSTILE) for key in keys])
+    judgments = [
+        Judgment(**keys[0], judge=judge, score=None, error=HOSTILE, raw=HOSTILE),
+        Judgment(**keys[1], judge=judge, score=5, rationale=HOSTILE),
+    ]
+    write_records(run.judgments_file(judge), judgments)
+    scores = [PhysicianScore(**key, rater=HOSTILE, score=1, comment=HOSTILE) for key in keys]
+    write_records(run.physicians_file, scores)
+    run.update_manifest(notes=[HOSTILE], benchmark={"source": HOSTILE, "questions": 2, "sha256": "0" * 64})
+
+    page = open_report(run, conversation)
+    for place in (0, 1):
+        page.locator(".row").nth(place).click()
+        expect(page.locator("#detail h3")).to_have_text(f"{place + 1}{SHOWN} · {SHOWN}", use_inner_text=False)
+        blocks = page.locator("#detail .text-block").evaluate_all("all => all.map((one) => one.textContent)")
+        # comment, question, answer, reference, checklist, and rationale or reply; before it the turn before, answered.
+        assert blocks == [SHOWN] * (6 + 2 * place)
+        facts = page.locator("#detail .facts").evaluate("one => one.textContent")
+        assert facts == f"run {run.path.name} · Medical safety and ethics · {SHOWN} · {SHOWN} · {SHOWN} · zh"
+    assert search(page, "window.ran") == 2
+    page.locator(".row").nth(1).click()
+    expect(page.locator("#detail mark").first).to_have_text("window.ran")
+    assert page.locator("#filters select[name=model] option").nth(1).evaluate("one => one.textContent") == SHOWN
+    assert page.locator(".leaders th[scope=row] bdi").first.evaluate("one => one.textContent") == SHOWN
+    assert page.evaluate("typeof window.ran") == "undefined"
+    assert page.evaluate("document.querySelectorAll('script:not([type])').length") == 1
+    assert page.locator("main img, #detail svg").count() == 0
+
+
+def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser, tmp_path) -> None:
+    write_page(tmp_path / "report.html", [run])
+    with browser.new_context() as context:
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.goto((tmp_path / "report.html").as_uri())
+        for attempt in (
+            "document.body.innerHTML = '<b>x</b>'",
+            "document.body.setAttribute('onclick', '1')",
+            "document.createElement('script').textContent = '1'",
+            "await fetch('http://127.0.0.1:9/')",
+            "await fetch('file:///etc/hostname')",
+        ):
+            tried = f"async () => {{ try {{ {attempt}; return 'done' }} catch (error) {{ return error.name }} }}"
+            assert page.evaluate(tried) == "TypeError", attempt
+
+
+def test_filters_find_what_the_records_hold(run, open_report) -> None:
+    page = open_report(run)
+    answers, questions = run.answers(), {one.id: one for one in run.questions()}
+    level = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("mine")).items()}
+    usable = {one.answer_key: sum(one.probabilities[3:]) for one in run.judgments("mine")}
+    other = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("gpt")).items()}
+    given: dict[Any, list[int]] = {}
+    for score in run.physician_scores():
+        given.setdefault(score.answer_key, []).append(score.level)
+    told = {key: consensus(levels) for key, levels in given.items()}
+
+    def expected(holds: Callable[[Any], bool]) -> int:
+        return sum(holds(answer.key) for answer in answers)
+
+    def found(**values: str) -> int:
+        return choose(page, judge="mine", **values)
+
+    assert found() == len(answers) == 280
+    assert found(score="usable") == expected(lambda key: level[key] >= 4)
+    assert found(score="2") == expected(lambda key: level[key] == 2)
+    assert found(physicians="none") == expected(lambda key: key not in told)
+    assert found(physicians="unusable") == expected(lambda key: told.get(key, 5) < 4)
+    assert found(category='["MR"]') == expected(lambda key: questions[key.question_id].category == "MR")
+    drugs = expected(lambda key: questions[key.question_id].subcategory == "药物")
+    assert found(category='["MK","药物"]') == drugs > 0
+    assert found(model='"model-c"', score="unusable") == expected(lambda key: key.model == "model-c" and level[key] < 4)
+    apart = expected(lambda key: key in told and (told[key] >= 4) != (level[key] >= 4))
+    assert found(apart="usable") == apart > 0
+    assert found(apart="levels") == expected(lambda key: abs(told.get(key, level[key]) - level[key]) >= 2)
+    assert found(apart="judges") == expected(lambda key: (other[key] >= 4) != (level[key] >= 4))
+    unsafe = expected(lambda key: questions[key.question_id].category == "MSE" and level[key] < 4)
+    assert found(unsafe="judge") == unsafe > 0
+    found()
+    page.locator("#filters [name=uncertain]").check()
+    assert count(page) == expected(lambda key: 0.25 <= usable[key] <= 0.75)
+    page.locator("#filters [name=order]").select_option("uncertain")
+    page.locator(".row").first.click()
+    key = min(answers, key=lambda answer: round(abs(usable[answer.key] - 0.5), 3)).key
+    expect(page.locator("#detail h3")).to_have_text(f"{key.question_id} · {key.model}")
+
+
+def test_every_text_is_searched(conversation, open_report) -> None:
+    page = open_report(conversation)
+    assert search(page, "出院小结") == 4  # the question, and what was answered to it
+    assert search(page, "漏了随访") == 1  # a comment
+    assert search(page, "完整 诊断") == 4  # rationale and checklist: both words
+    assert search(page, "Α 第1份") == 2  # upper and lower case are the same
+    assert search(page, "NO SCORE") == 1
+    assert search(page, "[10] (") == 0
+    assert search(page, "") == 8
+
+
+def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_report) -> None:
+    page = open_report(conversation, address="#answer/0/q%2F2%20%23%25/%E7%94%B2%2F%CE%B1/0")
+    detail = page.locator("#detail")
+    expect(detail.locator("h3")).to_have_text("q/2 #% · 甲/α · sample 1")
+    assert [" ".join(one.split()) for one in detail.locator("tbody tr").all_inner_texts()] == [
+        "first 3 3.40 5 10 40 30 15",
+        "second trained or tuned on this question 5 – – – – – –",
+        "Dr 王 5 instruction following 5, correctness 5, effectiveness 4, readability 4, safety 1",
+    ]
+    assert detail.locator("h4").all_inner_texts() == [
+        *("Judges", "Physicians", "Comment by Dr 王", "Turn 1", "Answered in turn 1", "Question"),
+        *("Answer by 甲/α", "Reference", "Checklist", "Rationale of second"),
+    ]
+    texts = ["漏了随访", "写一份出院小结", "甲/α 的第0份：写一份出院小结", "把它缩短", "甲/α 的第0份：把它缩短"]
+    assert detail.locator(".text-block").all_inner_texts() == [*texts, "短的", "1. 诊断", "完整"]
+    assert detail.locator(".text-block:not([lang=zh])").count() == 0
+    assert "did not read 7 tokens of the answer" in detail.inner_text()
+    page.evaluate("location.hash = '#answer/0/q%2F2%20%23%25/b%20c/1'")
+    expect(detail.locator("h3")).to_have_text("q/2 #% · b c · sample 2")
+    assert "unscored: no score in the reply" in detail.inner_text()
+    assert "Well, [10] or so" in detail.inner_text()
+    assert choose(page, unsafe="physicians") == 1
+    assert choose(page, score="0") == 1
+    assert choose(page, judge="second", apart="usable") == 0  # it has seen the scored question
+    for broken in ("#answer/0/%E7%9/x/0", "#answer/9/q/x/0", "#answer/0/none/x/0"):
+        page.evaluate("address => { location.hash = address }", broken)
+    expect(detail.locator("h3")).to_have_text("q/2 #% · b c · sample 2")
+
+
+def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
+    page = open_report(run, viewport={"width": 1200, "height": 700})
+    page.locator("#list").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "PageDown"):
+        page.keyboard.press(key)
+    place = int(page.locator(".row[aria-selected=true]").get_attribute("aria-posinset") or 0)
+    assert place > 5
+    assert page.locator("#list").get_attribute("aria-activedescendant") == f"row-{place - 1}"
+    page.keyboard.press("End")
+    expect(page.locator(".row[aria-selected=true]")).to_have_attribute("aria-posinset", "280")
+    last = run.answers()[-1]
+    expect(page.locator("#detail h3")).to_have_text(f"{last.question_id} · {last.model}")
+    assert page.evaluate("location.hash") == f"#answer/0/{last.question_id}/{last.model}/0"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "detail"
+    page.keyboard.press("Escape")
+    page.keyboard.press("Home")
+    expect(page.locator(".row[aria-selected=true]")).to_have_attribute("aria-posinset", "1")
+
+
+def test_only_the_rows_seen_are_in_the_page(run, open_report) -> None:
+    page = open_report(run, viewport={"width": 1200, "height": 700})
+    page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight / 2 }")
+    expect(page.locator(".row").first).not_to_have_attribute("aria-posinset", "1")
+    assert 5 < page.locator(".row").count() < 40
+
+
+def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report) -> None:
+    page = open_report(run, conversation)
+    expect(page.locator("#leaderboard .notice")).to_contain_text("2 benchmarks")
+    assert page.locator(".leaders").count() == 4
+    assert choose(page, run="1") == 8
+    assert choose(page, judge="first", score="3") == 7
+
+
+def test_leader_and_evaluator_need_no_script(run, open_report) -> None:
+    page = open_report(run, java_script_enabled=False)
+    assert page.locator(".leaders").first.is_visible()
+    assert page.locator(".plots img").count() == 5
+    assert page.locator("#validation .verdict").is_visible()
+    assert "needs JavaScript" in page.locator("#answers").inner_text()
+    assert not page.locator("#reader").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_what_is_behind_them(run, open_report, scheme) -> None:
+    """WCAG's contrast of 4.5 for every text of the page."""
+    page = open_report(run, color_scheme=scheme, address="#answer/0/MK-en-01/model-a/0")
+    page.locator("#detail table").first.wait_for()
+    assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_page_is_as_wide_as_the_screen(run, open_report, width) -> None:
+    page = open_report(run, viewport={"width": width, "height": 700}, address="#answer/0/MK-zh-01/model-a/0")
+    page.locator("#detail table").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+CONTRAST = """() => {
+  const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
+  const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map((k) => top[k] * a + below[k] * (1 - a)); };
+  const behind = (one) => {
+    if (!one) return parse(getComputedStyle(document.body).backgroundColor);
+    const colour = parse(getComputedStyle(one).backgroundColor);
+    return (colour[3] ?? 1) === 1 ? colour : over(colour, behind(one.parentElement));
+  };
+  const light = (colour) => {
+    const shares = colour.map((one) => one / 255);
+    const [r, g, b] = shares.map((one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const bad = new Set();
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !one.checkVisibility() || one.closest("svg, script, option, button:disabled")) continue;
+    const style = getComputedStyle(one);
+    const ground = behind(one);
+    const ink = over([...parse(style.color).slice(0, 3), Number(style.opacity)], ground);
+    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a);
+    const ratio = (high + 0.05) / (low + 0.05);
+    if (ratio < 4.5) bad.add(`${one.tagName}.${one.className} ${ratio.toFixed(2)}: ${one.textContent.slice(0, 30)}`);
+  }
+  return [...bad];
+}"""

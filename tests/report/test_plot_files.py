@@ -1,0 +1,58 @@
+import json
+import shutil
+from xml.etree import ElementTree
+
+from matplotlib.image import imread
+
+from medjudge.report.plot_files import write_plots
+from medjudge.store import Run, write_json
+
+STUDY = ("agreement", "confusion", "calibration", "risk-coverage", "ranking")
+
+
+def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) -> None:
+    files = write_plots(tmp_path / "plots", [Run(validated)])
+    names = [f"{judge}-{plot}" for judge in ("gpt", "mine") for plot in ("rates", "subcategories")]
+    names += [f"mine-{plot}" for plot in STUDY]
+    assert {file.name for file in files} == {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
+    for file in files:
+        if file.suffix == ".png":
+            height, width, _ = imread(file).shape
+            assert min(height, width) > 400
+        else:
+            ElementTree.parse(file)
+    texts = "".join(ElementTree.parse(tmp_path / "plots" / "mine-rates.svg").getroot().itertext())
+    assert "By judge mine (not shown), model-a has the highest usability rate, 71.4 %" in " ".join(texts.split())
+    assert "药物" in (tmp_path / "plots" / "mine-subcategories.svg").read_text(encoding="utf-8")
+
+
+def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path) -> None:
+    other = Run(shutil.copytree(validated, tmp_path / "other"))
+    study = other.agreement("mine") or {}
+    write_json(other.agreement_file("mine-against-gpt"), study | {"against": "../gpt"})
+    names = {file.stem for file in write_plots(tmp_path / "plots", [Run(validated), other])}
+    assert {"mine-agreement", "mine-agreement-2", "mine-against-..-gpt-agreement"} <= names
+    assert names == {file.stem for file in (tmp_path / "plots").iterdir()}
+
+
+def test_report_writes_plots_and_keeps_benchmarks_apart(medjudge, validated, sample_run) -> None:
+    run = Run(sample_run)
+    kept = run.questions()[:9]
+    run.questions_file.write_text("".join(one.model_dump_json() + "\n" for one in kept), encoding="utf-8")
+    run.answers_file.write_text(
+        "".join(one.model_dump_json() + "\n" for one in run.answers() if one.question_id in {k.id for k in kept}),
+        encoding="utf-8",
+    )
+    run.physicians_file.unlink()
+    (run.path / "judgments").mkdir()
+    lines = (validated / "judgments" / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    ids = {one.id for one in kept}
+    run.judgments_file("mine").write_text("".join(x for x in lines if json.loads(x)["question_id"] in ids))
+    both = json.loads(medjudge("report", validated, run.path, "--judge", "mine", "--json").stdout)
+    assert "models" not in both
+    assert [one["models"]["model-a"]["OP"]["questions"] for one in both["leaderboards"]] == [56, 9]
+    assert "of benchmark" in medjudge("report", validated, run.path, "--judge", "mine").stdout
+    done = medjudge("report", run.path, "--plots", run.path / "plots", "--json")
+    alone = json.loads(done.stdout)
+    assert alone["models"] == alone["leaderboards"][0]["models"]
+    assert len(list((run.path / "plots").iterdir())) == len(alone["plots"]) == 4
