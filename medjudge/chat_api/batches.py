@@ -206,9 +206,9 @@ class Batches:
 
     def finish(self, part: Part) -> None:
         """Marks a part as collected; its lines stand in the account now, one by one."""
+        self.spending.set(part.name, Used(self.model, 0, 0, known=True, batch=True))
         part.collected = True
         self._save()
-        self.spending.set(part.name, Used(self.model, 0, 0, known=True, batch=True))
 
     def _line(self, part: Part, text: str) -> Line:
         try:

@@ -83,7 +83,8 @@ class ApiJudge:
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
-            return unscored(one, self.name, f"{REQUEST_FAILED} {error}", raw=first and first.raw)
+            reason = f"the server refused: {error}" if error.lasting else f"{REQUEST_FAILED} {error}"
+            return unscored(one, self.name, reason, raw=first and first.raw)
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
         if second.score is None:
             return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)

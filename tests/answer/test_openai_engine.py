@@ -13,7 +13,7 @@ from medjudge.chat_api.client import Server
 from medjudge.errors import UnfinishedError
 from medjudge.store import Run
 
-QUICK = Server(first_wait=0.01, attempts=3, timeout=5.0, concurrency=6)
+QUICK = Server(first_wait=0.01, attempts=3, timeout=60.0, concurrency=6)
 
 
 @pytest.fixture(autouse=True)

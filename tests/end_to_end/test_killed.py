@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import sys
+import time
 import zlib
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -116,7 +117,9 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
 
     calm = tmp_path / "calm"
     calm.mkdir()
+    start = time.monotonic()
     lines, scores = ended(calm)
+    took = time.monotonic() - start
     wanted = sorted((_known(line) for line in lines), key=json.dumps)
     whole = sum(map(len, lines)) + len(lines)
     # Below the size of the manifest, the kill would come before the first line.
@@ -138,7 +141,7 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
             if not (run / first).exists():
                 in_a_line = chance.randint(8, 2 * _size(calm / "runs" / "sample" / first))
             most = {"a line": in_a_line, "another file": chance.randint(8, 4000)}.get(kind)
-            unfinished = _killed(place, command, most, chance.uniform(0.05, 1.5) if kind == "any time" else None)
+            unfinished = _killed(place, command, most, took * chance.uniform(0.05, 1.0) if kind == "any time" else None)
             lines = _lines(run / grows)
             assert lines[: len(before)] == before  # what was written stays as it is
             within += unfinished and 0 < len(lines) < len(wanted)

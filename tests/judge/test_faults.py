@@ -12,7 +12,7 @@ from chat_server import Act, completion, failure
 from medjudge.chat_api.client import Server
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 
-PATIENT = Server(concurrency=64, first_wait=0.02, timeout=4.0)
+PATIENT = Server(concurrency=32, first_wait=0.02, timeout=15.0)  # far longer than a reply takes on a busy machine
 VERDICT = json.dumps({"rationale": "It agrees with the reference.", "score": 4})
 HTML = {"Content-Type": "text/html"}
 PASSING = {
@@ -23,7 +23,7 @@ PASSING = {
     "503": failure(503, "overloaded", {"Retry-After": "0.05"}),
     "502 page": Act(b"<html><h1>502 Bad Gateway</h1></html>", 502, HTML),
     "200 page": Act(b"<html><h1>Sign in to the network</h1></html>", 200, HTML),
-    "hang": completion(VERDICT)._replace(wait=5.0),
+    "hang": completion(VERDICT)._replace(wait=16.0),
     "cut at once": Act(b"", cut=0),
     "cut half way": completion(VERDICT)._replace(cut=60),
     "half a JSON": Act(completion(VERDICT).data[:90]),
@@ -38,6 +38,7 @@ LASTING = {
     "no verdict": (completion("I like it."), "no score is stated in the reply, after a reminder"),
     "a wrong level": (completion('{"rationale": "", "score": 7}'), "score is 7, not a level"),
     "400": (failure(400, "the prompt was blocked"), f"{REQUEST_FAILED} Error code: 400"),
+    "400 by the filter": (failure(400, "blocked", code="content_filter"), "the server refused: Error code: 400"),
     "always 500": (PASSING["500"], "(8 attempts)"),
 }
 
@@ -47,12 +48,14 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of no value")
 
 
+@pytest.mark.slow
 def test_a_thousand_judgments_from_a_server_that_fails_in_every_way(chat_server, assignment, tmp_path) -> None:
     chance = random.Random(0)
     work = [assignment(f"Answer number {n}.", id=f"q{n}") for n in range(1000)]
     passing, lasting = list(PASSING), list(LASTING)
+    often = [0.2 if fault == "hang" else 1.0 for fault in passing]
     # Every second answer meets one to three passing faults; one in twenty never gets a verdict.
-    plan = {n: chance.choices(passing, k=chance.choice([0, 0, 0, 1, 2, 3])) for n in range(1000)}
+    plan = {n: chance.choices(passing, often, k=chance.choice([0, 0, 0, 1, 2, 3])) for n in range(1000)}
     end = {n: lasting[n // 20 % len(lasting)] for n in range(0, 1000, 20)}
     met: Counter[str] = Counter()
     delivered: Counter[int] = Counter()
@@ -83,4 +86,4 @@ def test_a_thousand_judgments_from_a_server_that_fails_in_every_way(chat_server,
             assert (one.score, one.rationale) == (4, "It agrees with the reference.")
     assert met.keys() == PASSING.keys()
     assert set(delivered.values()) == {1}  # no verdict that arrived was asked for again
-    assert 8 < server.most_at_once <= 64
+    assert 8 < server.most_at_once <= 32
