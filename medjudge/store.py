@@ -1,7 +1,8 @@
 """Record files and run folders: read with precise errors, append one flushed line a record, go on after a crash.
 
-What a killed process wrote is there to the last whole line. A power cut may take what was appended in the last second,
-since lines are forced to the disk at most once a second; a file that is replaced is the old one or the new one.
+What a killed process wrote is there to the last whole line. A power cut may take lines, too: they are forced to the
+disk at most once a second, and later ones when the system writes by itself. A file that is replaced is the old one or
+the new one.
 """
 
 import json
@@ -265,7 +266,7 @@ class Run:
         return read_records(path, record, growing=True) if path.exists() else []
 
     def append(self, path: Path, line: str) -> None:
-        """Adds one line; when this returns it outlives the process, and within a second a power cut.
+        """Adds one line; when this returns it outlives the process, and mostly a power cut.
 
         Raises:
             OSError: The disk is full or gone; the error names the file.

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from medjudge.chat_api.client import body_bytes, one_line
+from medjudge.chat_api.client import body_bytes, one_line, refuses_the_chat
 from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
 from medjudge.chat_api.spending import Spending, Used
 from medjudge.errors import InputError, UnfinishedError
@@ -42,13 +42,17 @@ class Part(BaseModel):
 
 
 class Line(NamedTuple):
-    """What became of one request: a reply, or the status and the message of an error; neither where time ran out."""
+    """What became of one request: a reply, or the status and the message of an error; neither where time ran out.
+
+    `lasting` as in `RequestError`.
+    """
 
     custom_id: str
     reply: ChatReply | None = None
     status: int = 0
     error: str | None = None
     parameter: str | None = None
+    lasting: bool = False
 
 
 class Batches:
@@ -220,7 +224,9 @@ class Batches:
                 return Line(custom_id, error=None if error.get("code") in _NOT_DONE else message)
             if status != 200:
                 problem = response["body"].get("error") or {}
-                return Line(custom_id, None, status, f"status {status}: {problem.get('message')}", problem.get("param"))
+                message = f"status {status}: {problem.get('message')}"
+                lasting = refuses_the_chat(problem.get("code"), message)
+                return Line(custom_id, None, status, message, problem.get("param"), lasting)
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ReplyError(f"'{text[:60]}' is no line of a batch's results") from None
         try:

@@ -133,6 +133,7 @@ class ChatClient:
         self.tokens_per_byte = _LearntRatio()
         self._client: openai.AsyncOpenAI
         self._sending: set[asyncio.Task[Any] | None] = set()
+        self._stopping = False
         self._reached = False
         self._paused_until = 0.0
         self._failed_in_a_row = 0
@@ -147,6 +148,7 @@ class ChatClient:
         done: set[asyncio.Task[Result]] = set()
         problem: BaseException | None = None
         todo = iter(work)
+        self._stopping = False
         self._client = openai.AsyncOpenAI(base_url=self.server.base_url, max_retries=0, timeout=self.server.timeout)
         try:
             while True:
@@ -162,7 +164,7 @@ class ChatClient:
                     if not task.cancelled() and task.exception() is None:
                         yield task.result()
                     elif problem is None:
-                        problem = task.exception()
+                        problem, self._stopping = task.exception(), True
                         for other in waiting - self._sending:  # those that wait for their next attempt
                             other.cancel()
             if problem is not None:
@@ -197,7 +199,7 @@ class ChatClient:
                     continue
                 self._stop_where_hopeless(error)
                 if error.status_code not in (408, 409, 429) and error.status_code < 500:
-                    lasting = error.code in _LASTING or "maximum context length" in str(error)
+                    lasting = refuses_the_chat(error.code, str(error))
                     if not lasting:
                         self._count_failure(one_line(error))
                     raise RequestError(one_line(error), lasting) from None
@@ -218,6 +220,8 @@ class ChatClient:
             if attempt == self.server.attempts:
                 self._count_failure(reason)
                 raise RequestError(f"{reason} ({attempt} attempts)")
+            if self._stopping:
+                raise asyncio.CancelledError
             backoff = min(self.server.first_wait * 2 ** (attempt - 1), 30.0) * random.uniform(0.75, 1.0)
             await asyncio.sleep(backoff if wait is None else wait)
 
@@ -360,6 +364,11 @@ def refused_parameter(status: int, message: str, named: str | None) -> str | Non
         elif named == name or quoted or (name == "response_format" and (name in message or "json_schema" in message)):
             return name
     return None
+
+
+def refuses_the_chat(code: str | None, message: str) -> bool:
+    """Whether a server's error is about the chat itself, so that another try would bring the same."""
+    return code in _LASTING or "maximum context length" in message
 
 
 def retry_after(milliseconds: str | None, header: str | None) -> float | None:

@@ -153,9 +153,8 @@ def evaluate(
     )
     screen.print(f"judge {chosen.name}: {scores['standing']['OP']['line']}")
     spent = folder.manifest().get("spending")
-    if spent is not None:
-        price = "at a price that is not known" if spent["usd"] is None else f"{spent['usd']:.4f} USD"
-        screen.print(f"spent on this run in all: {price}, {folder.spending_file}")
+    if spent is not None and spent["usd"] is not None:
+        screen.print(f"spent on this run in all: {spent['usd']:.4f} USD ({folder.spending_file})")
     if deferred is not None:
         screen.print(f"{deferred.answers} answers for physicians to look at, {deferred.by}: {deferred.file}")
     screen.print(f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}")

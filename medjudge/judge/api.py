@@ -14,6 +14,8 @@ from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
 
 REQUEST_FAILED = "the request failed:"
 """Begins the error of a judgment that another try may yet bring; the next run asks again."""
+REFUSED = "the server refused:"
+"""Begins the error of a judgment that no other try would bring."""
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
 ASKED_AGAIN = "\n\n[asked again]\n\n"
@@ -83,8 +85,8 @@ class ApiJudge:
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
-            reason = f"the server refused: {error}" if error.lasting else f"{REQUEST_FAILED} {error}"
-            return unscored(one, self.name, reason, raw=first and first.raw)
+            begins = REFUSED if error.lasting else REQUEST_FAILED
+            return unscored(one, self.name, f"{begins} {error}", raw=first and first.raw)
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
         if second.score is None:
             return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)
@@ -103,7 +105,7 @@ def judgment_request(
 def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
     """The judgment in a reply, or an unscored one that says why there is none in it."""
     if reply.refusal:
-        return unscored(one, judge, f"the server refused: {reply.refusal[:200]}", raw=reply.text)
+        return unscored(one, judge, f"{REFUSED} {reply.refusal[:200]}", raw=reply.text)
     cut_off = reply.finish_reason == "length"
     if not reply.text:
         return unscored(one, judge, f"the server returned no text{' within the token limit' if cut_off else ''}")

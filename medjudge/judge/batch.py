@@ -7,7 +7,7 @@ from typing import Any
 
 from medjudge.chat_api.batches import Batches, Line, Part
 from medjudge.chat_api.client import refused_parameter, request_body
-from medjudge.judge.api import REQUEST_FAILED, judgment_request, read_judgment
+from medjudge.judge.api import REFUSED, REQUEST_FAILED, judgment_request, read_judgment
 from medjudge.judge.protocol import Assignment, unscored
 from medjudge.records import Judgment
 
@@ -49,5 +49,5 @@ def collect(
 
 def _judgment(one: Assignment, judge: str, line: Line) -> Judgment:
     if line.reply is None:
-        return unscored(one, judge, f"{REQUEST_FAILED} {line.error}")
+        return unscored(one, judge, f"{REFUSED if line.lasting else REQUEST_FAILED} {line.error}")
     return read_judgment(one, judge, line.reply)

@@ -148,8 +148,9 @@ def test_a_stop_does_not_wait_for_requests_that_wait(chat_server) -> None:
     calls = itertools.count()
 
     def act(_: dict) -> Act:
-        if next(calls) < 3:
-            return failure(429, "slow down", {"Retry-After": "500"})
+        call = next(calls)
+        if call < 3:  # one is told to wait before the stop, the others after it
+            return failure(429, "slow down", {"Retry-After": "500"})._replace(wait=2.0 * (call > 0))
         return failure(401, "the key was withdrawn")._replace(wait=0.3)
 
     server = chat_server(act)

@@ -72,6 +72,7 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
             3: _reply("No idea."),
             4: _reply(None, refusal="No."),
             5: {"body": {"choices": []}},
+            6: {"status": 400, "body": {"error": {"message": "filtered", "code": "content_filter"}}},
         }
         return odd.get(_number(body), _score(body)) if _number(body) in odd else _score(body)
 
@@ -80,12 +81,13 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     assert done.returncode == 0, done.stderr
     assert "batch_1: 1 requests submitted" in done.stdout
     found = _judgments(tmp_path)
-    assert {name: one["score"] for name, one in found.items() if one["score"]} == {"q0": 1, "q6": 2, "q7": 3}
+    assert {name: one["score"] for name, one in found.items() if one["score"]} == {"q0": 1, "q7": 3}
     assert "status 400: blocked" in found["q2"]["error"]
     assert found["q3"]["error"].startswith("unreadable reply")
     assert found["q3"]["raw"] == "No idea."
     assert found["q4"]["error"] == "the server refused: No."
     assert "no choice" in found["q5"]["error"]
+    assert found["q6"]["error"] == "the server refused: status 400: filtered"
     assert [_number(line["body"]) for line in server.requests("batch_1")] == [1]
 
     # What failed as a request is asked again once the next batch is submitted; what was judged is not.
@@ -95,14 +97,14 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     assert sorted(_number(line["body"]) for line in server.requests("batch_2")) == [2, 5]
     server.finish("batch_2", _score)
     done = eval_batch("--batch")
-    assert done.returncode == 1  # two stay unscored
+    assert done.returncode == 1  # three stay unscored
     assert len(server.batches) == 3
     found = _judgments(tmp_path)
     assert len(found) == 8
-    assert sum(one["score"] is None for one in found.values()) == 2
+    assert sum(one["score"] is None for one in found.values()) == 3
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
-    assert spending["models"][MODEL]["tokens_in"] == 10 * 700 - 700 * 2  # all but the 400 and the one without choices
-    assert spending["usd"] == pytest.approx(8 * (700 * 2.5 + 40 * 10) / 1e6 / 2)
+    assert spending["models"][MODEL]["tokens_in"] == 7 * 700  # of 11 lines not the two of 400, that without choices, and that out of time
+    assert spending["usd"] == pytest.approx(7 * (700 * 2.5 + 40 * 10) / 1e6 / 2)
     assert (tmp_path / "run" / "scores.json").exists()
 
 
