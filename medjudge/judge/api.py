@@ -86,7 +86,7 @@ class ApiJudge:
             second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
             begins = REFUSED if error.lasting else REQUEST_FAILED
-            return unscored(one, self.name, f"{begins} {error}", raw=first and first.raw)
+            return unscored(one, self.name, f"{begins} {error}", raw=first.raw if first else None)
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
         if second.score is None:
             return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)

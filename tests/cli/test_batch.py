@@ -103,7 +103,7 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     assert len(found) == 8
     assert sum(one["score"] is None for one in found.values()) == 3
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
-    assert spending["models"][MODEL]["tokens_in"] == 7 * 700  # of 11 lines not the two of 400, that without choices, and that out of time
+    assert spending["models"][MODEL]["tokens_in"] == 7 * 700  # of 11, four gave no usage
     assert spending["usd"] == pytest.approx(7 * (700 * 2.5 + 40 * 10) / 1e6 / 2)
     assert (tmp_path / "run" / "scores.json").exists()
 
