@@ -1,4 +1,4 @@
-"""The one error that a user is meant to read."""
+"""The errors that a user is meant to read."""
 
 
 class InputError(Exception):
@@ -6,4 +6,11 @@ class InputError(Exception):
 
     The message is one line: what is wrong, where (file, row, field), and how to mend it; where a table has several
     problems, a line for each follows. The command line prints it and exits with 2.
+    """
+
+
+class UnfinishedError(Exception):
+    """The work stopped before its end, and everything done so far is kept.
+
+    The message is one line: why, and how to go on. The command line prints it and exits with 1.
     """

@@ -1,13 +1,22 @@
-"""Record files and run folders: read with precise errors, append one flushed line a record, go on after a crash."""
+"""Record files and run folders: read with precise errors, append one flushed line a record, go on after a crash.
+
+What a killed process wrote is there to the last whole line. A power cut may take lines, too: they are forced to the
+disk at most once a second, and later ones when the system writes by itself. A file that is replaced is the old one or
+the new one.
+"""
 
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
@@ -16,8 +25,17 @@ from medjudge.records import Answer, Judgment, PhysicianScore, Question
 Record = TypeVar("Record", Question, Answer, Judgment, PhysicianScore)
 
 
-def read_records(path: Path, record: type[Record]) -> list[Record]:
+SYNC_SECONDS = 1.0
+"""How often appended lines are forced to the disk: each time costs milliseconds, and some judges make 500 a second."""
+
+LOCK_FILE, PID_FILE = ".lock", ".pid"
+
+
+def read_records(path: Path, record: type[Record], growing: bool = False) -> list[Record]:
     """Reads a JSON-lines file of one kind of record.
+
+    Args:
+        growing: Another process may be writing the last line: it is left out where it is not whole yet.
 
     Raises:
         InputError: The file is missing or not JSON lines, a record breaks a rule, or a key stands twice. The message
@@ -25,7 +43,7 @@ def read_records(path: Path, record: type[Record]) -> list[Record]:
     """
     records = []
     seen: dict[Any, int] = {}
-    for number, fields in _json_lines(path):
+    for number, fields in json_lines(path, growing):
         try:
             one = record.model_validate(fields)
         except ValidationError as error:
@@ -40,9 +58,11 @@ def read_records(path: Path, record: type[Record]) -> list[Record]:
     return records
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
+    """The lines of a JSON-lines file with their numbers, from 1; raises InputError as `read_records` does."""
     number = 0
-    for line in read_text(path).split("\n"):
+    text = _whole_lines(path) if growing else read_text(path)
+    for line in text.split("\n"):
         number += 1
         if not line.strip():
             continue
@@ -64,6 +84,18 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+
+
+def _whole_lines(path: Path) -> str:
+    """The text of a file that grows, without a last line that is not whole: cut off, or being written just now."""
+    data = path.read_bytes()
+    end = _whole(data)
+    if end < len(data):
+        print(f"{path}: the last line is incomplete ({len(data) - end} bytes) and is left out", file=sys.stderr)
+    try:
+        return data[:end].decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
 
 
 def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -111,8 +143,12 @@ def write_json(path: Path, value: Any) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Replaces a file by way of a neighbour, so that a crash leaves the old one or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
+    # Named after the process: `report` may write what a running `eval` writes, too.
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())  # else a power cut could leave the new name with nothing in it
     os.replace(beside, path)
 
 
@@ -128,6 +164,8 @@ def file_sha256(path: Path) -> str:
 class Run:
     """A run folder (`runs/NAME`): questions, answers, judgments, physicians' scores and what was made of them.
 
+    Reading needs nothing. Who adds records or replaces files does so inside `with run.lock():`.
+
     Args:
         path: The folder; made on the first write.
     """
@@ -138,6 +176,54 @@ class Run:
         self.answers_file = path / "answers.jsonl"
         self.physicians_file = path / "physician_scores.jsonl"
         self.manifest_file = path / "run.json"
+        self.spending_file = path / "spending.jsonl"
+        self._locked = False
+        self._synced: dict[Path, float] = {}
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keeps other processes from writing here, and mends what a killed one left.
+
+        The kernel holds the lock, so that it ends with its process, however that ends.
+
+        Raises:
+            InputError: Another process holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        holder = self.path / PID_FILE
+        lock = FileLock(self.path / LOCK_FILE, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            try:
+                pid = holder.read_text(encoding="ascii")
+            except FileNotFoundError:  # it began, or ended, just now
+                pid = ""
+            raise InputError(
+                f"{self.path}: another process{f' (pid {pid})' if pid else ''} is at work in this folder; wait for its "
+                "end, or choose another --run"
+            ) from None
+        try:
+            holder.write_text(str(os.getpid()), encoding="ascii")
+            self._mend()
+            self._locked = True
+            yield
+        finally:
+            self._locked = False
+            for file in self._synced:
+                _sync(file)
+            self._synced.clear()
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+    def _mend(self) -> None:
+        for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
+            if file.exists():
+                mend_last_line(file)
+        for left in self.path.rglob("*.part"):
+            pid = left.suffixes[-2:-1]
+            if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
+                left.unlink(missing_ok=True)
 
     @classmethod
     def existing(cls, path: Path) -> "Run":
@@ -168,25 +254,34 @@ class Run:
         return read_records(self.questions_file, Question)
 
     def answers(self) -> list[Answer]:
-        return self._resumed(self.answers_file, Answer)
+        return self._appended(self.answers_file, Answer)
 
     def judgments(self, judge: str) -> list[Judgment]:
-        return self._resumed(self.judgments_file(judge), Judgment)
+        return self._appended(self.judgments_file(judge), Judgment)
 
     def physician_scores(self) -> list[PhysicianScore]:
-        return self._resumed(self.physicians_file, PhysicianScore)
+        return self._appended(self.physicians_file, PhysicianScore)
 
-    def _resumed(self, path: Path, record: type[Record]) -> list[Record]:
-        if not path.exists():
-            return []
-        mend_last_line(path)
-        return read_records(path, record)
+    def _appended(self, path: Path, record: type[Record]) -> list[Record]:
+        return read_records(path, record, growing=True) if path.exists() else []
 
-    def append(self, path: Path, record: Answer | Judgment) -> None:
-        """Adds one record; it is on its way to the disk when this returns."""
+    def append(self, path: Path, line: str) -> None:
+        """Adds one line; when this returns it outlives the process, and mostly a power cut.
+
+        Raises:
+            OSError: The disk is full or gone; the error names the file.
+        """
+        assert self._locked, "append inside `with run.lock():`, which mends the last line and keeps others out"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(record.model_dump_json() + "\n")
+        try:
+            with path.open("ab") as file:
+                file.write(line.encode("utf-8") + b"\n")
+                file.flush()
+                if time.monotonic() - self._synced.get(path, float("-inf")) >= SYNC_SECONDS:
+                    os.fsync(file.fileno())
+                    self._synced[path] = time.monotonic()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
 
     def manifest(self) -> dict[str, Any]:
         """What made this run; empty before the first write."""
@@ -218,15 +313,27 @@ def mend_last_line(path: Path) -> int:
         The number of bytes cut; 0 where nothing was lost.
     """
     data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole == len(data):
-        return 0
+    end = _whole(data)
+    if end < len(data):
+        os.truncate(path, end)
+        print(f"{path}: the last line was incomplete ({len(data) - end} bytes) and is cut off", file=sys.stderr)
+    elif data and not data.endswith(b"\n"):
+        with path.open("ab") as file:
+            file.write(b"\n")
+    return len(data) - end
+
+
+def _whole(data: bytes) -> int:
+    """How many bytes of a JSON-lines file are whole lines; a last line may lack its newline."""
+    start = data.rfind(b"\n") + 1
     try:
-        json.loads(data[whole:])
+        json.loads(data[start:] or b"{}")
     except ValueError:
-        os.truncate(path, whole)
-        print(f"{path}: the last line was incomplete ({len(data) - whole} bytes) and is cut off", file=sys.stderr)
-        return len(data) - whole
-    with path.open("ab") as file:
-        file.write(b"\n")
-    return 0
+        return start
+    return len(data)
+
+
+def _sync(path: Path) -> None:
+    if path.exists():
+        with path.open("ab") as file:
+            os.fsync(file.fileno())

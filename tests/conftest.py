@@ -18,6 +18,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.pop("OPENAI_API_KEY", None)
 os.environ.pop("MEDJUDGE_JUDGE", None)
 
+from chat_server import Act, ChatServer
+
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Answer, PhysicianScore, Question
 
@@ -80,6 +82,20 @@ def medjudge(
         return subprocess.CompletedProcess(command, code, said.out, said.err)
 
     return run
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Callable[[Callable[[dict], Act]], ChatServer]]:
+    """Starts chat servers on loopback, each with what it does to a request."""
+    started: list[ChatServer] = []
+
+    def start(act: Callable[[dict], Act]) -> ChatServer:
+        started.append(ChatServer(act))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
 
 
 @pytest.fixture

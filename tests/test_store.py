@@ -1,4 +1,7 @@
 import json
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import datasets
@@ -64,26 +67,85 @@ def test_records_open_with_datasets(sample_run: Path) -> None:
         assert len(datasets.Dataset.from_json(str(sample_run / f"{name}.jsonl"))) == count
 
 
-def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path) -> None:
+def _lines(*samples: int) -> list[str]:
+    return [Judgment(question_id="q", model="m", sample=one, judge="j", score=4).model_dump_json() for one in samples]
+
+
+def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys) -> None:
     run = Run(tmp_path)
-    one = Judgment(question_id="q", model="m", judge="j", score=4)
-    run.append(run.judgments_file("j"), one)
-    with run.judgments_file("j").open("a") as file:
-        file.write('{"question_id": "q", "mod')
-    assert run.judgments("j") == [one]
-    run.append(run.judgments_file("j"), one.model_copy(update={"sample": 1}))
-    assert len(run.judgments("j")) == 2
+    first, second = _lines(0, 1)
+    with run.lock():
+        run.append(run.judgments_file("j"), first)
+    with run.judgments_file("j").open("ab") as file:
+        file.write('{"question_id": "é'.encode()[:-1])  # cut inside a character
+    torn = run.judgments_file("j").read_bytes()
+    # A reader may stand beside a running eval: it leaves the line out and the file alone.
+    assert [one.sample for one in run.judgments("j")] == [0]
+    assert run.judgments_file("j").read_bytes() == torn
+    assert "the last line is incomplete (18 bytes) and is left out" in capsys.readouterr().err
+    with run.lock():
+        assert "the last line was incomplete (18 bytes) and is cut off" in capsys.readouterr().err
+        run.append(run.judgments_file("j"), second)
+    assert [one.sample for one in run.judgments("j")] == [0, 1]
     assert mend_last_line(run.judgments_file("j")) == 0
 
 
 def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    one = Judgment(question_id="q", model="m", judge="j", score=4)
-    run.append(run.judgments_file("j"), one)
-    run.judgments_file("j").write_bytes(run.judgments_file("j").read_bytes().rstrip(b"\n"))
-    assert run.judgments("j") == [one]
-    run.append(run.judgments_file("j"), one.model_copy(update={"sample": 1}))
-    assert len(run.judgments("j")) == 2
+    first, second = _lines(0, 1)
+    run.judgments_file("j").parent.mkdir()
+    run.judgments_file("j").write_text(first)
+    assert [one.sample for one in run.judgments("j")] == [0]
+    with run.lock():
+        run.append(run.judgments_file("j"), second)
+    assert [one.sample for one in run.judgments("j")] == [0, 1]
+
+
+def test_bytes_that_a_power_cut_left_empty_are_cut_off(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.answers_file.write_bytes(b'{"question_id":"q","model":"m","text":"x"}\n' + bytes(500))
+    with run.lock():
+        assert len(run.answers()) == 1
+    assert run.answers_file.read_bytes().endswith(b"}\n")
+
+
+def test_a_disk_that_is_full_names_the_file_and_keeps_what_is_there(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    first, second = _lines(0, 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with run.lock():
+        run.append(run.judgments_file("j"), first)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 20, before[1]))
+        try:
+            with pytest.raises(OSError, match="too large") as caught:
+                run.append(run.judgments_file("j"), second)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(run.judgments_file("j"))
+    with run.lock():
+        assert [one.sample for one in run.judgments("j")] == [0]
+
+
+def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from medjudge.store import Run\n"
+        "with Run(Path(sys.argv[1])).lock(): print('held', flush=True); time.sleep(600)"
+    )
+    run = Run(tmp_path / "run")
+    holder = subprocess.Popen([sys.executable, "-c", code, run.path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match=rf"{run.path}: another process \(pid {holder.pid}\)"), run.lock():
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+    left = run.path / f"scores.json.{holder.pid}.part"
+    left.write_text("{")
+    with run.lock():
+        assert not left.exists()
+    with run.lock():
+        pass
 
 
 def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:

@@ -2,19 +2,38 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
+    from medjudge.answer.conversation import Engine
     from medjudge.records import Question
     from medjudge.store import Run
 
 
+_AT_A_SERVER = "openai:"
+
+
+class AnswerOptions(NamedTuple):
+    """How models answer."""
+
+    samples: int
+    seed: int
+    device: str
+    max_new_tokens: int
+    temperature: float
+    base_url: str | None = None
+    concurrency: int = 8
+    tokens_per_minute: int | None = None
+    max_cost: float | None = None
+    prices: Path | None = None
+
+
 def answer(
-    model: Annotated[list[str], typer.Option(help="Folder or hub id. Repeatable.")],
+    model: Annotated[list[str], typer.Option(help="Folder, hub id, or openai:MODEL. Repeatable.")],
     benchmark: Annotated[
         str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")
     ] = "sample",
@@ -28,6 +47,15 @@ def answer(
     seed: Annotated[int, typer.Option(help="With question and sample it fixes each answer's own seed.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 for greedy.")] = 0.7,
+    base_url: Annotated[Optional[str], typer.Option(help="Server of openai: models; key in OPENAI_API_KEY.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    tokens_per_minute: Annotated[
+        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
+    ] = None,
+    max_cost: Annotated[
+        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
+    ] = None,
+    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Answer a benchmark's questions with models."""
@@ -40,8 +68,11 @@ def answer(
 
     choose_device(device)
     questions = open_benchmark(benchmark)[:limit]
+    options = AnswerOptions(
+        samples, seed, device, max_new_tokens, temperature, base_url, concurrency, tokens_per_minute, max_cost, prices
+    )
     for name in model:
-        check_model(name)
+        check_model(name, offline, options)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     command = {
         "benchmark": benchmark,
@@ -51,9 +82,10 @@ def answer(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    start_run(folder, questions, benchmark, command)
-    for name in model:
-        answer_with(folder, name, samples, seed, device, max_new_tokens, temperature)
+    with folder.lock():
+        start_run(folder, questions, benchmark, command)
+        for name in model:
+            answer_with(folder, name, options)
     answers = folder.answers()
     empty = sum(not one.text.strip() for one in answers)
     if as_json:
@@ -76,8 +108,23 @@ def open_benchmark(source: str) -> "list[Question]":
     return read_benchmark(source).questions
 
 
-def check_model(model: str) -> None:
+def check_model(model: str, offline: bool, options: AnswerOptions) -> None:
     """Finds out before anything is written whether a model can answer; raises InputError where it cannot."""
+    if model.startswith(_AT_A_SERVER):
+        from medjudge.chat_api.client import check_server
+        from medjudge.chat_api.spending import Limit
+
+        name = model.removeprefix(_AT_A_SERVER)
+        if not name:
+            raise InputError("--model openai: no model named; write for example --model openai:gpt-4o")
+        limit = Limit(options.max_cost, options.prices)
+        check_server(f"--model {model}", name, options.base_url, offline, limit)
+        return
+    check_local_model(model)
+
+
+def check_local_model(model: str) -> None:
+    """Finds out before anything is written whether a folder's or hub's model can answer."""
     from medjudge.answer.transformers_engine import chat_tokenizer
     from medjudge.base_models import window
 
@@ -85,20 +132,22 @@ def check_model(model: str) -> None:
     window(model)
 
 
-def answer_with(
-    run: "Run", model: str, samples: int, seed: int, device: str, max_new_tokens: int, temperature: float
-) -> None:
+def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
     """Answers what a model has not answered yet; every answer is on disk before the next one is made."""
     import time
 
     from medjudge.answer.conversation import answer_questions
-    from medjudge.answer.transformers_engine import TransformersEngine
+    from medjudge.cli.pipeline import record_spending
 
-    engine = TransformersEngine(model, device=device, max_new_tokens=max_new_tokens, temperature=temperature)
-    source = str(Path(model).resolve()) if Path(model).is_dir() else model
-    revision = getattr(engine.model.config, "_commit_hash", None)
+    engine, source, revision = _engine(run, model, options)
     models = run.manifest().get("models", {})
-    settings = {"source": source, "seed": seed, "temperature": temperature, "max_new_tokens": max_new_tokens}
+    there = run.answers()
+    settings = {
+        "source": source,
+        "seed": options.seed,
+        "temperature": options.temperature,
+        "max_new_tokens": options.max_new_tokens,
+    }
     entry = models.setdefault(engine.name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
     for name, value in settings.items():
         if entry[name] != value:
@@ -107,10 +156,35 @@ def answer_with(
                 "choose another --run"
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
+    entry["answers"] = sum(one.model == engine.name for one in there)
     run.update_manifest(models=models)
     start = time.monotonic()
-    for one in answer_questions(engine, run.questions(), samples, seed, run.answers()):
-        run.append(run.answers_file, one)
-        entry["answers"] += 1
-    entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
-    run.update_manifest(models=models)
+    try:
+        for one in answer_questions(engine, run.questions(), options.samples, options.seed, there):
+            run.append(run.answers_file, one.model_dump_json())
+            entry["answers"] += 1
+    finally:
+        entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+        run.update_manifest(models=models)
+        record_spending(run, options.prices)
+
+
+def _engine(run: "Run", model: str, options: AnswerOptions) -> "tuple[Engine, str, str | None]":
+    """The engine, where its model comes from, and which revision that is."""
+    if model.startswith(_AT_A_SERVER):
+        from medjudge.answer.openai_engine import OpenAIEngine
+        from medjudge.chat_api.client import Server
+        from medjudge.chat_api.spending import Limit, Spending
+
+        server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
+        spending = Spending(run, Limit(options.max_cost, options.prices))
+        name = model.removeprefix(_AT_A_SERVER)
+        at = f" at {options.base_url}" if options.base_url else ""
+        return OpenAIEngine(name, server, spending, options.max_new_tokens, options.temperature), model + at, None
+    from medjudge.answer.transformers_engine import TransformersEngine
+
+    local = TransformersEngine(
+        model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
+    )
+    source = str(Path(model).resolve()) if Path(model).is_dir() else model
+    return local, source, getattr(local.model.config, "_commit_hash", None)

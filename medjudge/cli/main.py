@@ -22,7 +22,7 @@ from medjudge.cli import (
     report,
     validate,
 )
-from medjudge.errors import InputError
+from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
     name="medjudge",
@@ -65,6 +65,9 @@ def main() -> None:
         sys.exit(app(standalone_mode=False))
     except InputError as error:
         _refuse(str(error))
+    except UnfinishedError as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        sys.exit(1)
     except TyperException as error:
         if str(error).startswith("Usage:"):  # the help of a command that was called with nothing
             print(error)

@@ -3,22 +3,28 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from medjudge.agreement.standing import states
+from medjudge.chat_api.batches import read_parts
+from medjudge.chat_api.client import Server
+from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.hardware import describe
-from medjudge.judge.api import REQUEST_FAILED
+from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 from medjudge.judge.open import Chosen, load_chosen
-from medjudge.judge.protocol import Judge, assignments
+from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.validations import validations
 from medjudge.rubrics.render import STYLES, prompt_hashes
+from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
 from medjudge.store import Run, file_sha256, write_json, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -32,6 +38,8 @@ class JudgeOptions(NamedTuple):
     base_url: str | None = None
     concurrency: int = 8
     rationale_tokens: int = 0
+    tokens_per_minute: int | None = None
+    limit: Limit = Limit()
 
 
 def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
@@ -48,6 +56,7 @@ def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: 
     else:
         write_records(run.questions_file, questions)
     run.update_manifest(
+        id=run.manifest().get("id", uuid4().hex),
         versions={name: version(name) for name in _VERSIONS},
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
@@ -89,8 +98,9 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
                 f"{source}: the answer to {answer.question_id} by {answer.model} differs from the one in {run.path}; "
                 "choose another --run"
             )
-    merged = {**{answer.key: answer for answer in answers}, **there}
-    write_records(run.answers_file, merged.values())
+    if not there.keys() >= {answer.key for answer in answers}:
+        merged = {**{answer.key: answer for answer in answers}, **there}
+        write_records(run.answers_file, merged.values())
 
 
 def judge_answers(
@@ -108,40 +118,56 @@ def judge_answers(
     Raises:
         InputError: The run holds judgments of another judge of this name, or the judge cannot be loaded.
     """
-    _require_same_judge(run, chosen, options)
+    require_same_judge(run, chosen, options)
     if chosen.api_model is not None:
-        _forget_failed_requests(run, chosen.name)
-    work = [
-        one
-        for one in assignments(run.questions(), run.answers(), options.rounds)
-        if only is None or one.answer.key in only
-    ]
-    done = {(judgment.answer_key, judgment.round) for judgment in run.judgments(chosen.name)}
-    waiting = [one for one in work if (one.answer.key, one.round) not in done]
-    if done and waiting:
-        print(f"{len(done)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
+        _refuse_beside_batch(run, chosen.name)
+        forget_failed_requests(run, chosen.name)
+    work = assignments(run.questions(), run.answers(), options.rounds)
+    judgments = run.judgments(chosen.name)
+    waiting = not_judged(work if only is None else [one for one in work if one.answer.key in only], judgments)
+    if judgments and waiting:
+        print(f"{len(judgments)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
-        judge = loaded or load(chosen, options)
+        judge = loaded or load(chosen, options, run)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        _record_judge(run, chosen, options, 0, 0.0)
+        record_judge(run, chosen, options)
         start = time.monotonic()
         file = run.judgments_file(chosen.name)
-        made = 0
-        for judgment in judge.judge(waiting):
-            run.append(file, judgment)
-            made += 1
-        _record_judge(run, chosen, options, made, time.monotonic() - start)
+        try:
+            for judgment in judge.judge(waiting):
+                run.append(file, judgment.model_dump_json())
+        finally:
+            refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
+            record_judge(run, chosen, options, time.monotonic() - start, refused)
     else:
-        _record_judge(run, chosen, options, 0, 0.0)
+        record_judge(run, chosen, options)
     return run.judgments(chosen.name)
 
 
-def load(chosen: Chosen, options: JudgeOptions) -> Judge:
-    """Loads a chosen judge."""
-    return load_chosen(chosen, options.device, options.base_url, options.concurrency, options.rationale_tokens)
+def load(chosen: Chosen, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
+    """Loads a chosen judge; what an API judge costs goes to the account of the run."""
+    server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
+    spending = Spending(run, options.limit) if chosen.api_model is not None else None
+    return load_chosen(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
 
 
-def _forget_failed_requests(run: Run, judge: str) -> None:
+def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
+    """The assignments that have no judgment yet."""
+    done = {(judgment.answer_key, judgment.round) for judgment in judgments}
+    return [one for one in work if (one.answer.key, one.round) not in done]
+
+
+def _refuse_beside_batch(run: Run, judge: str) -> None:
+    """What a batch is judging would be paid for twice."""
+    waiting = [part.batch_id or part.name for part in read_parts(run, judge) if not part.collected]
+    if waiting:
+        raise InputError(
+            f"{run.path}: batch {', '.join(waiting)} of {judge} is not collected yet; collect it with `medjudge eval "
+            "--batch`"
+        )
+
+
+def forget_failed_requests(run: Run, judge: str) -> None:
     """Takes out judgments whose request failed, so that they are asked for again."""
     file = run.judgments_file(judge)
     judgments = run.judgments(judge)
@@ -157,11 +183,13 @@ def identity(chosen: Chosen, options: JudgeOptions) -> str:
         weights = sorted(chosen.folder.glob("*.safetensors"))
         text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
-        text = json.dumps([chosen.api_model, options.base_url, prompt_hashes("reason-first")])
+        asked = [prompt_hashes("reason-first"), VERDICT_SCHEMA, REMINDER]
+        text = json.dumps([chosen.api_model, options.base_url, *asked])
     return sha256(text.encode()).hexdigest()
 
 
-def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
+def require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
+    """Raises InputError where the run holds judgments of another judge of this name."""
     there = run.manifest().get("judges", {}).get(chosen.name)
     if there is not None and there["sha256"] != identity(chosen, options):
         raise InputError(
@@ -170,15 +198,19 @@ def _require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None
         )
 
 
-def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: int, seconds: float) -> None:
+def record_judge(
+    run: Run, chosen: Chosen, options: JudgeOptions, seconds: float = 0.0, refused: Sequence[str] = ()
+) -> None:
+    """Notes in `run.json` whose judgments these are, how many, and what an API judge cost."""
     judges = run.manifest().get("judges", {})
-    before = judges.get(chosen.name, {"judgments": 0, "seconds": 0.0})
+    before = judges.get(chosen.name, {"seconds": 0.0})
     judges[chosen.name] = {
         "kind": "api" if chosen.card is None else chosen.card.kind,
         "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
         "base_revision": chosen.card.base_revision if chosen.card else None,
         "sha256": identity(chosen, options),
-        "judgments": before["judgments"] + judgments,
+        # Counted in the file: a run that was killed has made more than it could note here.
+        "judgments": len(run.judgments(chosen.name)),
         "seconds": round(before["seconds"] + seconds, 1),
         "seen_question_ids": sorted(chosen.seen),
         # A validation of files that were changed since says nothing of this judge.
@@ -188,7 +220,17 @@ def _record_judge(run: Run, chosen: Chosen, options: JudgeOptions, judgments: in
             if one.get("judge_sha256") == identity(chosen, options)
         ],
     }
+    if chosen.api_model is not None:
+        # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
+        judges[chosen.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
+        record_spending(run, options.limit.prices)
     run.update_manifest(judges=judges, judge=chosen.name)
+
+
+def record_spending(run: Run, prices: Path | None) -> None:
+    """Notes in `run.json` what requests to servers took so far."""
+    if run.spending_file.exists():
+        run.update_manifest(spending=Spending(run, Limit(None, prices)).totals())
 
 
 def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -27,7 +27,6 @@ def quickstart(
     Distil, train a judge, measure its agreement, report: on the CPU, with no network and no key, in a few minutes.
     Replaces its own folders from an earlier run.
     """
-    import shutil
     import sys
     import time
     from contextlib import redirect_stdout
@@ -47,30 +46,34 @@ def quickstart(
     screen = console(as_json)
     for folder in (run, judge):
         _replaceable(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (run, judge):
+        _mark(folder)
     place = Run(run)
 
     screen.print(f"[1/{_STEPS}] Sample: {NOTICE}")
-    lines = _split_sample(place, seed)
-    screen.print(f"      {lines}")
-    screen.print(
-        f"[2/{_STEPS}] Similarity baseline: cosine of answer and reference, cut points fitted on the training part"
-    )
-    with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
-        baseline = _fit_baseline(place)
-    screen.print(f"[3/{_STEPS}] Training a local judge: all-MiniLM-L6-v2 with LoRA and an ordinal head")
-    with redirect_stdout(sys.stderr):
-        _train(place, judge, epochs, seed)
-    screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
-    options = JudgeOptions(device="cpu")
-    studies = [
-        validate_judge(place, choose_judge(str(folder)), place.physician_scores(), options)
-        for folder in (baseline, judge)
-    ]
-    scores, _ = write_scores(place, studies[-1]["judge"])
-    screen.print(f"[5/{_STEPS}] Report")
-    page = run / "report.html"
-    write_page(page, [place])
+    with place.lock():
+        for folder in (run, judge):
+            _clear(folder)
+        lines = _split_sample(place, seed)
+        screen.print(f"      {lines}")
+        screen.print(
+            f"[2/{_STEPS}] Similarity baseline: cosine of answer and reference, cut points fitted on the training part"
+        )
+        with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
+            baseline = _fit_baseline(place)
+        screen.print(f"[3/{_STEPS}] Training a local judge: all-MiniLM-L6-v2 with LoRA and an ordinal head")
+        with redirect_stdout(sys.stderr):
+            _train(place, judge, epochs, seed)
+        screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
+        options = JudgeOptions(device="cpu")
+        studies = [
+            validate_judge(place, choose_judge(str(folder)), place.physician_scores(), options)
+            for folder in (baseline, judge)
+        ]
+        scores, _ = write_scores(place, studies[-1]["judge"])
+        screen.print(f"[5/{_STEPS}] Report")
+        page = run / "report.html"
+        write_page(page, [place])
 
     title = (
         f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
@@ -99,6 +102,17 @@ def _mark(folder: Path) -> None:
     (folder / ".quickstart").touch()
 
 
+def _clear(folder: Path) -> None:
+    """Empties a folder but for its mark and its lock: what is killed half way can be done again."""
+    import shutil
+
+    for inside in folder.iterdir():
+        if inside.is_dir():
+            shutil.rmtree(inside)
+        elif not inside.name.startswith("."):
+            inside.unlink()
+
+
 def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
@@ -115,7 +129,6 @@ def _split_sample(run: "Run", seed: int) -> str:
     unseen = held_out_groups(questions, 0.33, seed)
     kept_apart = {question.id for question in questions if question.group in unseen}
 
-    _mark(run.path)
     start_run(
         run,
         [one for one in questions if one.id in kept_apart],
@@ -155,7 +168,6 @@ def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
     from medjudge.base_models import MINILM
     from medjudge.train.run import parse_arguments, train_judge
 
-    _mark(judge)
     options: dict[str, Any] = {
         "kind": "ordinal",
         "train_file": run.path / "training" / "train.jsonl",

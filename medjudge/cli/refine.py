@@ -11,7 +11,10 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from medjudge.chat_api.client import Server
+    from medjudge.chat_api.spending import Limit
     from medjudge.refine.proposers import Proposer
+    from medjudge.store import Run
 
 
 def refine(
@@ -45,6 +48,13 @@ def refine(
     ] = None,
     proposer_base_url: Annotated[Optional[str], typer.Option(help="Server of the proposer, where another.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    tokens_per_minute: Annotated[
+        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
+    ] = None,
+    max_cost: Annotated[
+        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
+    ] = None,
+    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -58,6 +68,8 @@ def refine(
 
     if offline:
         go_offline()
+    from medjudge.chat_api.client import Server
+    from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import JudgeOptions
     from medjudge.cli.refinement import Wanted, refine_run, require_reader
@@ -70,13 +82,17 @@ def refine(
     folder = Run.existing(run)
     place = out or run / "refinement"
     chosen = judge_of(folder, judge)
-    check_chosen(chosen, base_url, offline)
+    at_most = Limit(max_cost, prices)
+    check_chosen(chosen, base_url, offline, at_most)
     open_proposer = None
     if proposer is not None and not dry_run:
         require_reader(chosen)
-        open_proposer = _proposer(proposer, place, device, proposer_base_url or base_url, concurrency, seed, offline)
-    options = JudgeOptions(device, rounds, base_url, concurrency)
-    summary = refine_run(folder, chosen, options, Wanted(seed, held_out, fdr, fdr_kept, limit), place, open_proposer)
+        server = Server(proposer_base_url or base_url, concurrency, tokens_per_minute)
+        open_proposer = _proposer(proposer, folder, place, device, server, at_most, seed, offline)
+    options = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    wanted = Wanted(seed, held_out, fdr, fdr_kept, limit)
+    with folder.lock():
+        summary = refine_run(folder, chosen, options, wanted, place, open_proposer)
     if as_json:
         print_json(summary)
     screen = console(as_json)
@@ -91,22 +107,24 @@ def refine(
 
 
 def _proposer(
-    spec: str, place: Path, device: str, base_url: str | None, concurrency: int, seed: int, offline: bool
+    spec: str, run: "Run", place: Path, device: str, server: "Server", limit: "Limit", seed: int, offline: bool
 ) -> "Callable[[], Proposer]":
     """Finds out before any work whether the proposer may run; it is loaded when something is asked."""
-    from medjudge.cli.answer import check_model
+    from medjudge.chat_api.client import check_server
+    from medjudge.chat_api.spending import Spending
+    from medjudge.cli.answer import check_local_model
     from medjudge.judge.folder import CARD_FILE, read_card
-    from medjudge.judge.open import on_this_machine
     from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer
 
     if spec == "editor":
         editor = EditorProposer(place / "editing")
         return lambda: editor
     if spec.startswith("openai:"):
-        if offline and not on_this_machine(base_url):
-            raise InputError(f"--proposer {spec} needs the network, and --offline forbids it; take a model's folder")
-        api = ApiProposer(spec.removeprefix("openai:"), base_url, concurrency, seed)
-        return lambda: api
+        name = spec.removeprefix("openai:")
+        if not name:
+            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
+        check_server(f"--proposer {spec}", name, server.base_url, offline, limit)
+        return lambda: ApiProposer(name, server, Spending(run, limit), seed)
     model = spec
     if (Path(spec) / CARD_FILE).is_file():
         card = read_card(Path(spec))
@@ -114,7 +132,7 @@ def _proposer(
             raise InputError(f"--proposer {spec}: an {card.kind} judge writes no text; take a chat model's folder")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model
-    check_model(model)
+    check_local_model(model)
     return lambda: LocalProposer(model, device)
 
 

@@ -20,10 +20,9 @@ from medjudge.agreement.item_response import (
 )
 from medjudge.agreement.pairs import Pairs, expected_of, level_of, paired, scored_rounds
 from medjudge.agreement.two_judges import compare
-from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers
+from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.cli.validation import of_this_run, require_unseen
 from medjudge.errors import InputError
-from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import Chosen
 from medjudge.judge.ordinal import HEAD_FILE, PARTS
 from medjudge.records import USABLE_FROM, Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
@@ -112,6 +111,7 @@ def refine_run(
     """Refines a run's checklists and rubrics into a folder; the run's own files stay as they are.
 
     Args:
+        run: Its folder, locked.
         out: The folder; one that another refinement was made in is refused, one of this goes on.
         open_proposer: None to only list disagreements and causes.
 
@@ -140,7 +140,10 @@ def refine_run(
         "held_out": None,
     }
     if open_proposer is not None:
-        summary |= _changed(work, wanted, findings, open_proposer)
+        try:
+            summary |= _changed(work, wanted, findings, open_proposer)
+        finally:
+            record_spending(run, options.limit.prices)
     write_json(out / "summary.json", summary)
     return summary
 
@@ -232,7 +235,7 @@ def _changed(
 ) -> dict[str, Any]:
     """Proposes, re-scores, decides and writes; rubrics first, then the checklists under those that were kept."""
     prompts, left_out = _prompts(work, findings, wanted.limit)
-    proposals = _proposals(prompts, work.out / "proposals.jsonl", open_proposer)
+    proposals = _proposals(work.run, prompts, work.out / "proposals.jsonl", open_proposer)
     before = scored_rounds(work.judgments)
     changes, now = _rubrics_decided(
         work, [one for one in proposals if one[1].kind == "rubric"], before, wanted.fdr_kept
@@ -288,7 +291,7 @@ def _prompts(work: _Work, findings: Sequence[Finding], limit: int | None) -> tup
 
 
 def _proposals(
-    prompts: Sequence[Prompt], file: Path, open_proposer: Callable[[], Proposer]
+    run: Run, prompts: Sequence[Prompt], file: Path, open_proposer: Callable[[], Proposer]
 ) -> list[tuple[Prompt, Proposal]]:
     """Asks what was not asked yet; every proposal is on disk before the next one is made."""
     there = {one.prompt_sha256: one for one in _read_proposals(file) if not one.failed}
@@ -303,15 +306,14 @@ def _proposals(
         print(f"{len(there)} proposals are there; {len(waiting)} to go", file=sys.stderr)
     for made in proposer.propose(waiting) if proposer else ():
         there[made.prompt_sha256] = made
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(made.model_dump_json() + "\n")
+        run.append(file, made.model_dump_json())
     return [(prompt, there[prompt.sha256]) for prompt in prompts]
 
 
 def _read_proposals(file: Path) -> list[Proposal]:
     if not file.exists():
         return []
-    mend_last_line(file)
+    mend_last_line(file)  # the lock of the run is held
     try:
         return [Proposal.model_validate_json(line) for line in read_text(file).split("\n") if line]
     except ValueError as error:
@@ -455,13 +457,13 @@ def _again(
         wanted[answer.key] = key
     if not wanted:
         return {}
-    write_records(place.questions_file, questions.values())
-    write_records(place.answers_file, answers.values())
-    options = work.options
     judge = None
-    if with_rubric is not None and work.chosen.api_model is not None:
-        judge = ApiJudge(work.chosen.api_model, options.base_url, options.concurrency, rubrics=dict([with_rubric]))
-    judgments = judge_answers(place, work.chosen, options, set(wanted), judge)
+    if work.chosen.api_model is not None:  # on the account of the run that is refined
+        judge = load(work.chosen, work.options, work.run, None if with_rubric is None else dict([with_rubric]))
+    with place.lock():
+        write_records(place.questions_file, questions.values())
+        write_records(place.answers_file, answers.values())
+        judgments = judge_answers(place, work.chosen, work.options, set(wanted), judge)
     return {wanted[key]: some for key, some in scored_rounds(judgments).items() if key in wanted}
 
 

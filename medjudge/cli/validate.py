@@ -106,6 +106,13 @@ def validate(
     rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
     base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
+    tokens_per_minute: Annotated[
+        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
+    ] = None,
+    max_cost: Annotated[
+        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
+    ] = None,
+    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -120,6 +127,7 @@ def validate(
         go_offline()
     from medjudge.agreement.gate import Gate, read_gate
     from medjudge.agreement.study import Settings, teacher_scores
+    from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import JudgeOptions
     from medjudge.cli.validation import Wanted, validate_judge
@@ -136,7 +144,8 @@ def validate(
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
     chosen = judge_of(folder, judge)
-    check_chosen(chosen, base_url, offline)
+    at_most = Limit(max_cost, prices)
+    check_chosen(chosen, base_url, offline, at_most)
     for option, name in (("--against", against), ("--teacher", teacher)):
         if name is not None and name not in folder.judges():
             there = ", ".join(folder.judges()) or "none"
@@ -161,8 +170,9 @@ def validate(
         plan_width,
     )
     wanted = Wanted(settings, rules, against, teacher, probe_answers if probes else 0, folds)
-    options = JudgeOptions(device, rounds, base_url, concurrency)
-    study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
+    options = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    with folder.lock():
+        study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
     if against is None:
         _write_into_card(chosen, study, file)
     if against is None and file == folder.physicians_file:
@@ -181,11 +191,15 @@ def validate(
 
 def _scores(file: Path, of_run: bool, rater_columns: str | None, label_map: str | None) -> "list[PhysicianScore]":
     from medjudge.annotate.scores import parse_label_map, read_physician_scores
+    from medjudge.store import Run
 
     if of_run and not file.exists():
         raise InputError(f"{file.parent}: has no {file.name}; give --physicians FILE")
     columns = [name.strip() for name in (rater_columns or "").split(",") if name.strip()]
-    scores = read_physician_scores(file, columns, parse_label_map(label_map) if label_map else None)
+    if of_run and not columns and not label_map:
+        scores = Run(file.parent).physician_scores()  # a physician may be adding to them just now
+    else:
+        scores = read_physician_scores(file, columns, parse_label_map(label_map) if label_map else None)
     if not scores:
         raise InputError(f"{file}: no score in it")
     return scores

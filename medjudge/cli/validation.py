@@ -11,7 +11,7 @@ from medjudge.agreement.gate import Gate
 from medjudge.agreement.leave_out import leave_out_rows
 from medjudge.agreement.probe_effect import probe_effect
 from medjudge.agreement.study import Settings, agreement_study, with_gate
-from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load
+from medjudge.cli.pipeline import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.errors import InputError
 from medjudge.judge.open import Chosen, choose_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
@@ -125,7 +125,7 @@ def _probes(
     order = np.random.default_rng(wanted.settings.seed).permutation(len(candidates))
     answers = [candidates[place] for place in order[: wanted.probe_answers]]
     conversations = {question.id: question.group for question in questions.values()}
-    judge = load(chosen, options)
+    judge = load(chosen, options, run)
     effects: dict[str, Any] = {}
     not_applied = []
     for probe in PROBES:
@@ -138,9 +138,10 @@ def _probes(
             not_applied.append(probe)
             continue
         place = Run(run.path / "probes" / probe)
-        write_records(place.questions_file, questions.values())
-        _replace_answers(place, changed)
-        after = judge_answers(place, chosen, options, set(changed), judge)
+        with place.lock():
+            write_records(place.questions_file, questions.values())
+            _replace_answers(place, changed)
+            after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
             [one for one in judgments if one.answer_key in changed],
             [one for one in after if one.answer_key in changed],
@@ -149,6 +150,7 @@ def _probes(
             resamples=wanted.settings.resamples,
             seed=wanted.settings.seed,
         )
+    record_spending(run, options.limit.prices)
     return {"answers": len(answers), "effects": effects, "not_applied": not_applied}
 
 
@@ -190,16 +192,17 @@ def _leave_out(
         place.path / "judges",
         ("--use_cpu", "true") if options.device == "cpu" else (),
     )
-    write_records(place.questions_file, questions)
-    write_records(place.answers_file, run.answers())
 
     def judged(folder: Path, keys: set[AnswerKey]) -> list[Judgment]:
         chosen = choose_judge(str(folder))
         require_unseen(chosen, scores, group_of)
         return judge_answers(place, chosen, options, keys)
 
-    seen = judged(trained.everything, set().union(*values.values()))
-    unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
+    with place.lock():
+        write_records(place.questions_file, questions)
+        write_records(place.answers_file, run.answers())
+        seen = judged(trained.everything, set().union(*values.values()))
+        unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
     rows = leave_out_rows(wanted.by, questions, unseen, seen, scores, settings.resamples, settings.seed)
     for row in rows:
         row["removed"] = trained.removed.get(row["left_out"])

@@ -1,20 +1,26 @@
 """The API judge: any OpenAI-compatible server, reasons first, the verdict read from the end of the reply."""
 
-import asyncio
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
-import openai
 from tqdm import tqdm
 
-from medjudge.errors import InputError
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
+from medjudge.chat_api.replies import ChatReply
+from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
 from medjudge.records import Judgment
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import read_verdict
+from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
 
 REQUEST_FAILED = "the request failed:"
 """Begins the error of a judgment that another try may yet bring; the next run asks again."""
+REFUSED = "the server refused:"
+"""Begins the error of a judgment that no other try would bring."""
+MAX_TOKENS = 1024
+"""The most tokens of a reply."""
+ASKED_AGAIN = "\n\n[asked again]\n\n"
+"""Stands in `raw` between a reply that could not be read and the second one."""
+_UNREADABLE = "unreadable reply:"
 
 
 def file_name(model: str) -> str:
@@ -22,45 +28,35 @@ def file_name(model: str) -> str:
     return model.strip("/.").replace("/", "--").replace("\\", "--")
 
 
-def require_key(model: str) -> None:
-    """Raises InputError where the environment holds no key."""
-    if not os.environ.get("OPENAI_API_KEY"):
-        raise InputError(
-            f"--judge openai:{model}: no key; set the environment variable OPENAI_API_KEY "
-            "(any text for a server that asks for none), or judge offline with --judge local"
-        )
-
-
 class ApiJudge:
     """Asks a chat model behind an OpenAI-compatible API.
 
+    The reply is held to a JSON schema where the server can do that, and read strictly in any case. A reply that cannot
+    be read is answered with one reminder.
+
     Args:
         model: The model's name at the server.
-        base_url: The server; None for OpenAI's, or what OPENAI_BASE_URL names.
-        concurrency: How many requests may be under way at once.
+        server: Where it is, and how patiently it is asked.
+        spending: The account that the requests go to.
         seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
         max_tokens: The most tokens of a reply.
         rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
 
     Raises:
-        InputError: There is no key in the environment.
+        InputError: There is no key in the environment, or a limit on costs and no price.
     """
 
     def __init__(
         self,
         model: str,
-        base_url: str | None = None,
-        concurrency: int = 8,
+        server: Server = Server(),
+        spending: Spending | None = None,
         seed: int = 0,
-        max_tokens: int = 1024,
+        max_tokens: int = MAX_TOKENS,
         rubrics: Mapping[str, str] | None = None,
     ) -> None:
-        require_key(model)
         self.name = file_name(model)
-        self.model = model
-        self.base_url = base_url
-        self.concurrency = concurrency
-        self.reached = False
+        self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
         self.max_tokens = max_tokens
         self.rubrics = rubrics
@@ -70,75 +66,63 @@ class ApiJudge:
         yield from empty
         if not work:
             return
-        loop = asyncio.new_event_loop()
-        tasks: list[asyncio.Task[Judgment]] = []
+        with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
+            for judgment in self.client.gather(work, self._judgment):
+                yield judgment
+                bar.update()
+
+    async def _judgment(self, one: Assignment) -> Judgment:
+        request = judgment_request(one, self.seed, self.max_tokens, self.rubrics)
+        first = None
         try:
-            client = openai.AsyncOpenAI(base_url=self.base_url, max_retries=5, timeout=300)
-            gate = asyncio.Semaphore(self.concurrency)
-            tasks = [loop.create_task(self._judgment(client, gate, one)) for one in work]
-            waiting = set(tasks)
-            with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-                while waiting:
-                    done, waiting = loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
-                    for task in done:
-                        yield task.result()
-                        bar.update()
-        finally:
-            for task in tasks:
-                task.cancel()
-            # All of them, also those that failed meanwhile: asyncio prints a traceback for a failure nobody looked at.
-            if tasks:
-                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            loop.close()
-
-    async def _judgment(self, client: openai.AsyncOpenAI, gate: asyncio.Semaphore, one: Assignment) -> Judgment:
-        prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=self.rubrics)
-        async with gate:
-            try:
-                completion = await client.chat.completions.create(
-                    model=self.model,
-                    messages=[
-                        {"role": "system", "content": prompt.system},
-                        {"role": "user", "content": prompt.user},
-                    ],
-                    temperature=0,
-                    seed=self.seed + one.round - 1,
-                    max_tokens=self.max_tokens,
-                )
-            except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-                # No other answer would fare better: stop before a whole run is recorded as unscored.
-                raise InputError(f"--judge openai:{self.model} at {client.base_url}: {_line(error)}") from None
-            except openai.APIConnectionError as error:
-                if not self.reached:
-                    raise InputError(
-                        f"--judge openai:{self.model}: {client.base_url} cannot be reached ({_line(error)}); "
-                        "check --base-url"
-                    ) from None
-                return unscored(one, self.name, f"{REQUEST_FAILED} {_line(error)}")
-            except openai.OpenAIError as error:
-                return unscored(one, self.name, f"{REQUEST_FAILED} {_line(error)}")
-            self.reached = True
-        return self._read(one, completion)
-
-    def _read(self, one: Assignment, completion: openai.types.chat.ChatCompletion) -> Judgment:
-        reply = completion.choices[0].message.content if completion.choices else None
-        if not reply:
-            return unscored(one, self.name, "the server returned no text")
-        verdict = read_verdict(reply)
-        if verdict.score is None:
-            return unscored(one, self.name, f"unreadable reply: {verdict.problem}", raw=reply)
-        return Judgment(
-            question_id=one.answer.question_id,
-            model=one.answer.model,
-            sample=one.answer.sample,
-            judge=self.name,
-            round=one.round,
-            score=verdict.score,
-            expected=float(verdict.score),
-            rationale=reply.strip(),
-            raw=reply,
-        )
+            first = read_judgment(one, self.name, await self.client.ask(request))
+            if first.raw is None or not (first.error or "").startswith(_UNREADABLE):
+                return first
+            reminder = [
+                {"role": "assistant", "content": first.raw},
+                {"role": "user", "content": REMINDER[one.question.language]},
+            ]
+            again = request._replace(messages=request.messages + reminder)
+            second = read_judgment(one, self.name, await self.client.ask(again))
+        except RequestError as error:
+            begins = REFUSED if error.lasting else REQUEST_FAILED
+            return unscored(one, self.name, f"{begins} {error}", raw=first.raw if first else None)
+        raw = first.raw + ASKED_AGAIN + (second.raw or "")
+        if second.score is None:
+            return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)
+        return second.model_copy(update={"raw": raw})
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def judgment_request(
+    one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS, rubrics: Mapping[str, str] | None = None
+) -> ChatRequest:
+    """What is asked for one judgment."""
+    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=rubrics)
+    messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+    return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
+
+
+def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
+    """The judgment in a reply, or an unscored one that says why there is none in it."""
+    if reply.refusal:
+        return unscored(one, judge, f"{REFUSED} {reply.refusal[:200]}", raw=reply.text)
+    cut_off = reply.finish_reason == "length"
+    if not reply.text:
+        return unscored(one, judge, f"the server returned no text{' within the token limit' if cut_off else ''}")
+    # What is cut off may end in a level that it was only weighing.
+    if cut_off:
+        return unscored(one, judge, f"{_UNREADABLE} cut off at the token limit", raw=reply.text)
+    verdict, rationale = read_reasoned(reply.text)
+    if verdict.score is None:
+        return unscored(one, judge, f"{_UNREADABLE} {verdict.problem}", raw=reply.text)
+    return Judgment(
+        question_id=one.answer.question_id,
+        model=one.answer.model,
+        sample=one.answer.sample,
+        judge=judge,
+        round=one.round,
+        score=verdict.score,
+        expected=float(verdict.score),
+        rationale=rationale or None,
+        raw=reply.text,
+    )

@@ -2,14 +2,16 @@
 
 import json
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlparse
 
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.hardware import choose_device
-from medjudge.judge.api import ApiJudge, file_name, require_key
+from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 
@@ -85,39 +87,35 @@ def _intermediate(card: Path) -> bool:
         return False  # older or broken: said when it is chosen
 
 
-def check_chosen(chosen: Chosen, base_url: str | None, offline: bool) -> None:
-    """Finds out before any work whether a chosen judge may run: key and network for an API judge.
+def check_chosen(chosen: Chosen, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+    """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
 
     Raises:
-        InputError: There is no key, or --offline forbids the server.
+        InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if chosen.api_model is None:
-        return
-    if offline and not on_this_machine(base_url or os.environ.get("OPENAI_BASE_URL")):
-        raise InputError(
-            f"--judge openai:{chosen.api_model} needs the network, and --offline forbids it; take --judge local"
-        )
-    require_key(chosen.api_model)
+    if chosen.api_model is not None:
+        check_server(f"--judge openai:{chosen.api_model}", chosen.api_model, base_url, offline, limit)
 
 
 def load_chosen(
     chosen: Chosen,
     device: str = "auto",
-    base_url: str | None = None,
-    concurrency: int = 8,
+    server: Server = Server(),
+    spending: Spending | None = None,
     rationale_tokens: int = 0,
+    rubrics: Mapping[str, str] | None = None,
 ) -> Judge:
     """Loads a chosen judge.
 
+    Args:
+        server: Where an API judge is.
+        spending: The account that its requests go to.
+        rubrics: What an API judge reads in place of the package's rubrics, by `CATEGORY.language`.
+
     Raises:
-        InputError: No key, no such device, or files that cannot be loaded.
+        InputError: No key, no such device, no price, or files that cannot be loaded.
     """
     if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, base_url, concurrency)
+        return ApiJudge(chosen.api_model, server, spending, rubrics=rubrics)
     assert chosen.folder is not None
     return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
-
-
-def on_this_machine(base_url: str | None) -> bool:
-    """Whether a server's address is this machine's own."""
-    return base_url is not None and urlparse(base_url).hostname in ("localhost", "127.0.0.1", "::1")

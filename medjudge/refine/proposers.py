@@ -4,13 +4,13 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Protocol
 
-import openai
 from tqdm import tqdm
 
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.refine.proposals import Prompt, Proposal, edited, failed, proposal
 from medjudge.store import read_text, write_whole
@@ -33,62 +33,36 @@ class ApiProposer:
 
     Args:
         model: The model's name at the server.
-        base_url: The server; None for OpenAI's, or what OPENAI_BASE_URL names.
-        concurrency: How many requests may be under way at once.
+        server: Where it is, and how patiently it is asked.
+        spending: The account that the requests go to.
         seed: Sent with every request.
 
     Raises:
-        InputError: There is no key in the environment.
+        InputError: There is no key in the environment, or a limit on costs and no price.
     """
 
-    def __init__(self, model: str, base_url: str | None = None, concurrency: int = 8, seed: int = 0) -> None:
-        if not model:
-            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
-        if not os.environ.get("OPENAI_API_KEY"):
-            raise InputError(
-                f"--proposer openai:{model}: no key; set the environment variable OPENAI_API_KEY "
-                "(any text for a server that asks for none), or take a local model's folder"
-            )
+    def __init__(self, model: str, server: Server = Server(), spending: Spending | None = None, seed: int = 0) -> None:
         self.name = f"openai:{model}"
-        self.model = model
-        self.base_url = base_url
-        self.concurrency = concurrency
+        self.client = ChatClient(f"--proposer {self.name}", model, server, spending)
         self.seed = seed
-        self.reached = False
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        client = openai.OpenAI(base_url=self.base_url, max_retries=5, timeout=300)
-        pool = ThreadPoolExecutor(self.concurrency)
-        try:
-            waiting = [pool.submit(self._proposal, client, prompt) for prompt in prompts]
-            for done in tqdm(as_completed(waiting), total=len(waiting), desc=f"proposing ({self.name})", disable=None):
-                yield done.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            client.close()
+        with tqdm(total=len(prompts), desc=f"proposing ({self.name})", unit="text", disable=None) as bar:
+            for made in self.client.gather(prompts, self._proposal):
+                yield made
+                bar.update()
 
-    def _proposal(self, client: openai.OpenAI, prompt: Prompt) -> Proposal:
+    async def _proposal(self, prompt: Prompt) -> Proposal:
+        request = ChatRequest([{"role": "user", "content": prompt.text}], self.seed, _MAX_TOKENS)
         try:
-            completion = client.chat.completions.create(
-                model=self.model,
-                messages=[{"role": "user", "content": prompt.text}],
-                temperature=0,
-                seed=self.seed,
-                max_tokens=_MAX_TOKENS,
-            )
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise InputError(f"--proposer {self.name} at {client.base_url}: {_line(error)}") from None
-        except openai.OpenAIError as error:
-            if isinstance(error, openai.APIConnectionError) and not self.reached:
-                raise InputError(
-                    f"--proposer {self.name}: {client.base_url} cannot be reached ({_line(error)}); check the base URL"
-                ) from None
-            return failed(prompt, self.name, f"the request failed: {_line(error)}", again=True)
-        self.reached = True
-        reply = completion.choices[0].message.content if completion.choices else None
-        if not reply:
+            reply = await self.client.ask(request)
+        except RequestError as error:
+            return failed(prompt, self.name, f"the request failed: {error}", again=not error.lasting)
+        if reply.refusal:
+            return failed(prompt, self.name, f"the server refused: {reply.refusal[:200]}", again=False)
+        if not reply.text:
             return failed(prompt, self.name, "the server returned no text", again=False)
-        return proposal(prompt, self.name, reply)
+        return proposal(prompt, self.name, reply.text)
 
 
 class LocalProposer:
@@ -154,7 +128,3 @@ class EditorProposer:
                     f"{self.command[0]} ended with {done.returncode} on {text}; the same command again goes on there"
                 )
             yield edited(prompt, self.name, read_text(text))
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,7 +1,8 @@
 """Reads a verdict out of a judge's reply: from its end, and from the reply alone."""
 
+import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _STATED = re.compile(
     r"(?:\b(?:score|level|rating)\b|得分|评分|分数|等级)[\"'”’*_`]*\s*(?:[（(][^()（）\n]{0,30}[)）])?\s*(?:is|为|是)?"
@@ -19,11 +20,59 @@ _SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分)[ \t*_]*[:：]", re.IGNORE
 _LAST_LINE = re.compile(r"[*_\"'\s]*([1-5])[*_\"'\s.。]*(?:分)?[\s.。\"'”]*")
 
 
+VERDICT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    # In this order: a server writes the fields as they stand here, and the reasons come before the score.
+    "properties": {
+        "rationale": {"type": "string", "description": "the reasons, in a few sentences"},
+        "score": {"type": "integer", "enum": [1, 2, 3, 4, 5]},
+    },
+    "required": ["rationale", "score"],
+    "additionalProperties": False,
+}
+"""The reply of a reason-first judge as a JSON object, for servers that can hold a model to a schema."""
+
+REMINDER = {
+    "en": "No score can be read from your reply. Reply once more, briefly, in the form that was asked for: the reasons "
+    "first, in one sentence, and the score at the end, N being 1, 2, 3, 4 or 5:\nScore: N",
+    "zh": "从你的回复中读不出得分。请按要求的形式再简短地回复一次：先用一句话说明理由，最后给出得分，"
+    "N为1、2、3、4或5：\n得分：N",
+}
+"""What a judge is told once where its reply could not be read, by language."""
+
+
 class Verdict(NamedTuple):
     """The score a reply ends in, or None and why it cannot be read."""
 
     score: int | None
     problem: str | None
+
+
+class Reasoned(NamedTuple):
+    """A verdict with the reasons that stand before it."""
+
+    verdict: Verdict
+    rationale: str
+
+
+def read_reasoned(reply: str) -> Reasoned:
+    """Reads a reason-first reply, whether it is an object of `VERDICT_SCHEMA` or text with the score at its end."""
+    try:
+        fields = json.loads(reply)
+    except (ValueError, RecursionError):
+        return Reasoned(read_verdict(reply), reply.strip())
+    if not isinstance(fields, dict):
+        return Reasoned(read_verdict(reply), reply.strip())
+    score, rationale = fields.get("score"), fields.get("rationale")
+    if type(score) is not int or not 1 <= score <= 5 or not isinstance(rationale, str):
+        return Reasoned(
+            Verdict(None, f"score is {json.dumps(score)[:40]}, not a level from 1 to 5, or no rationale"), ""
+        )
+    stated = _SCORE_LINE.search(rationale)
+    said = read_verdict(rationale[stated.start() :]).score if stated else None
+    if said is not None and said != score:
+        return Reasoned(Verdict(None, f"the reply states two scores, {said} and {score}"), "")
+    return Reasoned(Verdict(score, None), before_score(rationale))
 
 
 def read_verdict(reply: str) -> Verdict:

@@ -197,6 +197,10 @@ def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
     add_scores(run, fours[:2])
     with run.physicians_file.open("ab") as file:
         file.write(b'{"question_id":"sec')
+    torn = run.physicians_file.read_bytes()
+    with run.lock():  # the scores have a lock of their own, so that a physician can score beside a running eval
+        assert run.physician_scores() == fours[:2]
+    assert run.physicians_file.read_bytes() == torn
     assert add_scores(run, fours[:3]) == (1, 2, 0)
     assert run.physician_scores() == fours[:3]
 

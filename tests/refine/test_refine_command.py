@@ -10,6 +10,8 @@ import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
 from medjudge.base_models import load_encoder, load_tokenizer
+from medjudge.chat_api.client import Server
+from medjudge.chat_api.spending import Spending
 from medjudge.cli.pipeline import JudgeOptions
 from medjudge.cli.refinement import Wanted, kinds_read, refine_run
 from medjudge.judge.folder import JudgeCard
@@ -47,14 +49,16 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
 def refined(module_server, tmp_path_factory):
     run = write_run(tmp_path_factory.mktemp("refined") / "run")
     module_server.replies["proposer"] = propose
-    summary = refine_run(
-        Run(run),
-        choose_judge("openai:judge"),
-        JudgeOptions(base_url=module_server.url),
-        Wanted(),
-        run / "refinement",
-        lambda: ApiProposer("proposer", module_server.url),
-    )
+    place = Run(run)
+    with place.lock():
+        summary = refine_run(
+            place,
+            choose_judge("openai:judge"),
+            JudgeOptions(base_url=module_server.url),
+            Wanted(),
+            run / "refinement",
+            lambda: ApiProposer("proposer", Server(module_server.url), Spending(place)),
+        )
     return summary, run / "refinement"
 
 
@@ -118,6 +122,12 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     assert sum(part == "held out" for part in names.values()) == 20 * 5 * 2
     judged = [body for body in asked if body["model"] == "judge"]
     assert len(judged) == 20 * 20 + summary["proposals"]["proposed"] * 20
+    # One account for judging, proposing and scoring again.
+    spent = json.loads((out.parent / "run.json").read_text())["spending"]["models"]
+    assert {name: one["requests"] for name, one in spent.items()} == {
+        "judge": len(judged),
+        "proposer": summary["proposals"]["asked"],
+    }
 
 
 def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
@@ -173,6 +183,24 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
     shown = set(re.findall(r"Text-(q\d\d)-", prompt))
     assert shown
     assert not shown & held
+
+
+def test_a_limit_on_costs_holds_for_judge_and_proposer_together(server, lacking_run, medjudge, tmp_path) -> None:
+    server.replies["proposer"] = propose
+    price = "{input: 1, output: 1, date: 2025-01-01, source: a test}"
+    (tmp_path / "prices.yaml").write_text(f"judge: {price}\nproposer: {price}\n")
+    ways = command(lacking_run, server.url, "--proposer", "openai:proposer", "--prices", "prices.yaml")
+    assert medjudge(*command(lacking_run, server.url, "--dry-run")).returncode == 0
+    asked = len(server.asked)
+    spent = json.loads((lacking_run / "run.json").read_text())["spending"]["usd"]
+    assert spent is None  # the prices that come with the package know no such models
+    done = medjudge(*ways, "--max-cost", "0.1")
+    assert done.returncode == 1
+    assert "stopped: --max-cost 0.1" in done.stderr
+    assert len(server.asked) == asked
+    done = medjudge(*ways, "--max-cost", "100")
+    assert done.returncode == 1, done.stderr  # one proposal cannot be read
+    assert json.loads(done.stdout)["kept"]
 
 
 def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> None:

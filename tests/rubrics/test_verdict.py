@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import SCORE_LINE, before_score, read_verdict
+from medjudge.rubrics.verdict import SCORE_LINE, before_score, read_reasoned, read_verdict
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,26 @@ def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
         system = render(question(language=language), (), "x", "reason-first").system
         assert system.endswith(f"{line}N")
         assert read_verdict(f"Fine.\n{line}3").score == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "score", "part"),
+    [
+        ('{"rationale": "All of it is there.", "score": 4}', 4, "All of it is there."),
+        ('{"score": 2, "rationale": "It lacks [1].\\nScore: 2"}', 2, "It lacks [1]."),
+        ('{"rationale": "Level 5 would name the limit.", "score": 3}', 3, "Level 5 would name the limit."),
+        ("Fine.\nScore: 5", 5, "Fine."),
+        ('{"rationale": "So.\\nScore: 2", "score": 5}', None, "two scores, 2 and 5"),
+        ('{"rationale": "So.", "score": 6}', None, "score is 6"),
+        ('{"rationale": "So.", "score": true}', None, "score is true"),
+        ('{"rationale": "So.", "score": "4"}', None, 'score is "4"'),
+        ('{"rationale": "So."}', None, "score is null"),
+        ('{"score": 4}', None, "or no rationale"),
+        ("[4]", None, "no score is stated"),
+        ('{"rationale": "So.", "sco', None, "no score is stated"),
+    ],
+)
+def test_a_structured_reply_is_read_strictly_and_any_other_from_its_end(reply, score, part) -> None:
+    verdict, rationale = read_reasoned(reply)
+    assert verdict.score == score
+    assert part in (rationale if score else verdict.problem)

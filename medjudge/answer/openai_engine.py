@@ -1,0 +1,77 @@
+"""Answers with a chat model behind an OpenAI-compatible server: OpenAI, vLLM, transformers serve, and others."""
+
+from collections.abc import Iterator, Sequence
+
+from tqdm import tqdm
+
+from medjudge.answer.conversation import Reply, Request
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
+from medjudge.chat_api.replies import ChatReply
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import UnfinishedError
+
+
+class OpenAIEngine:
+    """A chat model at a server.
+
+    Args:
+        model: Its name there; also its name in the records.
+        server: Where it is, and how patiently it is asked.
+        spending: The account that the requests go to.
+        max_new_tokens: The most tokens of an answer.
+        temperature: 0 for the likeliest token throughout.
+
+    Raises:
+        InputError: There is no key in the environment, or a limit on costs and no price.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        server: Server = Server(),
+        spending: Spending | None = None,
+        max_new_tokens: int = 1024,
+        temperature: float = 0.7,
+    ) -> None:
+        self.name = model
+        self.client = ChatClient(f"--model openai:{model}", model, server, spending)
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """As `Engine.answer`; a request that failed has no reply, and ends the work after all others have theirs.
+
+        Raises:
+            UnfinishedError: Some requests failed. A later turn of their conversations must not be asked without them.
+        """
+        failed: list[RequestError] = []
+
+        async def ask(index: int) -> tuple[int, ChatReply | RequestError]:
+            request = requests[index]
+            # Servers take seeds of 32 or 64 bits.
+            chat = ChatRequest(request.messages, request.seed % 2**31, self.max_new_tokens, self.temperature)
+            try:
+                return index, await self.client.ask(chat)
+            except RequestError as error:
+                return index, error
+
+        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+            for index, reply in self.client.gather(range(len(requests)), ask):
+                if isinstance(reply, ChatReply):
+                    yield index, _answer(reply)
+                elif reply.lasting:
+                    yield index, Reply("", str(reply))
+                else:
+                    failed.append(reply)
+                bar.update()
+        if failed:
+            raise UnfinishedError(
+                f"--model openai:{self.name}: {len(failed)} of {len(requests)} requests failed (such as: {failed[0]}); "
+                "all other answers are kept, and the same command asks for these again"
+            )
+
+
+def _answer(reply: ChatReply) -> Reply:
+    text = (reply.text or "").strip()
+    reason = f"refused: {reply.refusal[:200]}" if reply.refusal and not text else reply.finish_reason
+    return Reply(text, reason, reply.tokens_in, reply.tokens_out)

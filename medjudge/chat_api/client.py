@@ -1,0 +1,392 @@
+"""Asks a server: bounded concurrency, retries, and limits on tokens and money.
+
+The openai client knows the server, the key and its errors. It could retry by itself, too, but then nobody would see the
+single attempts: an attempt that broke off may have been billed, every attempt counts against the tokens a minute, a
+Retry-After over two minutes would end the request, and half a reply under status 200 would end it as well.
+"""
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlparse
+
+import openai
+
+from medjudge.chat_api.pace import Pace
+from medjudge.chat_api.prices import price_of, read_prices
+from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply
+from medjudge.chat_api.spending import Limit, Spending, Used
+from medjudge.errors import InputError, UnfinishedError
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+REFUSABLE = ("response_format", "max_tokens", "temperature", "seed")
+"""Parameters that some servers or models do not take; a request goes without them once that is known."""
+_NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
+"""By name, since openai 2 stands on httpx and openai 3 on httpx2."""
+_LASTING = ("context_length_exceeded", "content_filter")
+
+
+class ChatRequest(NamedTuple):
+    """One chat to continue. `schema` is the JSON schema of the reply, for servers that can hold a model to it."""
+
+    messages: list[dict[str, str]]
+    seed: int
+    max_tokens: int
+    temperature: float = 0.0
+    schema: dict[str, Any] | None = None
+
+
+class Server(NamedTuple):
+    """Where the chats go and how patiently.
+
+    `base_url` None means OpenAI's, or what OPENAI_BASE_URL names. Waits grow from `first_wait` by doubling, to 30 s, in
+    seconds; eight attempts with the usual values outlast a minute's rate limit.
+    """
+
+    base_url: str | None = None
+    concurrency: int = 8
+    tokens_per_minute: int | None = None
+    attempts: int = 8
+    first_wait: float = 0.5
+    timeout: float = 300.0
+    longest_pause: float = 600.0
+
+
+class RequestError(Exception):
+    """This request got no reply. Another try may bring one, unless `lasting`: the chat itself is what is refused."""
+
+    def __init__(self, message: str, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
+
+
+def require_key(option: str) -> None:
+    """Raises InputError where the environment holds no key.
+
+    Args:
+        option: What the user wrote, such as `--judge openai:gpt-4o`.
+    """
+    if not os.environ.get("OPENAI_API_KEY"):
+        raise InputError(
+            f"{option}: no key; set the environment variable OPENAI_API_KEY (any text for a server that asks for "
+            "none), or work offline with --judge local or a local model"
+        )
+
+
+def on_this_machine(base_url: str | None) -> bool:
+    """Whether a server, or the one that OPENAI_BASE_URL names, needs no network."""
+    address = base_url or os.environ.get("OPENAI_BASE_URL")
+    return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def check_server(option: str, model: str, base_url: str | None, offline: bool, limit: Limit) -> None:
+    """Finds out before any work whether a model at a server may be asked.
+
+    Args:
+        option: What the user wrote, such as `--judge openai:gpt-4o`.
+
+    Raises:
+        InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
+    """
+    if offline and not on_this_machine(base_url):
+        raise InputError(f"{option} needs the network, and --offline forbids it; take --judge local or a local model")
+    require_key(option)
+    if limit.max_cost is not None:
+        price_of(model, read_prices(limit.prices), limit.prices)
+
+
+class ChatClient:
+    """Asks one model.
+
+    Args:
+        option: What the user wrote to choose the model; begins every error.
+        model: The model's name at the server.
+        server: Where it is.
+        spending: The account that the requests go to; None to keep none.
+
+    Raises:
+        InputError: There is no key in the environment.
+    """
+
+    def __init__(
+        self,
+        option: str,
+        model: str,
+        server: Server = Server(),
+        spending: Spending | None = None,
+    ) -> None:
+        require_key(option)
+        self.option = option
+        self.model = model
+        self.server = server
+        self.spending = spending
+        self.refused: set[str] = set()
+        self.pace = Pace(server.tokens_per_minute)
+        self.tokens_per_byte = _LearntRatio()
+        self._client: openai.AsyncOpenAI
+        self._sending: set[asyncio.Task[Any] | None] = set()
+        self._stopping = False
+        self._reached = False
+        self._paused_until = 0.0
+        self._failed_in_a_row = 0
+
+    def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
+        """Runs `ask` on all work, `concurrency` at a time, and yields each result as it comes.
+
+        Where one raises, nothing new is begun; what has been sent is finished and yielded first, since it is paid for.
+        """
+        loop = asyncio.new_event_loop()
+        waiting: set[asyncio.Task[Result]] = set()
+        done: set[asyncio.Task[Result]] = set()
+        problem: BaseException | None = None
+        todo = iter(work)
+        self._stopping = False
+        self._client = openai.AsyncOpenAI(base_url=self.server.base_url, max_retries=0, timeout=self.server.timeout)
+        try:
+            while True:
+                while problem is None and len(waiting) < self.server.concurrency:
+                    try:
+                        waiting.add(loop.create_task(ask(next(todo))))
+                    except StopIteration:
+                        break
+                if not waiting:
+                    break
+                done, waiting = loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+                for task in done:
+                    if not task.cancelled() and task.exception() is None:
+                        yield task.result()
+                    elif problem is None:
+                        problem, self._stopping = task.exception(), True
+                        for other in waiting - self._sending:  # those that wait for their next attempt
+                            other.cancel()
+            if problem is not None:
+                raise problem
+        finally:
+            for task in waiting:
+                task.cancel()
+            # All of them, also those that failed: asyncio prints a traceback for a failure nobody looked at.
+            if waiting | done:
+                loop.run_until_complete(asyncio.gather(*waiting, *done, return_exceptions=True))
+            loop.run_until_complete(self._client.close())
+            loop.close()
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """One reply, after as many attempts as it takes.
+
+        Raises:
+            RequestError: The server gives none.
+            InputError: No other request would fare better: the key, the model, the address, the quota.
+            UnfinishedError: The limit on costs is reached, the server asks for a long pause, or nothing gets through.
+        """
+        attempt = 0
+        while True:
+            body = request_body(self.model, request, self.refused)
+            attempt += 1
+            try:
+                reply = await self._attempt(body, request.max_tokens)
+            except openai.APIStatusError as error:
+                self._reached = True
+                if self._learnt(error, body):
+                    attempt -= 1
+                    continue
+                self._stop_where_hopeless(error)
+                if error.status_code not in (408, 409, 429) and error.status_code < 500:
+                    lasting = refuses_the_chat(error.code, str(error))
+                    if not lasting:
+                        self._count_failure(one_line(error))
+                    raise RequestError(one_line(error), lasting) from None
+                reason, wait = one_line(error), self._asked_pause(error)
+            except openai.APIConnectionError as error:
+                silent = isinstance(error, openai.APITimeoutError) or type(error.__cause__).__name__ in _NEVER_SENT
+                if silent and not self._reached and attempt == min(2, self.server.attempts):
+                    address = f"{self._client.base_url} cannot be reached ({one_line(error)})"
+                    raise InputError(f"{self.option}: {address}; check --base-url") from None
+                reason, wait = one_line(error), None
+            except ReplyError as error:
+                self._reached = True
+                reason, wait = str(error), None
+            else:
+                self._reached = True
+                self._failed_in_a_row = 0
+                return reply
+            if attempt == self.server.attempts:
+                self._count_failure(reason)
+                raise RequestError(f"{reason} ({attempt} attempts)")
+            if self._stopping:
+                raise asyncio.CancelledError
+            backoff = min(self.server.first_wait * 2 ** (attempt - 1), 30.0) * random.uniform(0.75, 1.0)
+            await asyncio.sleep(backoff if wait is None else wait)
+
+    async def _attempt(self, body: dict[str, Any], max_tokens: int) -> ChatReply:
+        while time.monotonic() < self._paused_until:
+            await asyncio.sleep(self._paused_until - time.monotonic())
+        size = body_bytes(body)
+        most = Used(self.model, size, max_tokens, known=False)
+        entry = await self.pace.take(self.tokens_per_byte.likely(size) + max_tokens)
+        name = await self._begin(most)
+        self._sending.add(asyncio.current_task())
+        try:
+            raw = await self._client.chat.completions.with_raw_response.create(**body)
+            reply = parse_reply(raw.text)
+        except BaseException as error:
+            refused = isinstance(error, openai.APIStatusError) or type(error.__cause__).__name__ in _NEVER_SENT
+            # What broke off on the way may have been written, and billed.
+            self._end(name, (0, 0) if refused else None)
+            raise
+        finally:
+            self._sending.discard(asyncio.current_task())
+        if reply.tokens_in is None or reply.tokens_out is None:
+            self._end(name, None)
+        else:
+            self.pace.correct(entry, reply.tokens_in + reply.tokens_out)
+            self.tokens_per_byte.add(reply.tokens_in, size)
+            self._end(name, (reply.tokens_in, reply.tokens_out))
+        return reply
+
+    def _end(self, name: str | None, tokens: tuple[int, int] | None) -> None:
+        if name is None or self.spending is None:
+            return
+        if tokens is None:
+            self.spending.lose(name)
+        else:
+            self.spending.end(name, *tokens)
+
+    async def _begin(self, most: Used) -> str | None:
+        if self.spending is None:
+            return None
+        while not self.spending.fits(most):
+            if not self.spending.under_way:
+                raise UnfinishedError(
+                    f"--max-cost {self.spending.max_cost:g}: {self.spending.spent:.4f} USD are spent on "
+                    f"{self.spending.run.path} in all, and the next request could cost up to "
+                    f"{self.spending.cost(most):.4f}; everything is kept, and the same command with a higher "
+                    "--max-cost goes on from here"
+                )
+            await asyncio.sleep(0.05)  # what is under way mostly takes less than its most
+        return self.spending.begin(most)
+
+    def _learnt(self, error: openai.APIStatusError, body: dict[str, Any]) -> bool:
+        """Whether the server refused a parameter of this request that it can go without; remembers which."""
+        name = refused_parameter(error.status_code, one_line(error), error.param)
+        if name is None or name not in body:
+            return False
+        if name not in self.refused:
+            print(f"{self.option}: goes on without {name}, which the server refuses", file=sys.stderr)
+            self.refused.add(name)
+        return True
+
+    def _stop_where_hopeless(self, error: openai.APIStatusError) -> None:
+        hopeless = isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError)
+        if hopeless or error.code == "insufficient_quota":
+            raise InputError(f"{self.option} at {self._client.base_url}: {one_line(error)}") from None
+
+    def _asked_pause(self, error: openai.APIStatusError) -> float | None:
+        """The seconds that the server asks to wait, for all requests; None where it names none."""
+        wait = retry_after(error.response.headers.get("retry-after-ms"), error.response.headers.get("retry-after"))
+        if wait is None:
+            return None
+        if wait > self.server.longest_pause:
+            raise UnfinishedError(
+                f"{self.option}: the server asks to wait {wait:.0f} s ({one_line(error)}); everything is kept, and the "
+                "same command goes on from here then"
+            )
+        self._paused_until = max(self._paused_until, time.monotonic() + wait)
+        return 0.0
+
+    def _count_failure(self, reason: str) -> None:
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row > max(10, 2 * self.server.concurrency):
+            raise UnfinishedError(
+                f"{self.option}: the last {self._failed_in_a_row} requests all failed ({reason}); everything is kept, "
+                "and the same command goes on from here"
+            )
+
+
+class _LearntRatio:
+    """Tokens a byte of a request, from above: 1 at first, since no token is shorter than a byte."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._most = 0.0
+
+    def add(self, tokens: int, size: int) -> None:
+        self._seen += 1
+        self._most = max(self._most, tokens / size)
+
+    def likely(self, size: int) -> int:
+        # After 20 replies with a tenth on top: an estimate for the pace, where a bound would waste most of the limit.
+        return size if self._seen < 20 else min(size, int(1.1 * self._most * size) + 1)
+
+
+def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()) -> dict[str, Any]:
+    """The request as it is sent, without what the server is known not to take."""
+    fields: dict[str, Any] = {
+        "model": model,
+        "messages": request.messages,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    if request.schema is not None:
+        schema = {"name": "reply", "strict": True, "schema": request.schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if "max_tokens" in refused:
+        fields["max_completion_tokens"] = request.max_tokens
+    return {name: value for name, value in fields.items() if name not in refused}
+
+
+def body_bytes(body: dict[str, Any]) -> int:
+    """The bytes of a request: at least as many as its tokens, those of the chat's own marks included."""
+    return len(json.dumps([body["messages"], body.get("response_format")], ensure_ascii=False).encode())
+
+
+def refused_parameter(status: int, message: str, named: str | None) -> str | None:
+    """Which of `REFUSABLE` a server's error refuses; None for any other error.
+
+    A message may quote the prompt, and "temperature" is a medical word: only a name in quotes counts.
+    """
+    if status not in (400, 422):
+        return None
+    for name in REFUSABLE:
+        quoted = any(f"{mark}{name}{mark}" in message for mark in "'\"`")
+        if name == "max_tokens":
+            # "Too large" is said in the same words; going without a limit is no answer to that.
+            if (named == name or quoted) and ("max_completion_tokens" in message and "too large" not in message):
+                return name
+        elif named == name or quoted or (name == "response_format" and (name in message or "json_schema" in message)):
+            return name
+    return None
+
+
+def refuses_the_chat(code: str | None, message: str) -> bool:
+    """Whether a server's error is about the chat itself, so that another try would bring the same."""
+    return code in _LASTING or "maximum context length" in message
+
+
+def retry_after(milliseconds: str | None, header: str | None) -> float | None:
+    """The seconds of a `retry-after-ms` or `Retry-After` header (a number or a date); None where there is none."""
+    for value, unit in ((milliseconds, 1000.0), (header, 1.0)):
+        try:
+            seconds = float(value or "") / unit
+        except ValueError:
+            continue
+        if seconds > 0:  # false for NaN, too
+            return seconds
+    try:
+        seconds = parsedate_to_datetime(header or "").timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def one_line(error: Exception) -> str:
+    """An error's message on one line, cut to 300 characters."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,76 @@
+"""What tokens cost, from a file that names the date and the source of every price."""
+
+import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medjudge.errors import InputError
+from medjudge.store import read_text
+
+
+class Price(BaseModel):
+    """Of one model, in USD for a million tokens; `batch` is the share of it that the Batch API costs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    batch: Annotated[float, Field(ge=0, le=1)] = 1.0
+    date: datetime.date
+    source: Annotated[str, Field(min_length=1)]
+
+    def cost(self, tokens_in: int, tokens_out: int, batch: bool = False) -> float:
+        """USD."""
+        return (tokens_in * self.input + tokens_out * self.output) / 1e6 * (self.batch if batch else 1.0)
+
+
+def shipped_prices() -> Path:
+    """The file that comes with the package."""
+    return Path(str(files("medjudge") / "data" / "prices.yaml"))
+
+
+def read_prices(file: Path | None = None) -> dict[str, Price]:
+    """Reads a file of prices, by the model's name at the server.
+
+    Args:
+        file: None for the one that comes with the package.
+
+    Raises:
+        InputError: It cannot be read, or a price lacks something.
+    """
+    path = file or shipped_prices()
+    try:
+        content = yaml.safe_load(read_text(path)) or {}
+        return {str(model): Price.model_validate(fields) for model, fields in content.items()}
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{path}: {'.'.join(map(str, first['loc'])) or 'an entry'}: {first['msg'].lower()}; a price reads like "
+            f"{example('MODEL')}"
+        ) from None
+    except (yaml.YAMLError, AttributeError):
+        raise InputError(f"{path}: no prices by model; an entry reads like {example('MODEL')}") from None
+
+
+def price_of(model: str, prices: dict[str, Price], file: Path | None = None) -> Price:
+    """The price of a model.
+
+    Raises:
+        InputError: The file has none; the message says which line to add.
+    """
+    if model not in prices:
+        raise InputError(
+            f"{file or 'the prices that come with medjudge'}: no price of {model}; write a line like {example(model)} "
+            "into a file and give --prices FILE"
+        )
+    return prices[model]
+
+
+def example(model: str) -> str:
+    """How a price is written."""
+    today = datetime.date.today().isoformat()
+    return f"'{model}: {{input: 1.25, output: 5.00, batch: 0.5, date: {today}, source: the price list you read}}'"

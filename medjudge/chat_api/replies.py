@@ -1,0 +1,54 @@
+"""Reads what a server sent back for one chat, alone or as a line of a batch."""
+
+import json
+from typing import Any, NamedTuple
+
+
+class ChatReply(NamedTuple):
+    """One reply. `text` is None where the server gave none; `refusal` says why a content filter gave none."""
+
+    text: str | None
+    finish_reason: str
+    refusal: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class ReplyError(Exception):
+    """What came back is no chat completion, such as an error page or half of a reply; another try may bring one."""
+
+
+def parse_reply(text: str) -> ChatReply:
+    """Reads the body of a response.
+
+    Raises:
+        ReplyError: It is no chat completion.
+    """
+    try:
+        return read_reply(json.loads(text))
+    except (ValueError, RecursionError):
+        raise ReplyError(f"the server sent no JSON but '{' '.join(text.split())[:60]}'") from None
+
+
+def read_reply(body: Any) -> ChatReply:
+    """Reads a chat completion.
+
+    Raises:
+        ReplyError: It is none.
+    """
+    try:
+        choice = body["choices"][0]
+        message = choice["message"]
+        text, refusal = message.get("content"), message.get("refusal")
+        usage = body.get("usage") or {}
+        tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    except (LookupError, TypeError, AttributeError):
+        raise ReplyError("the server sent no choice to read a reply from") from None
+    if not isinstance(text, str | None) or not all(isinstance(count, int | None) for count in tokens):
+        raise ReplyError("the server sent a reply that is no text")
+    if text is not None:
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate could be read, but never written
+    finish_reason = str(choice.get("finish_reason") or "stop")
+    if finish_reason == "content_filter" and not refusal:
+        refusal = "content filter"
+    return ChatReply(text, finish_reason, str(refusal) if refusal else None, *tokens)

@@ -1,0 +1,149 @@
+"""OpenAI's files and batches on loopback: validates what it is given as they do, and answers when the test says so."""
+
+import json
+import random
+import re
+import threading
+import urllib.parse
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Result = dict[str, Any] | None
+"""Of one request: {"body": …} or {"status": …, "body": …}; None for one that ran out of time."""
+
+
+class BatchServer:
+    """Keeps files and batches; `lose_next_reply` makes a batch and hangs up without a word of it."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.lose_next_reply = False
+        self.listed = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                url = urllib.parse.urlparse(self.path)
+                query = {name: values[0] for name, values in urllib.parse.parse_qs(url.query).items()}
+                parts = url.path.removeprefix("/v1/").split("/")
+                if parts == ["batches"]:
+                    self._json(outer._list(query.get("after"), int(query.get("limit", "20"))))
+                elif parts[0] == "batches" and parts[1] in outer.batches:
+                    self._json(outer.batches[parts[1]])
+                elif parts[0] == "files" and parts[2:] == ["content"] and parts[1] in outer.files:
+                    self._send(outer.files[parts[1]], "application/octet-stream")
+                else:
+                    self._json({"error": {"message": f"no {self.path}"}}, 404)
+
+            def do_POST(self) -> None:
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path == "/v1/files":
+                    self._json(outer._upload(data, self.headers["Content-Type"]))
+                elif self.path == "/v1/batches":
+                    made = outer._create(json.loads(data))
+                    if outer.lose_next_reply:
+                        outer.lose_next_reply = False
+                        self.close_connection = True
+                        self.connection.close()
+                        return
+                    self._json(made)
+                else:
+                    self._json({"error": {"message": f"no {self.path}"}}, 404)
+
+            def _json(self, value: Any, status: int = 200) -> None:
+                self._send(json.dumps(value).encode(), "application/json", status)
+
+            def _send(self, data: bytes, kind: str, status: int = 200) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def requests(self, batch_id: str) -> list[dict[str, Any]]:
+        """The lines of a batch's input file."""
+        return [json.loads(line) for line in self.files[self.batches[batch_id]["input_file_id"]].decode().splitlines()]
+
+    def finish(self, batch_id: str, result: Callable[[dict[str, Any]], Result]) -> None:
+        """Answers every line of a batch, in another order than asked; lines that ran out of time expire the batch."""
+        output, errors, expired = [], [], False
+        for line in self.requests(batch_id):
+            found = result(line["body"])
+            told: dict[str, Any] = {"id": f"batch_req_{line['custom_id'][:6]}", "custom_id": line["custom_id"]}
+            if found is None:
+                expired = True
+                error = {"code": "batch_expired", "message": "This request could not be executed in time."}
+                errors.append({**told, "response": None, "error": error})
+                continue
+            response = {"status_code": found.get("status", 200), "request_id": "r", "body": found["body"]}
+            (output if response["status_code"] == 200 else errors).append({**told, "response": response, "error": None})
+        batch = self.batches[batch_id]
+        for field, lines in (("output_file_id", output), ("error_file_id", errors)):
+            random.Random(0).shuffle(lines)
+            if lines:
+                batch[field] = self._store("".join(json.dumps(line) + "\n" for line in lines).encode())
+        batch["status"] = "expired" if expired else "completed"
+        batch["request_counts"] |= {"completed": len(output), "failed": len(errors)}
+
+    def _store(self, data: bytes) -> str:
+        name = f"file-{len(self.files)}"
+        self.files[name] = data
+        return name
+
+    def _upload(self, data: bytes, kind: str) -> dict[str, Any]:
+        boundary = re.search(r"boundary=([^;]+)", kind)[1].strip('"').encode()  # type: ignore[index]
+        fields = {}
+        for part in data.split(b"--" + boundary)[1:-1]:
+            head, _, content = part.strip(b"\r\n").partition(b"\r\n\r\n")
+            fields[re.search(rb'name="([^"]+)"', head)[1].decode()] = content  # type: ignore[index]
+        assert fields["purpose"] == b"batch"
+        name = self._store(fields["file"])
+        told = {"bytes": len(fields["file"]), "created_at": 0, "filename": "f.jsonl", "purpose": "batch"}
+        return {"id": name, "object": "file", "status": "processed", **told}
+
+    def _create(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        assert wanted["completion_window"] == "24h"
+        assert all(len(key) <= 64 and len(value) <= 512 for key, value in wanted["metadata"].items())
+        batch = {
+            "id": f"batch_{len(self.batches)}",
+            "object": "batch",
+            "created_at": len(self.batches),
+            "status": "validating",
+            "request_counts": {"total": 0, "completed": 0, "failed": 0},
+            **wanted,
+        }
+        self.batches[str(batch["id"])] = batch
+        lines = self.requests(str(batch["id"]))
+        batch["request_counts"] = {"total": len(lines), "completed": 0, "failed": 0}
+        ids = [line["custom_id"] for line in lines]
+        models = {line["body"]["model"] for line in lines}
+        right = all(line["method"] == "POST" and line["url"] == wanted["endpoint"] for line in lines)
+        if not (right and len(set(ids)) == len(ids) <= 50_000 and len(models) == 1 and max(map(len, ids)) <= 64):
+            batch["status"] = "failed"
+            batch["errors"] = {"object": "list", "data": [{"code": "invalid", "message": "the file is wrong"}]}
+        return batch
+
+    def _list(self, after: str | None, limit: int) -> dict[str, Any]:
+        self.listed += 1
+        ids = list(reversed(self.batches))
+        start = ids.index(after) + 1 if after else 0
+        page = ids[start : start + min(limit, 2)]  # small pages, so that a listing takes several
+        told = {"first_id": page[0], "last_id": page[-1]} if page else {}
+        data = [self.batches[one] for one in page]
+        return {"object": "list", "data": data, "has_more": start + len(page) < len(ids), **told}

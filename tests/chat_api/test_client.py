@@ -1,0 +1,272 @@
+"""What the client does beyond one request: limits, pauses, parameters that a server refuses, bounded work."""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from chat_server import Act, ChatServer, completion, failure
+
+from medjudge.chat_api.client import (
+    ChatClient,
+    ChatRequest,
+    RequestError,
+    Server,
+    body_bytes,
+    check_server,
+    refused_parameter,
+    request_body,
+    retry_after,
+)
+from medjudge.chat_api.spending import Limit, Spending, Used
+from medjudge.errors import InputError, UnfinishedError
+from medjudge.store import Run
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100, schema=SCHEMA)
+QUICK = Server(first_wait=0.01, timeout=60.0, concurrency=4)
+PRICES = "m: {input: 1.0, output: 10.0, date: 2025-01-01, source: a test}"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of no value")
+
+
+def _asked(server: ChatServer, times: int, **options: object) -> list[str | None]:
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, **options))
+    return [reply.text for reply in client.gather([REQUEST] * times, client.ask)]
+
+
+def test_work_is_taken_as_it_is_needed_and_so_many_at_once(chat_server) -> None:
+    server = chat_server(lambda _: completion("yes")._replace(wait=0.02))
+    taken = itertools.count()
+
+    def work() -> Iterator[ChatRequest]:
+        for _ in range(200):
+            next(taken)
+            yield REQUEST
+
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url))
+    replies = client.gather(work(), client.ask)
+    next(replies)
+    assert next(taken) <= 5  # of 26,013 assignments four are in memory as requests
+    assert len(list(replies)) == 199
+    assert server.most_at_once <= 4
+
+
+def test_a_refused_parameter_is_left_out_from_then_on(chat_server, capsys) -> None:
+    def act(body: dict) -> Act:
+        if "response_format" in body:
+            return failure(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported")
+        if "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            return failure(400, message, param="max_tokens", code="unsupported_parameter")
+        if "temperature" in body:
+            return failure(400, "Unsupported value", param="temperature")
+        return completion("yes")
+
+    server = chat_server(act)
+    assert _asked(server, 30, concurrency=1) == ["yes"] * 30
+    assert len(server.asked) == 33
+    assert server.asked[-1].keys() == {"model", "messages", "seed", "max_completion_tokens"}
+    assert server.asked[-1]["max_completion_tokens"] == 100
+    assert capsys.readouterr().err.count("goes on without") == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "named", "found"),
+    [
+        (400, "This response_format type is unavailable now", None, "response_format"),
+        (422, "Unexpected keys in the request: {'response_format'}", None, "response_format"),
+        (400, "Unsupported value: 'temperature' does not support 0", None, "temperature"),
+        (400, "blocked: the patient's temperature is 39 and max_tokens is too small", None, None),
+        (400, "max_tokens is too large: 1024. The window is 512; see max_completion_tokens", "max_tokens", None),
+        (400, "the maximum context length is 512 tokens, reduce max_tokens", "max_tokens", None),
+        (500, "response_format", "response_format", None),
+    ],
+)
+def test_only_a_parameter_that_is_refused_is_left_out(status, message, named, found) -> None:
+    assert refused_parameter(status, message, named) == found
+
+
+def test_retry_after_is_read_in_all_its_forms() -> None:
+    soon = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=30), usegmt=True)
+    past = format_datetime(datetime.now(timezone.utc) - timedelta(seconds=30), usegmt=True)
+    assert retry_after("1500", "9") == 1.5
+    assert retry_after(None, "9") == 9.0
+    assert 28 <= (retry_after(None, soon) or 0) <= 30
+    for nothing in (None, "", "0", "-1", "nan", "soon", past):
+        assert retry_after(None, nothing) is None
+
+
+def test_a_pause_that_one_request_is_told_holds_for_all(chat_server) -> None:
+    times: list[float] = []
+
+    def act(_: dict) -> Act:
+        times.append(time.monotonic())
+        return failure(429, "slow down", {"Retry-After": "0.6"}) if len(times) == 1 else completion("yes")
+
+    server = chat_server(act)
+    assert _asked(server, 10, concurrency=1) == ["yes"] * 10
+    assert times[1] - times[0] >= 0.6
+    assert len(times) == 11
+
+
+def test_a_long_pause_and_a_quota_that_is_used_up_stop_the_run(chat_server) -> None:
+    server = chat_server(lambda _: failure(429, "day's limit", {"Retry-After": "8640"}))
+    with pytest.raises(UnfinishedError, match=r"asks to wait 8640 s .*same command"):
+        _asked(server, 10)
+    server = chat_server(lambda _: failure(429, "You exceeded your quota", code="insufficient_quota"))
+    with pytest.raises(InputError, match="exceeded your quota"):
+        _asked(server, 10)
+    assert len(server.asked) <= 4
+
+
+def test_what_is_under_way_is_kept_where_one_request_stops_the_run(chat_server) -> None:
+    calls = itertools.count()
+
+    def act(_: dict) -> Act:
+        if next(calls) == 5:
+            return failure(401, "the key was withdrawn")
+        return completion("yes")._replace(wait=0.3)
+
+    server = chat_server(act)
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url))
+    kept = []
+    with pytest.raises(InputError, match="withdrawn"):
+        kept.extend(reply.text for reply in client.gather([REQUEST] * 50, client.ask))
+    assert len(server.asked) < 12
+    assert len(kept) == len(server.asked) - 1  # those before, and those that were under way with it
+
+
+def test_a_stop_does_not_wait_for_requests_that_wait(chat_server) -> None:
+    calls = itertools.count()
+
+    def act(_: dict) -> Act:
+        call = next(calls)
+        if call < 3:  # one is told to wait before the stop, the others after it
+            return failure(429, "slow down", {"Retry-After": "500"})._replace(wait=2.0 * (call > 0))
+        return failure(401, "the key was withdrawn")._replace(wait=0.3)
+
+    server = chat_server(act)
+    start = time.monotonic()
+    with pytest.raises(InputError, match="withdrawn"):
+        _asked(server, 10)
+    assert time.monotonic() - start < 250
+
+
+def test_a_server_that_is_gone_ends_the_run_and_not_every_request_of_it(chat_server) -> None:
+    calls = itertools.count()
+    server = chat_server(lambda _: completion("yes") if next(calls) == 0 else failure(503, "down"))
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, attempts=2, concurrency=1))
+    seen: list[str] = []
+
+    async def ask(request: ChatRequest) -> None:
+        try:
+            await client.ask(request)
+            seen.append("reply")
+        except RequestError:
+            seen.append("failed")
+
+    with pytest.raises(UnfinishedError, match=r"the last 11 requests all failed .*503"):
+        list(client.gather([REQUEST] * 500, ask))
+    assert seen == ["reply"] + ["failed"] * 10
+
+
+def test_a_server_that_refuses_every_request_ends_the_run(chat_server) -> None:
+    server = chat_server(lambda _: failure(400, "no such adapter"))
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, concurrency=1))
+
+    async def ask(request: ChatRequest) -> None:
+        with contextlib.suppress(RequestError):
+            await client.ask(request)
+
+    with pytest.raises(UnfinishedError, match=r"the last 11 requests all failed .*no such adapter"):
+        list(client.gather([REQUEST] * 500, ask))
+    assert len(server.asked) == 11
+
+
+def test_connections_that_are_cut_at_the_start_are_tried_again(chat_server) -> None:
+    calls = itertools.count()
+    server = chat_server(lambda _: Act(b"", cut=0) if next(calls) < 4 else completion("yes"))
+    assert _asked(server, 1) == ["yes"]
+
+
+def test_tokens_are_never_more_than_the_bytes_counted(chat_server) -> None:
+    body = request_body("m", REQUEST)
+    assert body_bytes(body) >= len("How much?") + len(str(SCHEMA)) // 2
+    assert body_bytes(request_body("m", REQUEST._replace(messages=[{"role": "user", "content": "剂量" * 50}]))) >= 300
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Run]:
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    run = Run(tmp_path / "run")
+    with run.lock():
+        yield run
+
+
+def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server, account, tmp_path) -> None:
+    """The server bills what it answers, whether the answer arrives or not."""
+    billed = 0.0
+    calls = itertools.count()
+
+    def act(body: dict) -> Act:
+        nonlocal billed
+        tokens_in, kind = body_bytes(body) // 3, next(calls) % 7
+        if kind == 3:
+            return failure(500, "internal")
+        billed += (tokens_in * 1.0 + 90 * 10.0) / 1e6
+        answer = completion("yes", prompt_tokens=tokens_in, completion_tokens=90)._replace(wait=0.01)
+        return answer._replace(cut=30) if kind == 5 else answer
+
+    server = chat_server(act)
+    place = QUICK._replace(base_url=server.url)
+    for limit in (0.02, 0.02, 0.05):
+        spending = Spending(account, Limit(limit, tmp_path / "prices.yaml"))
+        client = ChatClient("--judge openai:m", "m", place, spending)
+        before = len(server.asked)
+        with pytest.raises(UnfinishedError, match=rf"--max-cost {limit:g}: .* USD are spent .*higher --max-cost"):
+            list(client.gather([REQUEST] * 500, client.ask))
+        assert billed <= spending.spent + 1e-9 <= limit + 1e-9
+        assert spending.spent > limit - 0.0025  # less than two requests are left over
+        if limit == 0.05:
+            assert len(server.asked) > before + 10
+    # The second start had nothing left to spend.
+    totals = Spending(account, Limit(None, tmp_path / "prices.yaml")).totals()
+    assert totals["usd"] == pytest.approx(spending.spent)
+    assert totals["models"]["m"]["unknown_at_most"] > 0
+
+
+def test_a_request_that_was_under_way_at_a_kill_counts_with_its_most(account, tmp_path) -> None:
+    spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
+    spending.end(spending.begin(Used("m", 1000, 100, known=False)), 250, 20)
+    spending.begin(Used("m", 1000, 100, known=False))
+    again = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
+    assert again.spent == pytest.approx((250 + 200 + 1000 + 1000) / 1e6)
+    assert again.begin(Used("m", 1, 1, known=False)) not in ("0", "1")
+
+
+def test_a_limit_on_costs_without_a_price_is_refused() -> None:
+    with pytest.raises(InputError, match="no price of unheard-of; write a line like"):
+        check_server("--judge openai:unheard-of", "unheard-of", None, False, Limit(1.0))
+
+
+def test_tokens_a_minute_count_every_attempt(chat_server) -> None:
+    calls = itertools.count()
+
+    def act(body: dict) -> Act:
+        return failure(429, "slow") if next(calls) % 2 else completion("yes", prompt_tokens=50, completion_tokens=50)
+
+    server = chat_server(act)
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=server.url, tokens_per_minute=2000))
+    client.pace.seconds = 0.25
+    start = time.monotonic()
+    assert len(list(client.gather([REQUEST] * 30, client.ask))) == 30
+    # 30 attempts that were refused keep their estimate of about 300 tokens, 30 replies took 100.
+    assert time.monotonic() - start > 0.25 * 4
