@@ -1,0 +1,101 @@
+"""Answers with vLLM's offline engine: the same protocol as `TransformersEngine`, on a GPU that vLLM supports."""
+
+import gc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from medjudge.answer.conversation import Reply, Request
+from medjudge.answer.transformers_engine import chat_tokenizer
+from medjudge.base_models import window
+from medjudge.errors import InputError
+
+_AT_ONCE = 512
+"""Requests handed to vLLM together: more than it runs at a time, so that it is never idle, and what is on disk after a
+power cut is at most that far behind."""
+
+
+def require_vllm() -> Any:
+    """The module; raises InputError where it is not installed."""
+    try:
+        import vllm
+    except ImportError:
+        raise InputError(
+            "--engine vllm: vLLM is not installed; pip install 'medjudge[vllm]' (Linux with a GPU)"
+        ) from None
+    return vllm
+
+
+class VllmEngine:
+    """A chat model in vLLM.
+
+    Args:
+        model_id: A folder or a hub id.
+        revision: A branch, tag or commit of the hub.
+        max_new_tokens: The most tokens of an answer.
+        temperature: 0 for the likeliest token throughout.
+        top_p: Nucleus sampling; 1 for none.
+
+    Raises:
+        InputError: vLLM is not installed, or the model cannot be had or has no chat template.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        revision: str | None = None,
+        max_new_tokens: int = 1024,
+        temperature: float = 0.7,
+        top_p: float = 0.95,
+    ) -> None:
+        self.vllm = require_vllm()
+        self.name = Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
+        self.tokenizer = chat_tokenizer(model_id, revision)
+        self.window = window(model_id, revision)
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+        self.top_p = top_p
+        self.llm = self.vllm.LLM(model=model_id, revision=revision)
+
+    def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """As `Engine.answer`."""
+        prompts = [
+            self.tokenizer.apply_chat_template(one.messages, add_generation_prompt=True, return_dict=True)["input_ids"]
+            for one in requests
+        ]
+        fitting = [index for index, ids in enumerate(prompts) if len(ids) < self.window]
+        for index in set(range(len(prompts))) - set(fitting):
+            reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
+            yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
+        with tqdm(total=len(fitting), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+            for start in range(0, len(fitting), _AT_ONCE):
+                group = fitting[start : start + _AT_ONCE]
+                outputs = self.llm.generate(
+                    [{"prompt_token_ids": prompts[index]} for index in group],
+                    [self._sampling(requests[index].seed, len(prompts[index])) for index in group],
+                    use_tqdm=False,
+                )
+                for index, output in zip(group, outputs, strict=True):
+                    yield index, self._reply(len(prompts[index]), output.outputs[0])
+                bar.update(len(group))
+
+    def close(self) -> None:
+        """Gives the GPU's memory back, for the judge to take."""
+        del self.llm
+        gc.collect()
+        torch.cuda.empty_cache()
+
+    def _sampling(self, seed: int, prompt_tokens: int) -> Any:
+        return self.vllm.SamplingParams(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=seed % 2**63,
+            max_tokens=min(self.max_new_tokens, self.window - prompt_tokens),
+        )
+
+    def _reply(self, tokens_in: int, completion: Any) -> Reply:
+        reason = "length" if completion.finish_reason == "length" else "stop"
+        return Reply(completion.text.strip(), reason, tokens_in, len(completion.token_ids))
