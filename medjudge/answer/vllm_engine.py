@@ -1,11 +1,9 @@
 """Answers with vLLM's offline engine: the same protocol as `TransformersEngine`, on a GPU that vLLM supports."""
 
-import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from medjudge.answer.conversation import Reply, Request
@@ -81,12 +79,6 @@ class VllmEngine:
                 for index, output in zip(group, outputs, strict=True):
                     yield index, self._reply(len(prompts[index]), output.outputs[0])
                 bar.update(len(group))
-
-    def close(self) -> None:
-        """Gives the GPU's memory back, for the judge to take."""
-        del self.llm
-        gc.collect()
-        torch.cuda.empty_cache()
 
     def _sampling(self, seed: int, prompt_tokens: int) -> Any:
         return self.vllm.SamplingParams(
