@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 from tqdm import tqdm
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.base_models import load_causal_lm, load_tokenizer, window
 from medjudge.batching import MemoryLimit
-from medjudge.errors import InputError
+from medjudge.errors import InputError, UnfinishedError
 from medjudge.hardware import choose_device, fast_dtype
 
 
@@ -85,6 +85,8 @@ class TransformersEngine:
         self.temperature = temperature
         self.top_p = top_p
         self.memory = MemoryLimit(place, batch_tokens, most=1 << 20)
+        # Continuous batching has one seed for all requests, so that a sampled answer would depend on its neighbours.
+        self.continuous = place.type == "cuda" and temperature == 0
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -109,10 +111,37 @@ class TransformersEngine:
                 reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
                 yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
                 bar.update()
+            if self.continuous:
+                for index, reply in self._continuously(prompts, sorted([*roomy, *tight])):
+                    yield index, reply
+                    bar.update()
+                return
             for group in (roomy, *([index] for index in tight)):
                 for batch, replies in self.memory.run(group, lengths, generated):
                     yield from zip(batch, replies, strict=True)
                     bar.update(len(batch))
+
+    def _continuously(self, prompts: Sequence[list[int]], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
+        """By transformers' continuous batching: a prompt takes the place of an answer as soon as that is finished."""
+        config = GenerationConfig(
+            do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
+        )
+        left = set(waiting)
+        with self.model.continuous_batching_context_manager(generation_config=config, block=True) as manager:
+            for index in waiting:
+                most = min(self.max_new_tokens, self.window - len(prompts[index]))
+                manager.add_request(list(prompts[index]), request_id=str(index), max_new_tokens=most)
+            while left:
+                found = manager.get_result(timeout=1)
+                failed = not manager.is_running() if found is None else found.error
+                if failed:
+                    raise UnfinishedError(
+                        f"{self.name}: continuous batching ended before {len(left)} of {len(waiting)} answers were "
+                        f"there ({failed}); the others are kept, and the same command goes on"
+                    )
+                if found is not None and found.is_finished():
+                    left.remove(int(found.request_id))
+                    yield int(found.request_id), self._reply(len(found.prompt_ids), found.generated_tokens)
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
         longest = max(map(len, prompts))

@@ -1,10 +1,13 @@
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
+from transformers import ContinuousBatchingConfig
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine
+from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError
 
 
@@ -44,6 +47,38 @@ def test_greedy_is_the_likeliest_token_throughout(tiny_lm) -> None:
         with torch.no_grad():
             ids = [*ids, int(greedy.model(torch.tensor([ids])).logits[0, -1].argmax())]
     assert text == greedy.tokenizer.decode(ids[-4:], skip_special_tokens=True).strip()
+
+
+def test_continuous_batching_says_what_static_batches_say(tiny_lm, monkeypatch) -> None:
+    """A GPU uses it; it runs on a CPU, too, slowly."""
+    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=6, temperature=0)
+    greedy.model.float()
+    assert not greedy.continuous
+    work = requests("How much?", "A far longer question about the daily dose of paracetamol in adults.", "为什么？")
+    static = dict(greedy.answer(work))
+    greedy.continuous = True
+    little = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
+    manager = partial(greedy.model.continuous_batching_context_manager, continuous_batching_config=little)
+    monkeypatch.setattr(greedy.model, "continuous_batching_context_manager", manager)
+    assert dict(greedy.answer(work)) == static
+
+
+def test_answers_that_do_not_fit_memory_are_made_in_smaller_batches(engine, monkeypatch) -> None:
+    work = requests(*[f"Question {number}?" for number in range(6)])
+    whole = texts_of(engine, work)
+    generate, rows = engine.model.generate, []
+
+    def little(ids: torch.Tensor, **options: object) -> torch.Tensor:
+        rows.append(len(ids))
+        if len(ids) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return generate(ids, **options)
+
+    monkeypatch.setattr(engine.model, "generate", little)
+    monkeypatch.setattr(engine, "memory", MemoryLimit(torch.device("cpu"), 1000))
+    assert texts_of(engine, work) == whole
+    assert rows[0] == 6
+    assert max(rows[3:]) <= 2
 
 
 def test_sampling_draws_from_the_softmax() -> None:
