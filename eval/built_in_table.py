@@ -18,7 +18,7 @@ from medjudge.judge.protocol import median_level
 from medjudge.records import Judgment, PhysicianScore
 
 FOLDS = 5
-ABLATED = 3
+ABLATED = 2
 """How many of the folds every variant is trained on, with seed 0; what is shipped, on all."""
 COMPARED = f"seed 0, folds 0 to {ABLATED - 1}"
 MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "bias")
