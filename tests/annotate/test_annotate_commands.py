@@ -177,6 +177,8 @@ def of_a_stranger(workbook: Any) -> None:
         (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the text that was exported"),
         (put("MSE", 0, "E", None), "answer is blank; put the text back"),
         (put("MSE", 0, "H", 3), "'3' stands in a column without a heading"),
+        (put("MSE", 0, "F", "=2+2"), "sheet 'MSE', row 2: score holds a formula without a value; type the number"),
+        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment holds a formula without a value; type the text"),
         (score_as_reference, "reference is 4; a score belongs into score"),
         (score_as_comment, "comment is 4, and no score is there"),
         (twice, "sheet 'MSE', row 2: item"),
