@@ -30,7 +30,7 @@ from medjudge.records import USABLE_FROM, Answer, AnswerKey, Judgment, Physician
 from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
 from medjudge.refine.decide import Decision, Scored, Trial, decide
 from medjudge.refine.findings import Finding, answer_keys, find, proposing_rows
-from medjudge.refine.proposals import Prompt, Proposal, Shown, checklist_prompt, rubric_prompt, text_sha256
+from medjudge.refine.proposals import NO_CHANGE, Prompt, Proposal, Shown, checklist_prompt, rubric_prompt, text_sha256
 from medjudge.refine.proposers import Proposer
 from medjudge.refine.split import Split, split_answers, split_lines
 from medjudge.rubrics.render import rubric
@@ -479,7 +479,7 @@ def _write(work: _Work, changes: Sequence[Change]) -> None:
 
 
 def _counts(proposals: Sequence[Proposal], changes: Sequence[Change]) -> dict[str, int]:
-    declined = sum(one.problem == "no change proposed" for one in proposals)
+    declined = sum(one.problem == NO_CHANGE for one in proposals)
     lost = sum(one.failed for one in proposals)
     return {
         "asked": len(proposals),
