@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -96,9 +97,11 @@ def export(
         else:
             files[name] = write_label_studio(place, name, items)
     write_plan(folder, plan)
+    judge_name, unscored = _without_score(folder, plan)
     if as_json:
         told = {name: {"answers": len(listed[name]), "files": [*map(str, some)]} for name, some in files.items()}
-        print_json({"answers": len(plan.items), "left_out": plan.left_out, "raters": told})
+        of_judge = {"judge": judge_name, "answers": unscored} if judge_name else None
+        print_json({"answers": len(plan.items), "left_out": plan.left_out, "without_score": of_judge, "raters": told})
     screen = console(as_json)
     for note in notes:
         screen.print(note)
@@ -107,6 +110,11 @@ def export(
         screen.print(f"  {name}: {len(listed[name])} answers in {', '.join(map(str, some))}")
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{count} {reason}" for reason, count in plan.left_out.items()))
+    if unscored:
+        screen.print(
+            f"{unscored} of these {len(plan.items)} answers have no score of judge {judge_name}: they count for nothing "
+            "where it is validated"
+        )
     if plan.which == "informative":
         screen.print(_INFORMATIVE)
     if format is Format.label_studio:
@@ -185,6 +193,16 @@ def take_in(
         raise typer.Exit(1)
 
 
+def _without_score(run: "Run", plan: "Plan") -> tuple[str | None, int]:
+    """The run's judge, if it has judged already, and how many answers of a plan it left unscored."""
+    there = run.judges()
+    judge = plan.judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
+    if judge not in there:
+        return None, 0
+    scored = {one.answer_key for one in run.judgments(judge) if one.score is not None}
+    return judge, sum(item.key not in scored for item in plan.items)
+
+
 def _kept(run: "Run", wanted: tuple[object, ...] | None) -> "tuple[Plan | None, list[str]]":
     """The plan that the run has, where it is the one wanted; and what is to be said of it. None wants a new one.
 
@@ -202,8 +220,8 @@ def _kept(run: "Run", wanted: tuple[object, ...] | None) -> "tuple[Plan | None, 
         return plan, [f"the plan that is there already: {plan_file(run)}"]
     scored = sum(counts["scored"] for counts in _progress(run, [plan]).values())
     raise InputError(
-        f"{plan_file(run)}: another plan, made with {_options(plan)} ({scored} scores given), and its forms may be out; "
-        f"the same options write them again, --new-plan makes a new plan and keeps this one as {earlier_file(run).name}"
+        f"{plan_file(run)}: another plan, made with {_options(plan)} ({scored} scores given), and its forms may be "
+        f"out; the same options write them again, --new-plan makes a new plan and keeps this one as {earlier_file(run).name}"
     )
 
 
@@ -211,7 +229,7 @@ def _options(plan: "Plan") -> str:
     """The options that a plan was made with, as they are typed."""
     values = [*(("rater", name) for name in plan.by_rater), ("overlap", plan.overlap), ("each", plan.each)]
     values += [("which", plan.which), ("judge", plan.judge), ("teacher", plan.teacher), ("seed", plan.seed)]
-    return " ".join(f"--{name} {value}" for name, value in values if value is not None)
+    return " ".join(f"--{name} {quote(str(value))}" for name, value in values if value is not None)
 
 
 def _absent(file: str, sheets: dict[str, list[str]]) -> str:

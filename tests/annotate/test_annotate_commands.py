@@ -39,6 +39,15 @@ def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
     assert "left out: 1 empty" in done.stdout
 
 
+def test_answers_that_the_judge_left_unscored_are_said(run: Run, medjudge: Any) -> None:
+    answers = run.answers()
+    write_records(run.judgments_file("j"), [judgment(one, None if n < 3 else 0.7) for n, one in enumerate(answers[1:])])
+    done = medjudge("annotate", "export", run.path, *BOTH)
+    assert "4 of these 14 answers have no score of judge j: they count for nothing" in done.stdout
+    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
+    assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
+
+
 def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
     return run.path / "annotation" / "forms" / f"{rater}{end}"
 
@@ -322,7 +331,10 @@ def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, expo
     assert read_plan(run) == exported
     done = medjudge("annotate", "export", run.path, *BOTH, "--seed", 1, "--out", run.path / "more")
     assert done.returncode == 2
-    assert "another plan, made with --rater dr-a --rater dr-b --overlap 2 --which random --seed 0 (14 scores" in done.stderr
+    assert (
+        "another plan, made with --rater dr-a --rater dr-b --overlap 2 --which random --seed 0 (14 scores"
+        in done.stderr
+    )
     assert not (run.path / "more").exists()
 
 

@@ -94,7 +94,7 @@ def editor(tmp_path, monkeypatch):
     def build(*commands: str) -> EditorProposer:
         script = tmp_path / "editor.sh"
         cases = "".join(f"{number}) {command};;\n" for number, command in enumerate(commands, 1))
-        script.write_text(f'#!/bin/sh\necho x >> {tmp_path}/log\nn=$(($(wc -l < {tmp_path}/log)))\n')
+        script.write_text(f"#!/bin/sh\necho x >> {tmp_path}/log\nn=$(($(wc -l < {tmp_path}/log)))\n")
         with script.open("a") as file:
             file.write(f'cp "$2" {tmp_path}/page-$n\ncase $n in\n{cases}esac\n')
         script.chmod(0o755)
@@ -106,7 +106,7 @@ def editor(tmp_path, monkeypatch):
 
 
 def test_what_a_person_wrote_outlives_an_editor_that_fails(prompt, editor, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="ended with 3 on .*what was saved is kept"):
+    with pytest.raises(InputError, match=r"ended with 3 on .*what was saved is kept"):
         list(editor("true", 'echo "2. no alcohol" >> "$1"; exit 3').propose([prompt("other"), prompt()]))
     # The first of the two is done by now, so that this one stands at another place.
     (made,) = editor("true").propose([prompt()])
