@@ -112,8 +112,8 @@ def export(
         screen.print("left out: " + ", ".join(f"{count} {reason}" for reason, count in plan.left_out.items()))
     if unscored:
         screen.print(
-            f"{unscored} of these {len(plan.items)} answers have no score of judge {judge_name}: they count for nothing "
-            "where it is validated"
+            f"{unscored} of these {len(plan.items)} answers have no score of judge {judge_name}: they count for "
+            "nothing where it is validated"
         )
     if plan.which == "informative":
         screen.print(_INFORMATIVE)
@@ -221,7 +221,8 @@ def _kept(run: "Run", wanted: tuple[object, ...] | None) -> "tuple[Plan | None, 
     scored = sum(counts["scored"] for counts in _progress(run, [plan]).values())
     raise InputError(
         f"{plan_file(run)}: another plan, made with {_options(plan)} ({scored} scores given), and its forms may be "
-        f"out; the same options write them again, --new-plan makes a new plan and keeps this one as {earlier_file(run).name}"
+        "out; the same options write them again, --new-plan makes a new plan and keeps this one as "
+        f"{earlier_file(run).name}"
     )
 
 
