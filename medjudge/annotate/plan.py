@@ -197,11 +197,17 @@ def _read(file: Path) -> Plan:
         raise InputError(f"{file}: not a plan ({place}: {first['msg']}); restore it from a copy") from None
 
 
-def write_plan(run: Run, plan: Plan) -> None:
-    """Writes `annotation/plan.json`, all of it or nothing; another plan that was there is kept under `earlier_file`."""
-    if plan_file(run).exists() and read_plan(run) != plan:
-        write_whole(earlier_file(run), read_text(plan_file(run)))
+def write_plan(run: Run, plan: Plan) -> Path | None:
+    """Writes `annotation/plan.json`, all of it or nothing.
+
+    Returns:
+        The file in which another plan that was there is kept; None where there was none.
+    """
+    kept = earlier_file(run) if plan_file(run).exists() and read_plan(run) != plan else None
+    if kept is not None:
+        write_whole(kept, read_text(plan_file(run)))
     write_whole(plan_file(run), plan.model_dump_json(indent=1) + "\n")
+    return kept
 
 
 def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:

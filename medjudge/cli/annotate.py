@@ -73,7 +73,7 @@ def export(
     --new-plan, because the forms of the plan that is there may be out.
     """
     from medjudge.annotate.label_studio import write_label_studio
-    from medjudge.annotate.plan import all_to_score, make_plan, write_plan
+    from medjudge.annotate.plan import all_to_score, make_plan, plan_file, write_plan
     from medjudge.annotate.workbook import write_workbook
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
@@ -81,8 +81,8 @@ def export(
     folder = Run.existing(run)
     at_once = overlap or min(2, len(rater))
     wanted = (sorted(rater), at_once, each, which.value, judge, teacher, seed)
-    plan, notes = _kept(folder, None if new_plan else wanted)
-    plan = plan or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
+    old = None if new_plan else _same_plan(folder, wanted)
+    plan = old or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
     place = out or folder.path / "annotation" / "forms"
     ends = (".xlsx",) if format is Format.xlsx else (".json", "-MTG.json")
     for form in (place / f"{name}{end}" for name in plan.by_rater for end in ends):
@@ -96,15 +96,17 @@ def export(
             write_workbook(files[name][0], name, items)
         else:
             files[name] = write_label_studio(place, name, items)
-    write_plan(folder, plan)
+    kept = write_plan(folder, plan)
     judge_name, unscored = _without_score(folder, plan)
     if as_json:
         told = {name: {"answers": len(listed[name]), "files": [*map(str, some)]} for name, some in files.items()}
         of_judge = {"judge": judge_name, "answers": unscored} if judge_name else None
         print_json({"answers": len(plan.items), "left_out": plan.left_out, "without_score": of_judge, "raters": told})
     screen = console(as_json)
-    for note in notes:
-        screen.print(note)
+    if old:
+        screen.print(f"the plan that is there already: {plan_file(folder)}")
+    if kept:
+        screen.print(f"the plan that was there is kept as {kept}; its forms can still be imported")
     screen.print(f"{len(plan.items)} answers, each to {plan.overlap} of {len(files)} raters, seed {plan.seed}")
     for name, some in files.items():
         screen.print(f"  {name}: {len(listed[name])} answers in {', '.join(map(str, some))}")
@@ -203,8 +205,8 @@ def _without_score(run: "Run", plan: "Plan") -> tuple[str | None, int]:
     return judge, sum(item.key not in scored for item in plan.items)
 
 
-def _kept(run: "Run", wanted: tuple[object, ...] | None) -> "tuple[Plan | None, list[str]]":
-    """The plan that the run has, where it is the one wanted; and what is to be said of it. None wants a new one.
+def _same_plan(run: "Run", wanted: tuple[object, ...]) -> "Plan | None":
+    """The plan that the run has, made with the options wanted; None where it has none.
 
     Raises:
         InputError: There is another plan; its forms may be out, also where nothing came back yet.
@@ -212,12 +214,10 @@ def _kept(run: "Run", wanted: tuple[object, ...] | None) -> "tuple[Plan | None, 
     from medjudge.annotate.plan import earlier_file, plan_file, read_plan
 
     if not plan_file(run).exists():
-        return None, []
+        return None
     plan = read_plan(run)
-    if wanted is None:
-        return None, [f"the plan that was there is kept as {earlier_file(run)}; its forms can still be imported"]
     if (sorted(plan.by_rater), plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
-        return plan, [f"the plan that is there already: {plan_file(run)}"]
+        return plan
     scored = sum(counts["scored"] for counts in _progress(run, [plan]).values())
     raise InputError(
         f"{plan_file(run)}: another plan, made with {_options(plan)} ({scored} scores given), and its forms may be "
