@@ -11,7 +11,7 @@ from medjudge.annotate.plan import Plan, ToScore, all_to_score, shown_score
 from medjudge.annotate.tables import DIMENSIONS, Row, is_blank, is_unscored, score_values
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
-from medjudge.records import PhysicianScore
+from medjudge.records import CATEGORIES, PhysicianScore
 from medjudge.store import Run, write_json
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
@@ -33,15 +33,17 @@ class Wrong(NamedTuple):
 class Checked(NamedTuple):
     """What forms hold.
 
-    `unscored` counts items without a score, `only_comments` those of them with a comment, `missing` the items of a
-    workbook's rater that do not stand in it, by file.
+    `unscored` counts items without a score, `only_comments` those of them with a comment. `missing` holds the ids of
+    the items of a workbook's rater that do not stand in it and have no score, by file and sheet. `plans` are those that
+    the forms belong to.
     """
 
     scores: list[PhysicianScore]
     wrong: list[Wrong]
     unscored: int
     only_comments: int
-    missing: dict[str, int]
+    missing: dict[str, dict[str, list[str]]]
+    plans: list[Plan]
 
 
 def read_form(path: Path) -> Form:
@@ -56,19 +58,25 @@ def read_form(path: Path) -> Form:
     return read_workbook(path) if kind == ".xlsx" else read_project(path)
 
 
-def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = False) -> Checked:
+def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace: bool = False) -> Checked:
     """Holds forms against the plan and the run; an item whose score cells are blank is not scored yet, and no problem.
 
     Args:
+        plans: The run's plan, and earlier ones whose forms may come back, too; each form is held against its own.
         replace: Whether a score may differ from the one that the rater gave before.
     """
-    listed = {rater: {one.item.id: one for one in items} for rater, items in all_to_score(run, plan).items()}
+    of_form = [_plan_of(form, plans) for form in forms]
+    listings = {
+        place: {rater: {one.item.id: one for one in some} for rater, some in all_to_score(run, plans[place]).items()}
+        for place in sorted({*of_form})
+    }
     given = {score.key: (score, "in the run") for score in run.physician_scores()}
     scores: list[PhysicianScore] = []
     wrong: list[Wrong] = []
     blank: list[FormRow] = []
-    missing: dict[str, int] = {}
-    for form in forms:
+    absent: list[tuple[Form, str, ToScore]] = []
+    for form, of in zip(forms, of_form, strict=True):
+        listed = listings[of]
         wrong += [Wrong(form.path, *problem) for problem in form.problems]
         if what := _stranger(form, listed):
             wrong.append(Wrong(form.path, "the whole form", what))
@@ -77,7 +85,7 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
         for row in form.rows:
             places.setdefault((row.rater, row.item_id), []).append(row.place)
         for rater in {row.rater for row in form.rows} if form.path.suffix.lower() == ".xlsx" else ():
-            missing[str(form.path)] = sum((rater, item_id) not in places for item_id in listed[rater])
+            absent += [(form, rater, one) for item_id, one in listed[rater].items() if (rater, item_id) not in places]
         for row in form.rows:
             item, score, problems = _check_row(row, listed, places)
             if score is not None:
@@ -90,7 +98,24 @@ def check_forms(run: Run, plan: Plan, forms: Sequence[Form], replace: bool = Fal
                 given[score.key] = (score, f"in {form.path.name}, {row.place}")
                 scores.append(score)
     commented = sum(not is_blank(row.cells.get("comment")) for row in blank)
-    return Checked(scores, wrong, len(blank), commented, {name: count for name, count in missing.items() if count})
+    missing: dict[str, dict[str, list[str]]] = {}
+    for form, rater, one in sorted(absent, key=lambda one: CATEGORIES.index(one[2].question.category)):
+        if (*one.item.key, rater) not in given:
+            missing.setdefault(str(form.path), {}).setdefault(one.question.category, []).append(one.item.id)
+    return Checked(scores, wrong, len(blank), commented, missing, [plans[place] for place in listings])
+
+
+def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
+    """The place of the plan that a form was made by: with most of its items, and of such with fewest others."""
+    rows = {(row.rater, row.item_id) for row in form.rows}
+    raters = {rater for rater, _ in rows}
+
+    def likeness(place: int) -> tuple[bool, int, int]:
+        by_rater = plans[place].by_rater
+        items = {(rater, item_id) for rater in raters for item_id in by_rater.get(rater, ())}
+        return raters <= set(by_rater), len(rows & items), -len(items)
+
+    return max(range(len(plans)), key=likeness)
 
 
 def put_aside(form: Form, wrong: Sequence[Wrong]) -> Path | None:
@@ -135,7 +160,7 @@ def _stranger(form: Form, listed: Mapping[str, Listed]) -> str | None:
         return f"is named after {named}, and is rater {min(raters - {named})}'s; give it the right name"
     ids = {row.item_id for row in form.rows}
     if ids and not ids & {item_id for items in listed.values() for item_id in items}:
-        return f"has {len(ids)} items, and none is in the plan; it belongs to another run or to an earlier plan"
+        return f"has {len(ids)} items, and none is in a plan of this run; it belongs to another one"
     return None
 
 

@@ -161,6 +161,34 @@ def read_plan(run: Run) -> Plan:
     file = plan_file(run)
     if not file.exists():
         raise InputError(f"{run.path}: no plan of who scores what; `medjudge annotate export` makes one")
+    return _read(file)
+
+
+def read_plans(run: Run) -> list[Plan]:
+    """The plan of a run, and after it the earlier ones that `write_plan` kept, the latest first.
+
+    Raises:
+        InputError: There is none, or one cannot be read.
+    """
+    return [read_plan(run), *map(_read, reversed(_earlier_files(run)))]
+
+
+def earlier_file(run: Run) -> Path:
+    """Where the plan of a run is kept once another one is written: plan-1.json, plan-2.json and so on."""
+    there = _earlier_files(run)
+    return plan_file(run).with_name(f"plan-{1 + (_number(there[-1]) if there else 0)}.json")
+
+
+def _earlier_files(run: Run) -> list[Path]:
+    return sorted((file for file in plan_file(run).parent.glob("plan-*.json") if _number(file)), key=_number)
+
+
+def _number(file: Path) -> int:
+    number = file.stem.removeprefix("plan-")
+    return int(number) if number.isdecimal() else 0
+
+
+def _read(file: Path) -> Plan:
     try:
         return Plan.model_validate_json(read_text(file))
     except ValidationError as error:
@@ -169,9 +197,17 @@ def read_plan(run: Run) -> Plan:
         raise InputError(f"{file}: not a plan ({place}: {first['msg']}); restore it from a copy") from None
 
 
-def write_plan(run: Run, plan: Plan) -> None:
-    """Writes `annotation/plan.json`, all of it or nothing."""
+def write_plan(run: Run, plan: Plan) -> Path | None:
+    """Writes `annotation/plan.json`, all of it or nothing.
+
+    Returns:
+        The file in which another plan that was there is kept; None where there was none.
+    """
+    kept = earlier_file(run) if plan_file(run).exists() and read_plan(run) != plan else None
+    if kept is not None:
+        write_whole(kept, read_text(plan_file(run)))
     write_whole(plan_file(run), plan.model_dump_json(indent=1) + "\n")
+    return kept
 
 
 def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:

@@ -23,10 +23,14 @@ _MEANT_AS_BLANK = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "–", "—"
 
 
 class Sheet(NamedTuple):
-    """Rows that are not blank, each with the number that a spreadsheet program shows; CSV has no `name`."""
+    """Rows that are not blank, each with the number that a spreadsheet program shows; CSV has no `name`.
+
+    `unsaved` holds row number and column (from 0) of formulas whose result is not stored, so that they read as blank.
+    """
 
     name: str | None
     rows: list[tuple[int, Sequence[object]]]
+    unsaved: frozenset[tuple[int, int]] = frozenset()
 
 
 class Row(NamedTuple):
@@ -73,7 +77,7 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
     problems: list[Problem] = []
     for sheet in chosen:
         wrong = _wrong_headings(sheet, rater_columns)
-        problems += wrong or _overfull_rows(sheet)
+        problems += wrong or [*_overfull_rows(sheet), *_unsaved_scores(sheet, rater_columns)]
         rows += [] if wrong else _rows(sheet, rater_columns)
     return physician_scores(path, rows, labels, problems)
 
@@ -115,10 +119,7 @@ def physician_scores(
     if found:
         raise _refusal(path, found)
     if not records:
-        raise InputError(
-            f"{path}: no score in it, every score cell is blank (formulas need stored results: save the workbook in a "
-            "spreadsheet program)"
-        )
+        raise InputError(f"{path}: no score in it, every score cell is blank")
     return records
 
 
@@ -299,6 +300,17 @@ def _overfull_rows(sheet: Sheet) -> list[Problem]:
     ]
 
 
+def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
+    """Scores that are formulas which no program has computed; read as blank they would be lost without a word."""
+    headings = _headings(sheet)
+    scores = {_column(field, rater).casefold() for rater in raters or [""] for field in _SCORES}
+    return [
+        Problem(_place(sheet, number), f"{headings[column]} holds a formula without a value; type the number")
+        for number, column in sorted(sheet.unsaved)
+        if column < len(headings) and headings[column] in scores
+    ]
+
+
 def _rows(sheet: Sheet, raters: Sequence[str]) -> list[Row]:
     headings = _headings(sheet)
     rows = []
@@ -351,7 +363,7 @@ def _decoded(path: Path) -> str:
 
 
 def read_sheets(path: Path) -> list[Sheet]:
-    """All sheets of an .xlsx workbook; of formulas the stored results.
+    """All sheets of an .xlsx workbook; of formulas the stored results, and where there is none.
 
     Raises:
         InputError: The file cannot be read, or openpyxl is not installed.
@@ -361,8 +373,11 @@ def read_sheets(path: Path) -> list[Sheet]:
     except ImportError:
         raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
     try:
+        # Read twice: a cell comes either with its formula or with the result that was stored.
+        with closing(load_workbook(path, read_only=True)) as workbook:
+            formulas = [_formulas(sheet) for sheet in workbook.worksheets]
         with closing(load_workbook(path, read_only=True, data_only=True)) as workbook:
-            return [_sheet(sheet) for sheet in workbook.worksheets]
+            return [_sheet(*both) for both in zip(workbook.worksheets, formulas, strict=True)]
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
     except Exception as error:  # on a damaged file openpyxl raises whatever its parts raise
@@ -372,7 +387,14 @@ def read_sheets(path: Path) -> list[Sheet]:
         ) from None
 
 
-def _sheet(sheet: Any) -> Sheet:
+def _formulas(sheet: Any) -> set[tuple[int, int]]:
+    sheet.reset_dimensions()
+    rows = enumerate(sheet.iter_rows(), 1)
+    return {(number, column) for number, cells in rows for column, cell in enumerate(cells) if cell.data_type == "f"}
+
+
+def _sheet(sheet: Any, formulas: set[tuple[int, int]]) -> Sheet:
     sheet.reset_dimensions()  # some programs write a wrong size into the file, which would cut the sheet short
-    rows = enumerate(sheet.iter_rows(values_only=True), 1)
-    return Sheet(sheet.title, [(number, cells) for number, cells in rows if not all(map(is_blank, cells))])
+    rows = [*enumerate(sheet.iter_rows(values_only=True), 1)]
+    unsaved = {(row, column) for row, column in formulas if is_blank(rows[row - 1][1][column])}
+    return Sheet(sheet.title, [row for row in rows if not all(map(is_blank, row[1]))], frozenset(unsaved))

@@ -327,7 +327,8 @@ class _Line(NamedTuple):
 
 def _read_category(sheet: Sheet, category: Category, rater: str) -> tuple[list[FormRow], list[Problem]]:
     """The items of a sheet, and what belongs to none of them."""
-    fields = ["id", *HEADINGS, *score_fields(category), "comment"]
+    open_fields = (*score_fields(category), "comment")
+    fields = ["id", *HEADINGS, *open_fields]
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [_HEADINGS[field] for field in fields if headings.count(_HEADINGS[field]) != 1]:
         what = f"no column '{missing[0]}', or two of them; put the headings back as they were"
@@ -337,6 +338,11 @@ def _read_category(sheet: Sheet, category: Category, rater: str) -> tuple[list[F
     further: dict[str, list[_Line]] = {}
     for number, cells in sheet.rows[1:]:
         line = _line(number, cells, headings, column)
+        line.wrong.extend(
+            f"{field} holds a formula without a value; type the {'text' if field == 'comment' else 'number'}"
+            for field in open_fields
+            if (number, column[field]) in sheet.unsaved
+        )
         if line.part:
             further.setdefault(line.item_id, []).append(line)
         else:

@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -10,6 +11,8 @@ from medjudge.cli import annotate_serve
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medjudge.annotate.intake import Checked
     from medjudge.annotate.plan import Plan
     from medjudge.store import Run
@@ -33,6 +36,8 @@ class Which(str, Enum):
 
 
 _INFORMATIVE = "chosen as informative, so no random sample: these scores may correct a judge, not validate it"
+_LISTED = 20
+"""Ids that a line names at most."""
 
 
 @app.command("export")
@@ -57,22 +62,27 @@ def export(
     out: Annotated[
         Optional[Path], typer.Option(help="Folder for the forms; annotation/forms of the run unless given.")
     ] = None,
+    new_plan: Annotated[
+        bool, typer.Option("--new-plan", help="Draw again; the plan there is kept, and its forms can still come back.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Write a scoring form for each physician.
 
-    No form names a model or shows a judge's score. The same options again write the same forms.
+    No form names a model or shows a judge's score. The same options again write the same forms; other options need
+    --new-plan, because the forms of the plan that is there may be out.
     """
     from medjudge.annotate.label_studio import write_label_studio
-    from medjudge.annotate.plan import all_to_score, make_plan, write_plan
+    from medjudge.annotate.plan import all_to_score, make_plan, plan_file, write_plan
     from medjudge.annotate.workbook import write_workbook
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
 
     folder = Run.existing(run)
     at_once = overlap or min(2, len(rater))
-    plan, notes = _kept(folder, (sorted(rater), at_once, each, which.value, judge, teacher, seed))
-    plan = plan or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
+    wanted = (sorted(rater), at_once, each, which.value, judge, teacher, seed)
+    old = None if new_plan else _same_plan(folder, wanted)
+    plan = old or make_plan(folder, rater, at_once, each, which.value, judge, teacher, seed)
     place = out or folder.path / "annotation" / "forms"
     ends = (".xlsx",) if format is Format.xlsx else (".json", "-MTG.json")
     for form in (place / f"{name}{end}" for name in plan.by_rater for end in ends):
@@ -86,18 +96,27 @@ def export(
             write_workbook(files[name][0], name, items)
         else:
             files[name] = write_label_studio(place, name, items)
-    write_plan(folder, plan)
+    kept = write_plan(folder, plan)
+    judge_name, unscored = _without_score(folder, plan)
     if as_json:
         told = {name: {"answers": len(listed[name]), "files": [*map(str, some)]} for name, some in files.items()}
-        print_json({"answers": len(plan.items), "left_out": plan.left_out, "raters": told})
+        of_judge = {"judge": judge_name, "answers": unscored} if judge_name else None
+        print_json({"answers": len(plan.items), "left_out": plan.left_out, "without_score": of_judge, "raters": told})
     screen = console(as_json)
-    for note in notes:
-        screen.print(note)
+    if old:
+        screen.print(f"the plan that is there already: {plan_file(folder)}")
+    if kept:
+        screen.print(f"the plan that was there is kept as {kept}; its forms can still be imported")
     screen.print(f"{len(plan.items)} answers, each to {plan.overlap} of {len(files)} raters, seed {plan.seed}")
     for name, some in files.items():
         screen.print(f"  {name}: {len(listed[name])} answers in {', '.join(map(str, some))}")
     if plan.left_out:
         screen.print("left out: " + ", ".join(f"{count} {reason}" for reason, count in plan.left_out.items()))
+    if unscored:
+        screen.print(
+            f"{unscored} of these {len(plan.items)} answers have no score of judge {judge_name}: they count for "
+            "nothing where it is validated"
+        )
     if plan.which == "informative":
         screen.print(_INFORMATIVE)
     if format is Format.label_studio:
@@ -124,20 +143,19 @@ def take_in(
     """
     from medjudge.agreement.physicians import agreement_of_physicians
     from medjudge.annotate.intake import check_forms, put_aside, read_form
-    from medjudge.annotate.plan import add_scores, read_plan
+    from medjudge.annotate.plan import add_scores, read_plans
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import percent, span
     from medjudge.store import Run
 
     folder = Run.existing(run)
-    plan = read_plan(folder)
     forms = [read_form(file) for file in dict.fromkeys(files)]
-    checked = check_forms(folder, plan, forms, replace)
+    checked = check_forms(folder, read_plans(folder), forms, replace)
     if checked.wrong and not accept_valid:
         raise _refusal(checked)
     added = add_scores(folder, checked.scores, replace)
     to_mend = [path for path in (put_aside(form, checked.wrong) for form in forms) if path is not None]
-    progress = _progress(folder, plan)
+    progress = _progress(folder, checked.plans)
     agreement = agreement_of_physicians(folder.questions(), folder.physician_scores())
     if as_json:
         wrong = [{"file": str(one.path), "place": one.place, "what": one.what} for one in checked.wrong]
@@ -157,8 +175,8 @@ def take_in(
     if checked.unscored:
         commented = f" ({checked.only_comments} with a comment)" if checked.only_comments else ""
         screen.print(f"{checked.unscored} rows are not scored yet{commented}")
-    for name, count in checked.missing.items():
-        screen.print(f"{name}: {count} items of its rater do not stand in it")
+    for name, sheets in checked.missing.items():
+        screen.print(_absent(name, sheets))
     if checked.wrong:
         screen.print(f"{len(checked.wrong)} problems; to be mended: {', '.join(map(str, to_mend)) or 'see above'}")
     for name, counts in progress.items():
@@ -170,42 +188,73 @@ def take_in(
         measures = [f"usable {percent(agreement['usable_agreement'])}"]
         measures += [f"{words} {span(agreement[name])}" for words, name in kappas.items()]
         screen.print(f"agreement among raters on {agreement['answers']} answers: {', '.join(measures)}")
-    if plan.which == "informative":
+    if any(plan.which == "informative" for plan in checked.plans):
         screen.print(_INFORMATIVE)
     screen.print(f"{folder.physicians_file}; next: medjudge validate {run} --judge local")
     if checked.wrong:
         raise typer.Exit(1)
 
 
-def _kept(run: "Run", wanted: tuple[object, ...]) -> "tuple[Plan | None, list[str]]":
-    """The plan that the run has, where it is the one wanted; and what is to be said of it.
+def _without_score(run: "Run", plan: "Plan") -> tuple[str | None, int]:
+    """The run's judge, if it has judged already, and how many answers of a plan it left unscored."""
+    there = run.judges()
+    judge = plan.judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
+    if judge not in there:
+        return None, 0
+    scored = {one.answer_key for one in run.judgments(judge) if one.score is not None}
+    return judge, sum(item.key not in scored for item in plan.items)
+
+
+def _same_plan(run: "Run", wanted: tuple[object, ...]) -> "Plan | None":
+    """The plan that the run has, made with the options wanted; None where it has none.
 
     Raises:
-        InputError: There is another plan, and scores were given by it.
+        InputError: There is another plan; its forms may be out, also where nothing came back yet.
     """
-    from medjudge.annotate.plan import plan_file, read_plan
+    from medjudge.annotate.plan import earlier_file, plan_file, read_plan
 
     if not plan_file(run).exists():
-        return None, []
+        return None
     plan = read_plan(run)
     if (sorted(plan.by_rater), plan.overlap, plan.each, plan.which, plan.judge, plan.teacher, plan.seed) == wanted:
-        return plan, [f"the plan that is there already: {plan_file(run)}"]
-    if scored := sum(counts["scored"] for counts in _progress(run, plan).values()):
-        raise InputError(
-            f"{plan_file(run)}: another plan, with {scored} scores given by it; once its forms are imported, move it "
-            "away to export further answers (those scored are then left out)"
-        )
-    return None, ["the plan that was there had no scores and is replaced; forms of it cannot be imported any more"]
+        return plan
+    scored = sum(counts["scored"] for counts in _progress(run, [plan]).values())
+    raise InputError(
+        f"{plan_file(run)}: another plan, made with {_options(plan)} ({scored} scores given), and its forms may be "
+        "out; the same options write them again, --new-plan makes a new plan and keeps this one as "
+        f"{earlier_file(run).name}"
+    )
 
 
-def _progress(run: "Run", plan: "Plan") -> dict[str, dict[str, int]]:
-    """How much of the plan each rater has scored."""
+def _options(plan: "Plan") -> str:
+    """The options that a plan was made with, as they are typed."""
+    values = [*(("rater", name) for name in plan.by_rater), ("overlap", plan.overlap), ("each", plan.each)]
+    values += [("which", plan.which), ("judge", plan.judge), ("teacher", plan.teacher), ("seed", plan.seed)]
+    return " ".join(f"--{name} {quote(str(value))}" for name, value in values if value is not None)
+
+
+def _absent(file: str, sheets: dict[str, list[str]]) -> str:
+    """The items of its rater that a workbook lacks, by sheet; a long list is cut short, and whole in --json."""
+    told = [
+        f"sheet '{sheet}': {', '.join(ids[:_LISTED])}{f' and {len(ids) - _LISTED} more' if ids[_LISTED:] else ''}"
+        for sheet, ids in sheets.items()
+    ]
+    count = sum(map(len, sheets.values()))
+    return f"{file}: {count} items of its rater do not stand in it and stay open ({'; '.join(told)})"
+
+
+def _progress(run: "Run", plans: "Sequence[Plan]") -> dict[str, dict[str, int]]:
+    """How much each rater has scored of what some plans ask for; an answer of two plans counts once."""
     given = {(score.rater, score.answer_key) for score in run.physician_scores()}
-    keys = {item.id: item.key for item in plan.items}
+    asked: dict[str, set[Any]] = {}
+    for plan in plans:
+        keys = {item.id: item.key for item in plan.items}
+        for rater, ids in plan.by_rater.items():
+            asked.setdefault(rater, set()).update(keys[item_id] for item_id in ids)
     progress = {}
-    for rater, ids in plan.by_rater.items():
-        scored = sum((rater, keys[item_id]) in given for item_id in ids)
-        progress[rater] = {"answers": len(ids), "scored": scored, "open": len(ids) - scored}
+    for rater, answers in asked.items():
+        scored = sum((rater, key) in given for key in answers)
+        progress[rater] = {"answers": len(answers), "scored": scored, "open": len(answers) - scored}
     return progress
 
 

@@ -72,7 +72,7 @@ def refine(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import JudgeOptions
-    from medjudge.cli.refinement import Wanted, refine_run, require_reader
+    from medjudge.cli.refinement import Wanted, refine_run, require_reader, why_not_refined
     from medjudge.cli.validate import judge_of
     from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen
@@ -97,10 +97,13 @@ def refine(
         print_json(summary)
     screen = console(as_json)
     _print_disagreements(screen, summary)
-    if summary["proposals"] is None:
-        screen.print(f"\n{place / 'disagreements.jsonl'}; next: medjudge refine {run} --judge {judge} --proposer ...")
-    else:
+    _print_left_out(screen, summary, folder.judgments_file(chosen.name))
+    if summary["proposals"] is not None:
         _print_changes(screen, summary, place)
+    elif why := why_not_refined(chosen):
+        screen.print(f"\n{place / 'disagreements.jsonl'}; no proposals for judge {chosen.name}: {why}")
+    else:
+        screen.print(f"\n{place / 'disagreements.jsonl'}; next: medjudge refine {run} --judge {judge} --proposer ...")
     lost = summary["proposals"] or {}
     if summary["unscored"] or any(lost.get(name) for name in ("unreadable", "failed", "unscored")):
         raise typer.Exit(1)
@@ -163,6 +166,22 @@ def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
     items = summary["flawed_items"]
     told = items["why"] or f"{items['listed']} of {items['questions']} questions in flawed_items.jsonl"
     screen.print(f"Questions that tell able models from others badly: {told}")
+
+
+def _print_left_out(screen: "Console", summary: dict[str, Any], judgments: Path) -> None:
+    """Why the command exits with 1 where physicians scored answers that the judge did not."""
+    judge, lost, never = summary["judge"], summary["unscored"], summary["not_judged"]
+    if never:
+        screen.print(
+            f"{never} scored answers have no judgment of {judge} and are left out: run the `medjudge eval` that made "
+            f"{judgments} again, or add them to it"
+        )
+    if lost > never:
+        why = "; ".join(f"{count}: {reason[:160]}" for reason, count in summary["unscored_why"].items())
+        screen.print(
+            f"{lost - never} scored answers could not be scored by {judge} and are left out ({why}); the same command "
+            "makes failed requests again, the rest needs another judge"
+        )
 
 
 def _print_changes(screen: "Console", summary: dict[str, Any], place: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,13 +30,14 @@ from medjudge.records import USABLE_FROM, Answer, AnswerKey, Judgment, Physician
 from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
 from medjudge.refine.decide import Decision, Scored, Trial, decide
 from medjudge.refine.findings import Finding, answer_keys, find, proposing_rows
-from medjudge.refine.proposals import Prompt, Proposal, Shown, checklist_prompt, rubric_prompt, text_sha256
+from medjudge.refine.proposals import NO_CHANGE, Prompt, Proposal, Shown, checklist_prompt, rubric_prompt, text_sha256
 from medjudge.refine.proposers import Proposer
 from medjudge.refine.split import Split, split_answers, split_lines
 from medjudge.rubrics.render import rubric
 from medjudge.store import Run, mend_last_line, read_text, write_json, write_records, write_whole
 
 _RESAMPLES = 2000
+_MATERIAL = "scores_and_texts_sha256"
 
 
 class Wanted(NamedTuple):
@@ -86,18 +88,22 @@ def kinds_read(chosen: Chosen) -> frozenset[str]:
     return frozenset({"checklist"})
 
 
+def why_not_refined(chosen: Chosen) -> str | None:
+    """Why no change could reach the judge, and which judges take one; None where one could."""
+    if chosen.imported:
+        return "known by its judgments only and cannot score again; give its folder or openai:MODEL"
+    if not kinds_read(chosen):
+        return (
+            "reads neither checklist nor rubric, so that no change of theirs can matter; take an openai:MODEL, "
+            "generative, or ordinal judge trained on checklists"
+        )
+    return None
+
+
 def require_reader(chosen: Chosen) -> None:
     """Raises InputError where no change could reach the judge."""
-    if chosen.imported:
-        raise InputError(
-            f"--judge {chosen.name}: known by its judgments only and cannot score again; give its folder or "
-            "openai:MODEL, or add --dry-run"
-        )
-    if not kinds_read(chosen):
-        raise InputError(
-            f"--judge {chosen.name}: reads neither checklist nor rubric, so that no change of theirs can matter; take "
-            "an openai:MODEL, generative, or ordinal judge trained on checklists, or add --dry-run"
-        )
+    if why := why_not_refined(chosen):
+        raise InputError(f"--judge {chosen.name}: {why}, or add --dry-run")
 
 
 def refine_run(
@@ -130,7 +136,7 @@ def refine_run(
         "scored_answers": len(work.keys),
         "held_out_answers": sum(key in work.split.answers for key in work.keys),
         "raters": work.pairs.raters.shape[1],
-        "unscored": len({score.answer_key for score in work.scores}) - len(work.keys),
+        **_left_out(work),
         "fdr": wanted.fdr,
         "disagreements": [one.line() for one in findings],
         "causes": dict(Counter(one.causes[0].name for one in findings)),
@@ -146,6 +152,17 @@ def refine_run(
             record_spending(run, options.limit.prices)
     write_json(out / "summary.json", summary)
     return summary
+
+
+def _left_out(work: _Work) -> dict[str, Any]:
+    """How many answers that physicians scored have no score of the judge, how many of them no judgment, and why."""
+    lost = {score.answer_key for score in work.scores} - set(work.keys)
+    reasons = {one.answer_key: one.error or "no score" for one in work.judgments if one.answer_key in lost}
+    return {
+        "unscored": len(lost),
+        "not_judged": len(lost - set(reasons)),
+        "unscored_why": dict(Counter(reasons.values()).most_common()),
+    }
 
 
 def _read(run: Run, chosen: Chosen, options: JudgeOptions, wanted: Wanted, out: Path) -> _Work:
@@ -169,7 +186,7 @@ def _read(run: Run, chosen: Chosen, options: JudgeOptions, wanted: Wanted, out: 
             "held_out": wanted.held_out,
             "fdr": wanted.fdr,
             "fdr_kept": wanted.fdr_kept,
-            "scores_and_texts_sha256": sha256("\n".join(material).encode()).hexdigest(),
+            _MATERIAL: sha256("\n".join(material).encode()).hexdigest(),
         },
     )
     judgments = run.judgments(chosen.name) if chosen.imported else judge_answers(run, chosen, options, scored)
@@ -186,11 +203,38 @@ def _settle(out: Path, settings: dict[str, Any]) -> None:
     """Writes what this refinement is made from, or refuses a folder that was made from something else."""
     file = out / "settings.json"
     if file.exists():
-        there = json.loads(read_text(file))
+        there = _read_settings(file)
         other = [name for name, value in settings.items() if there.get(name) != value]
+        if _MATERIAL in other:
+            raise InputError(
+                f"{out}: physicians' scores, questions or answers of the run have changed since it was made; give "
+                f"another folder, such as --out {_free(out)}"
+            )
         if other:
-            raise InputError(f"{out}: was made with another {', '.join(other)}; remove it or choose another --out")
+            raise InputError(
+                f"{out}: was made with another {', '.join(other)}; remove it or give another folder, such as --out "
+                f"{_free(out)}"
+            )
     write_json(file, settings)
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    try:
+        there = json.loads(read_text(file))
+    except ValueError as error:
+        there = str(error)
+    if isinstance(there, dict):
+        return there
+    told = f" ({there})" if isinstance(there, str) else ""
+    raise InputError(
+        f"{file}: not the settings of a refinement{told}; restore it from a copy, remove the folder, or give another "
+        f"one, such as --out {_free(file.parent)}"
+    )
+
+
+def _free(folder: Path) -> Path:
+    """A folder beside this one that is not there yet."""
+    return next(one for number in count(2) if not (one := folder.with_name(f"{folder.name}-{number}")).exists())
 
 
 def _flawed(work: _Work) -> dict[str, Any]:
@@ -481,7 +525,7 @@ def _write(work: _Work, changes: Sequence[Change]) -> None:
 
 
 def _counts(proposals: Sequence[Proposal], changes: Sequence[Change]) -> dict[str, int]:
-    declined = sum(one.problem == "no change proposed" for one in proposals)
+    declined = sum(one.problem == NO_CHANGE for one in proposals)
     lost = sum(one.failed for one in proposals)
     return {
         "asked": len(proposals),

@@ -54,6 +54,9 @@ def report(
         raise InputError(
             "--format writes tables only; leave --html, --plots and --json out, or call report once for each"
         )
+    for option, file in (("--html", html), ("--out", out)):
+        if file is not None and file.is_dir():
+            raise InputError(f"{option} {file}: is a folder; name the file in it that is to be written")
     if plots is not None and find_spec("matplotlib") is None:
         raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
@@ -103,16 +106,23 @@ def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
     """Rates and standings of the runs, together where benchmark and judge are the same."""
     from medjudge.cli.pipeline import write_scores
     from medjudge.report.boards import board_key
+    from medjudge.report.contents import models_apart, names_apart
 
-    boards: dict[Any, dict[str, Any]] = {}
+    together: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
     for folder, judge in zip(folders, used, strict=True):
-        scores, _ = write_scores(folder, judge)
-        key = board_key(folder, judge)
-        board = boards.setdefault(key, {"benchmark": key[0], "judge": judge, "models": {}, "standing": {}})
-        board["standing"][f"judge {judge}, {folder.path}"] = scores["standing"]
-        for name, rates in scores["models"].items():
-            board["models"][name if name not in board["models"] else f"{folder.path.name}/{name}"] = rates
-    return list(boards.values())
+        together.setdefault(board_key(folder, judge), []).append((folder, write_scores(folder, judge)[0]))
+    boards = []
+    for (benchmark, judge, _), some in together.items():
+        rates = [scores["models"] for _, scores in some]
+        names = models_apart(names_apart([folder for folder, _ in some]), [list(one) for one in rates])
+        models = {
+            name: rate
+            for called, of_run in zip(names, rates, strict=True)
+            for name, rate in zip(called, of_run.values(), strict=True)
+        }
+        standing = {f"judge {judge}, {folder.path}": scores["standing"] for folder, scores in some}
+        boards.append({"benchmark": benchmark, "judge": judge, "models": models, "standing": standing})
+    return boards
 
 
 def judge_of(run: Any, judge: str | None) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from medjudge.cli.pipeline import write_scores
 from medjudge.errors import InputError
+from medjudge.report.contents import names_apart
+from medjudge.report.leaderboard import usable_table
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run, file_sha256, write_whole
 
@@ -26,7 +28,7 @@ def write_tables(
     """
     if format == "csv" and "agreement" in kinds and len(kinds) > 1:
         raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
-    boards = [_board(run, judge) for run, judge in zip(runs, judges, strict=True)]
+    boards = [_board(*one) for one in zip(names_apart(runs), runs, judges, strict=True)]
     if "agreement" in kinds and not any(board.study for board in boards):
         raise InputError(
             f"--table agreement: nothing is measured yet; run `medjudge validate {runs[0].path} --judge {judges[0]}`"
@@ -45,17 +47,20 @@ def write_tables(
         print(out)
 
 
-def _board(run: Run, judge: str) -> Board:
+def _board(name: str, run: Run, judge: str) -> Board:
     scores, _ = write_scores(run, judge)
+    questions = run.questions()
     study = run.agreement(judge)
     # The same name with other weights is another judge.
     manifest = run.manifest()
     identity = manifest.get("judges", {}).get(judge, {}).get("sha256", judge)
     return Board(
-        run.path.resolve().name,
+        name,
         judge,
         f"{identity} {file_sha256(run.questions_file)}",
         scores,
+        questions,
+        usable_table(questions, run.judgments(judge), list(scores["models"])),
         study if study is not None and "cannot_conclude" in study else None,  # else an older version wrote it
         manifest.get("notes", []),
     )

@@ -207,9 +207,11 @@ def _scores(file: Path, of_run: bool, rater_columns: str | None, label_map: str 
 
 def _warn_of_choice(run: "Run") -> None:
     """Says so where the scores were asked for on answers that the judge was least sure of."""
-    from medjudge.annotate.plan import plan_file, read_plan
+    from medjudge.annotate.plan import plan_file, read_plans
 
-    if plan_file(run).exists() and read_plan(run).which == "informative":
+    scored = {score.answer_key for score in run.physician_scores()}
+    plans = read_plans(run) if plan_file(run).exists() else []
+    if any(plan.which == "informative" and any(item.key in scored for item in plan.items) for plan in plans):
         print(
             f"{run.physicians_file}: holds answers chosen as informative, no random sample: such scores may correct a "
             "judge, not validate it",

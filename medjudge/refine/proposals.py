@@ -20,6 +20,8 @@ MOST_ANSWERS = 12
 """Answers that a prompt shows: those on which judge and physicians lie farthest apart."""
 MOST_CHARACTERS = 3000
 """Of an answer in a prompt; a longer one loses its middle."""
+NO_CHANGE = "no change proposed"
+"""The problem of a proposal that leaves the text as it is."""
 _LONGEST = 6000
 _LEVELS = ("5", "4", "3", "2", "1")
 _DECLINED = re.compile(r"\s*[*`]*NO CHANGE[*`.]*\s*", re.IGNORECASE)
@@ -135,7 +137,7 @@ def text_sha256(text: str) -> str:
 def read_reply(prompt: Prompt, reply: str) -> tuple[str | None, str | None]:
     """The proposed text, or None and why there is none."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
-        return None, "no change proposed"
+        return None, NO_CHANGE
     opening = f"<<<{prompt.target.kind.upper()}>>>"
     lines = [line.strip() for line in reply.splitlines()]
     if lines.count(opening) != 1 or lines.count("<<<END>>>") != 1:
@@ -149,7 +151,7 @@ def read_reply(prompt: Prompt, reply: str) -> tuple[str | None, str | None]:
 def _problem(prompt: Prompt, text: str) -> str | None:
     """What makes a text unfit; None where nothing does."""
     if text == prompt.before.strip():
-        return "no change proposed"
+        return NO_CHANGE
     if not text:
         return "the text is empty"
     if len(text) > _LONGEST:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -12,10 +13,12 @@ from tqdm import tqdm
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
-from medjudge.refine.proposals import Prompt, Proposal, edited, failed, proposal
+from medjudge.refine.proposals import NO_CHANGE, Prompt, Proposal, edited, failed, proposal
 from medjudge.store import read_text, write_whole
 
 _MAX_TOKENS = 2048
+_OPENINGS = 5
+"""Times that a text is opened in a row: EDITOR may be a script, which would go on for ever."""
 
 
 class Proposer(Protocol):
@@ -98,6 +101,8 @@ class LocalProposer:
 class EditorProposer:
     """Opens each text in $EDITOR, with a page beside it that says what a model would be told.
 
+    A text that is there from an earlier start is gone on from; one that cannot be used is opened again.
+
     Args:
         folder: Where pages and texts are written.
 
@@ -114,17 +119,39 @@ class EditorProposer:
         self.folder = folder
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        for number, prompt in enumerate(prompts, 1):
-            place = self.folder / f"{number:03d}-{prompt.target.kind}"
-            page, text = place.with_suffix(".about.md"), place.with_suffix(".md")
-            write_whole(page, f"Edit {text.name}. What a model would be told of it:\n\n{prompt.text}\n")
+        for prompt in prompts:
+            yield self._proposal(prompt)
+
+    def _proposal(self, prompt: Prompt) -> Proposal:
+        # The prompt's hash, because names may hold what no file name can, and numbers change once some are done.
+        place = self.folder / f"{prompt.target.kind}-{prompt.sha256[:12]}"
+        page, text = place.with_suffix(".about.md"), place.with_suffix(".md")
+        if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
-            try:
-                done = subprocess.run([*self.command, str(text), str(page)])
-            except OSError as error:
-                raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
-            if done.returncode:
-                raise InputError(
-                    f"{self.command[0]} ended with {done.returncode} on {text}; the same command again goes on there"
-                )
-            yield edited(prompt, self.name, read_text(text))
+        made = edited(prompt, self.name, read_text(text))
+        for _ in range(_OPENINGS):
+            wrong = None if made.text or made.problem == NO_CHANGE else f"To be mended: {made.problem}"
+            about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
+            told = [*([wrong] if wrong else []), f"{about} What a model would be told of it:", prompt.text]
+            write_whole(page, "\n\n".join(told) + "\n")
+            if wrong:
+                print(f"{text}: {wrong}", file=sys.stderr)
+            self._open(text, page)
+            before, made = made, edited(prompt, self.name, read_text(text))
+            if made.text or made.problem == NO_CHANGE:
+                return made
+            if made.reply == before.reply:
+                break
+        print(f"{text}: left as it is, {made.problem}; the same command again goes on from it", file=sys.stderr)
+        return failed(prompt, self.name, made.problem or "", again=True)
+
+    def _open(self, text: Path, page: Path) -> None:
+        try:
+            done = subprocess.run([*self.command, str(text), str(page)])
+        except OSError as error:
+            raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
+        if done.returncode:
+            raise InputError(
+                f"{self.command[0]} ended with {done.returncode} on {text}; what was saved is kept, and the same "
+                "command again goes on from it"
+            )

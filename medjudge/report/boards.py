@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.agreement.standing import Standing, states
-from medjudge.records import Question
-from medjudge.report.contents import Contents, names_apart
+from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
-from medjudge.report.ties import Difference, differences_from_best
+from medjudge.report.ties import Difference, ties
 from medjudge.report.validations import validations
 from medjudge.store import Run, file_sha256
 
@@ -59,13 +58,12 @@ def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board
     models: dict[str, Any] = {}
     usable: dict[str, np.ndarray] = {}
     counted = {"answers": 0, "unscored": 0}
-    repeated = {name for one in here for name in one.models if sum(name in other.models for other in here) > 1}
-    for one, run_name in zip(here, names_apart(here), strict=True):
+    names = models_apart(names_apart([one.run for one in here]), [one.models for one in here])
+    for one, called in zip(here, names, strict=True):
         judgments = one.judgments[judge]
         rates = score_models(questions, judgments, one.models)["models"]
         table = usable_table(questions, judgments, one.models)
-        for model, row in zip(one.models, table, strict=True):
-            name = f"{run_name}/{model}" if model in repeated else model
+        for model, name, row in zip(one.models, called, table, strict=True):
             models[name], usable[name] = rates[model], row
         for count, number in coverage([answer.key for answer in one.answers], judgments).items():
             counted[count] += number
@@ -75,20 +73,13 @@ def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board
         judge=judge,
         runs=list(places),
         models=ordered,
-        ties=_ties(questions, {name: usable[name] for name in ordered}),
+        ties=ties(questions, {name: usable[name] for name in ordered}),
         standing=_worst([states(validations(one.run, judge)) for one in here]),
         coverage=counted,
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
     )
-
-
-def _ties(questions: Sequence[Question], usable: dict[str, np.ndarray]) -> dict[str, Difference]:
-    if len(usable) < 2 or not questions:
-        return {}
-    groups = np.array([question.group for question in questions], dtype=object).astype(str)
-    return dict(zip(usable, differences_from_best(np.array(list(usable.values())), groups), strict=True))
 
 
 def _worst(standings: Sequence[dict[str, Standing]]) -> dict[str, Standing]:

@@ -1,5 +1,6 @@
 """What a report reads of a run, once for all of its parts."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -61,9 +62,22 @@ def read_contents(run: Run) -> Contents:
     )
 
 
-def names_apart(runs: Sequence[Contents]) -> list[str]:
+def names_apart(runs: Sequence[Run]) -> list[str]:
     """The runs' names; where two are called the same, their paths."""
-    names = [one.name for one in runs]
+    paths = [run.path.resolve() for run in runs]
+    names = [path.name for path in paths]
+    return [name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)]
+
+
+def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:
+    """What the models of several runs are called on one leaderboard; one of several runs carries its run's name.
+
+    Args:
+        names: The runs' names, as `names_apart` gives them.
+        models: Each run's models.
+    """
+    runs_of = Counter(model for some in models for model in set(some))
     return [
-        name if names.count(name) == 1 else str(one.run.path.resolve()) for name, one in zip(names, runs, strict=True)
+        [f"{name}/{model}" if runs_of[model] > 1 else model for model in some]
+        for name, some in zip(names, models, strict=True)
     ]

@@ -36,7 +36,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
     """
     contents = [read_contents(run) for run in runs]
     gathered = [cases(one) for one in contents]
-    names = names_apart(contents)
+    names = names_apart(runs)
     benchmarks: dict[str, list[str]] = {}
     for one, name in zip(contents, names, strict=True):
         benchmarks.setdefault(one.benchmark, []).append(name)

@@ -6,8 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from medjudge.records import CATEGORIES
+import numpy as np
+
+from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.records import CATEGORIES, Question
+from medjudge.report.contents import models_apart
 from medjudge.report.leaderboard import COLUMNS
+from medjudge.report.ties import ties
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
 
@@ -26,20 +31,23 @@ class Board(NamedTuple):
     """What one judge says of the models of one run.
 
     `scores` is the object of `scores.json`, with its `standing`; `study` that of `agreement/JUDGE.json`, if there is
-    one; `notes` what must be said beside its numbers. Boards of one `basis` have the same judge and questions, and
-    share a leaderboard; others are no ranking.
+    one; `notes` what must be said beside its numbers. `usable` is whether each of its models' answers to each of the
+    questions is usable, shape (models, questions). Boards of one `basis` have the same judge and questions, and share a
+    leaderboard; others are no ranking. No two of them have the same `run`.
     """
 
     run: str
     judge: str
     basis: str
     scores: Mapping[str, Any]
+    questions: Sequence[Question]
+    usable: np.ndarray
     study: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
 
 
 Mark = Literal["", "best", "tied"]
-"""The best of its column; or its interval overlaps that of the best."""
+"""The best of its column; or not shown to be worse than the best."""
 
 
 class Cell(NamedTuple):
@@ -134,22 +142,21 @@ def _of(group: Sequence[Board]) -> str:
     return f"judge {group[0].judge}, {', '.join(names) if len(names) <= 3 else f'{len(names)} runs'}"
 
 
-def _models(group: Sequence[Board]) -> dict[str, Any]:
-    """The rates of all models; a name that is taken already carries its run."""
-    models: dict[str, Any] = {}
-    for board in group:
-        for name, rates in board.scores["models"].items():
-            while name in models:
-                name = f"{board.run}/{name}"
-            models[name] = rates
-    return models
+def _models(group: Sequence[Board]) -> dict[str, tuple[Any, np.ndarray]]:
+    """The rates of all models and what is usable of each."""
+    named = models_apart([board.run for board in group], [list(board.scores["models"]) for board in group])
+    return {
+        name: (rates, usable)
+        for board, names in zip(group, named, strict=True)
+        for name, rates, usable in zip(names, board.scores["models"].values(), board.usable, strict=True)
+    }
 
 
 def _leaderboard(group: Sequence[Board]) -> Table:
-    models = dict(sorted(_models(group).items(), key=lambda one: -one[1]["OP"]["rate"]))
-    columns = [_column([rates.get(part) for rates in models.values()]) for part in COLUMNS]
-    unscored = [Cell(str(rates["OP"]["unscored"])) for rates in models.values()]
-    counts: dict[str, Any] = next(iter(models.values()), {})
+    models = dict(sorted(_models(group).items(), key=lambda one: -one[1][0]["OP"]["rate"]))
+    columns = [_column(part, group[0].questions, models) for part in COLUMNS]
+    unscored = [Cell(str(rates["OP"]["unscored"])) for rates, _ in models.values()]
+    counts: dict[str, Any] = next((rates for rates, _ in models.values()), {})
     told = ", ".join(f"{part} {counts[part]['questions']}" for part in COLUMNS if part in counts)
     return Table(
         "leaderboard",
@@ -158,7 +165,10 @@ def _leaderboard(group: Sequence[Board]) -> Table:
         [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
         [
             f"Questions: {told}. Unscored: questions without a score; they count as not usable.",
-            "Bold: the best of its column. †: its interval overlaps that of the best, so that the two may be tied.",
+            "Bold: the best of its column. †: a tie, not shown to be worse than the best: the 95 % interval of the "
+            "difference, paired over the same conversations (bias-corrected and accelerated bootstrap), reaches 0, or "
+            f"there are fewer than {FEWEST_CONVERSATIONS} conversations. Each interval holds for its pair alone; "
+            "nothing is corrected for the number of pairs.",
             *dict.fromkeys(note for board in group for note in (_standing(board), *board.notes)),
         ],
     )
@@ -179,7 +189,7 @@ def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
     for category in CATEGORIES:
         for start in range(0, len(models), _MODELS_ACROSS):
             across = list(models)[start : start + _MODELS_ACROSS]
-            some = [models[model]["subcategories"].get(category, {}) for model in across]
+            some = [models[model][0]["subcategories"].get(category, {}) for model in across]
             names = sorted({name for rates in some for name in rates})
             if names:
                 yield Table(
@@ -222,18 +232,23 @@ def _measure(cell: Mapping[str, float | None]) -> Cell:
     return Cell(f"{value:.2f}".replace("-", "−"), span.replace("-", "−"))
 
 
-def _column(rates: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
-    """Cells of rates that are compared with each other."""
-    best = max((rate for rate in rates if rate is not None), key=lambda rate: rate["rate"], default=None)
-    return [_rate(rate, _mark(rate, best)) for rate in rates]
-
-
-def _mark(rate: Mapping[str, Any] | None, best: Mapping[str, Any] | None) -> Mark:
-    if rate is None or best is None:
-        return ""
-    if rate["rate"] == best["rate"]:
-        return "best"
-    return "tied" if rate["high"] >= best["low"] else ""
+def _column(
+    part: str, questions: Sequence[Question], models: Mapping[str, tuple[Mapping[str, Any], np.ndarray]]
+) -> list[Cell]:
+    """Cells of rates that are compared with each other, on the questions of a part."""
+    inside = [place for place, one in enumerate(questions) if part in ("OP", one.category)]
+    differences = ties([questions[place] for place in inside], {name: row[inside] for name, (_, row) in models.items()})
+    best = max((rates[part]["rate"] for rates, _ in models.values() if part in rates), default=None)
+    cells = []
+    for name, (rates, _) in models.items():
+        rate: Mapping[str, Any] | None = rates.get(part)
+        mark: Mark = ""
+        if rate is not None and rate["rate"] == best:
+            mark = "best"
+        elif name in differences and differences[name].tie:
+            mark = "tied"
+        cells.append(_rate(rate, mark))
+    return cells
 
 
 def _rate(rate: Mapping[str, Any] | None, mark: Mark = "") -> Cell:

@@ -1,5 +1,6 @@
 """Which models are shown to be worse than the best one? Paired, over the same conversations."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
 from medjudge.agreement.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
 from medjudge.agreement.measures import divided
 from medjudge.agreement.parts import wilson
+from medjudge.records import Question
 
 
 class Difference(NamedTuple):
@@ -17,6 +19,18 @@ class Difference(NamedTuple):
     low: float
     high: float
     tie: bool
+
+
+def ties(questions: Sequence[Question], usable: Mapping[str, np.ndarray]) -> dict[str, Difference]:
+    """Each model's difference from the best one on some questions; empty where there is nothing to compare.
+
+    Args:
+        usable: Name -> whether the model's answer to each question is usable, shape (questions,).
+    """
+    if len(usable) < 2 or not questions:
+        return {}
+    groups = np.array([question.group for question in questions], dtype=object).astype(str)
+    return dict(zip(usable, differences_from_best(np.array(list(usable.values())), groups), strict=True))
 
 
 def differences_from_best(

@@ -39,6 +39,15 @@ def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
     assert "left out: 1 empty" in done.stdout
 
 
+def test_answers_that_the_judge_left_unscored_are_said(run: Run, medjudge: Any) -> None:
+    answers = run.answers()
+    write_records(run.judgments_file("j"), [judgment(one, None if n < 3 else 0.7) for n, one in enumerate(answers[1:])])
+    done = medjudge("annotate", "export", run.path, *BOTH)
+    assert "4 of these 14 answers have no score of judge j: they count for nothing" in done.stdout
+    done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
+    assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
+
+
 def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
     return run.path / "annotation" / "forms" / f"{rater}{end}"
 
@@ -177,6 +186,8 @@ def of_a_stranger(workbook: Any) -> None:
         (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the text that was exported"),
         (put("MSE", 0, "E", None), "answer is blank; put the text back"),
         (put("MSE", 0, "H", 3), "'3' stands in a column without a heading"),
+        (put("MSE", 0, "F", "=2+2"), "sheet 'MSE', row 2: score holds a formula without a value; type the number"),
+        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment holds a formula without a value; type the text"),
         (score_as_reference, "reference is 4; a score belongs into score"),
         (score_as_comment, "comment is 4, and no score is there"),
         (twice, "sheet 'MSE', row 2: item"),
@@ -197,11 +208,14 @@ def test_each_wrong_cell_is_told_and_nothing_is_imported(
     assert not run.physicians_file.exists()
 
 
-def test_rows_that_were_deleted_are_counted(run: Run, exported: Plan, medjudge: Any) -> None:
+def test_rows_that_were_deleted_are_named(run: Run, exported: Plan, medjudge: Any) -> None:
     path = fill(form_of(run), levels(run, "dr-a"), lambda workbook: workbook["MSE"].delete_rows(2))
     done = medjudge("annotate", "import", run.path, path)
     assert "13 scores imported" in done.stdout
-    assert f"{path}: 1 items of its rater do not stand in it" in done.stdout
+    gone = next(one for one in to_score(run, exported, "dr-a") if one.question.category == "MSE").item.id
+    assert f"{path}: 1 items of its rater do not stand in it and stay open (sheet 'MSE': {gone})" in done.stdout
+    again = medjudge("annotate", "import", run.path, path, "--json")
+    assert json.loads(again.stdout)["missing"] == {str(path): {"MSE": [gone]}}
     assert "dr-a: 13 of 14 scored, 1 open" in done.stdout
 
 
@@ -269,10 +283,10 @@ def test_the_form_of_another_rater_or_plan_is_told(run: Run, exported: Plan, med
     done = medjudge("annotate", "export", other.path, *BOTH, "--seed", 3)
     foreign = fill(form_of(other), levels(other, "dr-a"), to="foreign.xlsx")
     done = medjudge("annotate", "import", run.path, foreign)
-    assert "has 14 items, and none is in the plan" in done.stderr
+    assert "has 14 items, and none is in a plan of this run" in done.stderr
     item = next(iter(levels(run, "dr-a")))
-    half = medjudge("annotate", "export", other.path, *BOTH, "--overlap", 1, "--out", tmp_path / "half")
-    assert "no scores and is replaced" in half.stdout
+    half = ("--overlap", 1, "--out", tmp_path / "half", "--new-plan")
+    assert medjudge("annotate", "export", other.path, *BOTH, *half).returncode == 0
     theirs = next(iter(read_plan(other).by_rater["dr-b"]))
 
     def take_theirs(workbook: Any) -> None:
@@ -317,8 +331,33 @@ def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, expo
     assert read_plan(run) == exported
     done = medjudge("annotate", "export", run.path, *BOTH, "--seed", 1, "--out", run.path / "more")
     assert done.returncode == 2
-    assert "another plan, with 14 scores given by it" in done.stderr
+    assert (
+        "another plan, made with --rater dr-a --rater dr-b --overlap 2 --which random --seed 0 (14 scores"
+        in done.stderr
+    )
     assert not (run.path / "more").exists()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medjudge: Any, seed: int) -> None:
+    """Neither where ids differ, nor where the same ids (one seed) are shared out in another way."""
+    given = levels(run, "dr-a")
+    out, of_old = fill(form_of(run), given), expected(run, "dr-a", given)
+    other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
+    done = medjudge(*other)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "(0 scores given), and its forms may be out" in done.stderr
+    assert "--new-plan makes a new plan and keeps this one as plan-1.json" in done.stderr
+    assert read_plan(run) == exported
+    assert "plan-1.json; its forms can still be imported" in medjudge(*other, "--new-plan").stdout
+    assert Plan.model_validate_json((run.path / "annotation" / "plan-1.json").read_text()) == exported
+    of_new = fill(run.path / "more" / "dr-b.xlsx", levels(run, "dr-b"))
+    done = medjudge("annotate", "import", run.path, out, of_new)
+    assert done.returncode == 0, done.stderr
+    assert "21 scores imported" in done.stdout
+    assert "do not stand in it" not in done.stdout
+    assert "dr-a: 14 of 14 scored, 0 open" in done.stdout
+    assert by_key(stored(run, "dr-a")) == by_key(of_old)
 
 
 def test_a_file_that_is_no_form_says_so(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:

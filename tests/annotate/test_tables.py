@@ -254,10 +254,14 @@ def test_missing_columns_and_columns_that_stand_twice(text_file, workbook) -> No
 
 
 def test_a_table_without_any_score_is_refused(workbook, text_file) -> None:
-    formula = workbook(S=[LONG, ["q1", "m", 0, "dr", "=2+2"]])  # no program has computed it
-    for path in (formula, text_file("s.csv", ",".join(LONG), "q1,m,0,dr,"), text_file("t.csv", ",".join(LONG))):
+    for path in (text_file("s.csv", ",".join(LONG), "q1,m,0,dr,"), text_file("t.csv", ",".join(LONG))):
         assert "no score in it" in refused(path)
     assert "is empty" in refused(text_file("e.csv"))
+
+
+def test_a_formula_that_no_program_has_computed_is_told(workbook) -> None:
+    path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", "=2+2"]])
+    assert "sheet 'S', row 3: score holds a formula without a value; type the number" in refused(path)
 
 
 def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,8 @@ def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
         (["--table", "agreement"], ["--format"]),
         (["--format", "csv", "--json"], ["--json"]),
         (["--format", "latex", "--html", "x.html"], ["--html"]),
+        (["--html", "."], ["--html .: is a folder"]),
+        (["--format", "csv", "--out", "."], ["--out .: is a folder"]),
         (["--format", "docx"], ["docx", "markdown"]),
         (["--format", "csv", "--table", "agreement", "--table", "leaderboard"], ["agreement alone"]),
     ],
@@ -91,6 +94,19 @@ def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
 def test_options_that_do_not_go_together_are_one_line(medjudge, judged, options, parts, tmp_path) -> None:
     refused(medjudge("report", judged.path, *options), *parts)
     assert not (tmp_path / "x.csv").exists()
+    assert not [*tmp_path.glob("*.part"), *tmp_path.parent.glob("*.part")]
+
+
+def test_three_runs_of_one_folder_name_and_model_all_stand_on_the_leaderboard(medjudge, judged, tmp_path) -> None:
+    runs = [tmp_path / place / judged.path.name for place in "bc"]
+    for run in runs:
+        shutil.copytree(judged.path, run)
+    all_runs = [judged.path, *runs]
+    (board,) = json.loads(medjudge("report", *all_runs, "--html", "page.html", "--json").stdout)["leaderboards"]
+    models = json.loads((judged.path / "scores.json").read_text())["models"]
+    assert set(board["models"]) == {f"{run}/{model}" for run in all_runs for model in models}
+    table = medjudge("report", *all_runs, "--format", "markdown", "--table", "leaderboard").stdout
+    assert table.count("/model-a |") == 3
 
 
 def test_without_inspect_one_line_says_how_to_get_it(medjudge, judged, monkeypatch) -> None:

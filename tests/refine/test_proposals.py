@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 
+from medjudge.errors import InputError
 from medjudge.records import Judgment
 from medjudge.refine.causes import Cause
 from medjudge.refine.proposals import Shown, checklist_prompt, read_reply, rubric_prompt
-from medjudge.refine.proposers import LocalProposer
+from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.rubrics.render import rubric
 
 CAUSE = Cause("checklist point missing", "judge 2.0 levels more lenient than usual")
@@ -82,3 +85,47 @@ def test_a_local_model_proposes_and_what_cannot_be_read_is_recorded(prompt, tiny
     assert made.by == "tiny-lm"
     assert made.text is None
     assert "does not hold <<<CHECKLIST>>>" in made.problem or "no text" in made.problem
+
+
+@pytest.fixture
+def editor(tmp_path, monkeypatch):
+    """An EDITOR that does to the text, opening by opening, what the commands say, and keeps the page it was shown."""
+
+    def build(*commands: str) -> EditorProposer:
+        script = tmp_path / "editor.sh"
+        cases = "".join(f"{number}) {command};;\n" for number, command in enumerate(commands, 1))
+        script.write_text(f"#!/bin/sh\necho x >> {tmp_path}/log\nn=$(($(wc -l < {tmp_path}/log)))\n")
+        with script.open("a") as file:
+            file.write(f'cp "$2" {tmp_path}/page-$n\ncase $n in\n{cases}esac\n')
+        script.chmod(0o755)
+        (tmp_path / "log").unlink(missing_ok=True)
+        monkeypatch.setenv("EDITOR", str(script))
+        return EditorProposer(tmp_path / "editing")
+
+    return build
+
+
+def test_what_a_person_wrote_outlives_an_editor_that_fails(prompt, editor, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ended with 3 on .*what was saved is kept"):
+        list(editor("true", 'echo "2. no alcohol" >> "$1"; exit 3').propose([prompt("other"), prompt()]))
+    # The first of the two is done by now, so that this one stands at another place.
+    (made,) = editor("true").propose([prompt()])
+    assert made.text == f"{BOTH}\n2. no alcohol"
+
+
+def test_an_edit_that_cannot_be_used_is_opened_again_with_what_is_wrong(prompt, editor, tmp_path, capsys) -> None:
+    (made,) = editor('echo "1. only this" > "$1"', f'printf "%s" "{BOTH}, at once" > "$1"').propose([prompt()])
+    assert made.text == f"{BOTH}, at once"
+    assert "To be mended" not in (tmp_path / "page-1").read_text()
+    wrong = "To be mended: the headings of core and secondary requirements are gone"
+    assert (tmp_path / "page-2").read_text().startswith(wrong)
+    assert wrong in capsys.readouterr().err
+    # Left as it is, it is no proposal, and the next start opens it again.
+    (made,) = editor('echo "1. only this" > "$1"').propose([prompt("other")])
+    assert (made.text, made.failed) == (None, True)
+    (made,) = editor(f'printf "%s" "{BOTH}, later" > "$1"').propose([prompt("other")])
+    assert (tmp_path / "page-1").read_text().startswith(wrong)
+    assert made.text == f"{BOTH}, later"
+    # A script that never gets it right is not opened for ever.
+    (made,) = editor(*['echo "no end" >> "$1"; sed -i /requirements/d "$1"'] * 9).propose([prompt("third")])
+    assert (made.failed, len((tmp_path / "log").read_text().split())) == (True, 5)

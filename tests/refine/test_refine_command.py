@@ -18,8 +18,9 @@ from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import choose_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
+from medjudge.records import Judgment
 from medjudge.refine.proposers import ApiProposer
-from medjudge.store import Run
+from medjudge.store import Run, write_records
 
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
@@ -207,8 +208,45 @@ def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> N
     done = medjudge("refine", lacking_run, "--judge", "openai:judge", "--base-url", server.url, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "checklist point missing" in done.stdout
+    assert f"next: medjudge refine {lacking_run} --judge openai:judge --proposer" in done.stdout
     assert not (lacking_run / "refinement" / "questions.jsonl").exists()
     assert {body["model"] for body in server.asked} == {"judge"}
+
+
+def test_answers_that_the_judge_did_not_score_are_said_and_what_mends_it(lacking_run, medjudge) -> None:
+    run = Run(lacking_run)
+    judged, failed, lost = run.answers()[4:], run.answers()[4].key, {"score": None, "error": "too long"}
+    judgments = [
+        Judgment(**one.key._asdict(), judge="ours", **(lost if one.key == failed else {"score": 4})) for one in judged
+    ]
+    write_records(run.judgments_file("ours"), judgments)
+    done = medjudge("refine", lacking_run, "--judge", "ours", "--dry-run")
+    assert done.returncode == 1
+    file = run.judgments_file("ours")
+    assert "4 scored answers have no judgment of ours and are left out: run the `medjudge eval`" in done.stdout
+    assert f"{file} again, or add them to it" in done.stdout
+    assert "1 scored answers could not be scored by ours and are left out (1: too long)" in done.stdout
+
+
+def test_a_folder_of_another_refinement_says_what_changed_and_where_else_to_go(lacking_run, medjudge) -> None:
+    place, run = lacking_run / "refinement", Run(lacking_run)
+    judgments = [Judgment(**one.key._asdict(), judge="ours", score=4) for one in run.answers()]
+    write_records(run.judgments_file("ours"), judgments)
+    ways = ("refine", lacking_run, "--judge", "ours", "--dry-run")
+    assert medjudge(*ways).returncode == 0
+    (place.parent / "refinement-2").mkdir()
+    first, *rest = run.physician_scores()
+    write_records(run.physicians_file, [first.model_copy(update={"score": first.level % 5 + 1}), *rest])
+    done = medjudge(*ways)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "physicians' scores, questions or answers of the run have changed since it was made" in done.stderr
+    assert f"--out {place}-3" in done.stderr
+    for damage in ('{"judge": "simil', "[1]"):
+        (place / "settings.json").write_text(damage)
+        done = medjudge(*ways)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert f"{place / 'settings.json'}: not the settings of a refinement" in done.stderr
+        assert f"--out {place}-3" in done.stderr
 
 
 def test_a_person_writes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
@@ -231,7 +269,10 @@ def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_
         done = medjudge("refine", lacking_run, "--judge", judge, "--proposer", "editor", EDITOR="true")
         assert done.returncode == 2
         assert "reads neither checklist nor rubric" in done.stderr
-    assert medjudge("refine", lacking_run, "--judge", "similarity").returncode == 0
+    done = medjudge("refine", lacking_run, "--judge", "similarity")
+    assert done.returncode == 0
+    assert "no proposals for judge similarity: reads neither checklist nor rubric" in done.stdout
+    assert "next:" not in done.stdout
     (lacking_run / "physician_scores.jsonl").unlink()
     done = medjudge("refine", lacking_run, "--judge", "similarity")
     assert done.returncode == 2

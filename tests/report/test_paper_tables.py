@@ -11,7 +11,7 @@ from medjudge.agreement.gate import Gate
 from medjudge.agreement.standing import states
 from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.records import Judgment, PhysicianScore, Question
-from medjudge.report.leaderboard import score_models
+from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
 
 NAMES = [
@@ -51,7 +51,8 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
         ]
         standing = {part: one._asdict() for part, one in states([study] if study else []).items()}
         scores = {"judge": "j&j", "standing": standing, **score_models(questions, judgments, list(levels))}
-        return Board(run, "j&j", basis, scores, study, ["100% made up."])
+        usable = usable_table(questions, judgments, list(levels))
+        return Board(run, "j&j", basis, scores, questions, usable, study, ["100% made up."])
 
     return build
 
@@ -101,20 +102,31 @@ def test_markdown_gives_every_name_back_and_nothing_else(board) -> None:
 
 
 def test_best_first_the_best_bold_and_ties_marked(board) -> None:
-    some = {"low": [1] * 40, "near": [4] * 20 + [1] * 20, "best": [4] * 24 + [1] * 16, "same": [4] * 24 + [1] * 16}
+    some = {
+        "low": [1] * 40,
+        # The intervals of all that follow overlap; this one is worse on five conversations and better on none.
+        "below": [4] * 19 + [1] * 21,
+        "near": [1] * 10 + [4] * 22 + [1] * 8,
+        "best": [4] * 24 + [1] * 16,
+        "same": [4] * 24 + [1] * 16,
+    }
     lines = markdown([board(some)], ["leaderboard"]).splitlines()
     cells = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines if line.startswith("| ")}
-    assert list(cells)[2:] == ["| best", "| same", "| near", "| low"]
+    assert list(cells)[2:] == ["| best", "| same", "| near", "| below", "| low"]
     assert cells["| best"].startswith("**60.00** (")
     assert cells["| same"].startswith("**60.00** (")
-    assert cells["| near"].startswith("50.00† (")
+    assert cells["| near"].startswith("55.00† (")
+    assert cells["| below"].startswith("47.50 (")
     assert cells["| low"].startswith("0.00 (")
+    # Twenty conversations a category tell no two models apart.
+    of_category = next(line for line in lines if line.startswith("| below")).split(" | ")[2]
+    assert "†" in of_category
 
 
 def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
     first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
-    (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="two")], ["leaderboard"]))
-    assert [row[0] for row in together] == ["Model", "two/m", "m", "n", "two/two/m"]
+    (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="/x/two")], ["leaderboard"]))
+    assert [row[0] for row in together] == ["Model", "two/m", "one/m", "n", "/x/two/m"]
     assert len(tables_of(markdown([first, board({"m": [5, 5]}, basis="other")], ["leaderboard"]))) == 2
 
 
