@@ -126,10 +126,10 @@ def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[lis
     return found
 
 
-def timed(run: Callable[[], Any], device: torch.device) -> float:
+def timed(device: torch.device, run: Callable[..., Any], *given: Any) -> float:
     """Seconds of wall time."""
     start = time.perf_counter()
-    run()
+    run(*given)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start
@@ -215,7 +215,7 @@ def in_turns(
     for work in rounds:
         for name, (run, most) in ways.items():
             part = work[:most]
-            seconds[name].append(timed(lambda run=run, part=part: run(part), device) / len(part))
+            seconds[name].append(timed(device, run, part) / len(part))
             print(f"{name}: {1 / seconds[name][-1]:.2f} a second", flush=True)
     return seconds
 
@@ -224,7 +224,7 @@ def matrix_rate(device: torch.device) -> float:
     """FLOP a second of a product of two square matrices, the best of ten: 2,048 on a CPU, 8,192 on a GPU."""
     size = 8192 if device.type == "cuda" else 2048
     left, right = (torch.randn(size, size, device=device, dtype=fast_dtype(device)) for _ in range(2))
-    return max(2 * size**3 / timed(lambda: left @ right, device) for _ in range(10))
+    return max(2 * size**3 / timed(device, torch.matmul, left, right) for _ in range(10))
 
 
 def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
