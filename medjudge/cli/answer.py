@@ -1,6 +1,7 @@
 """`medjudge answer`: only the answers."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
@@ -10,6 +11,7 @@ from medjudge.errors import InputError
 
 if TYPE_CHECKING:
     from medjudge.answer.conversation import Engine
+    from medjudge.cli.group import Group
     from medjudge.records import Question
     from medjudge.store import Run
 
@@ -61,12 +63,17 @@ def answer(
     """Answer a benchmark's questions with models."""
     if offline:
         go_offline()
+    from medjudge.cli.group import join, refuse_servers
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import start_run
     from medjudge.hardware import choose_device
     from medjudge.store import Run
 
+    group = join(device)
+    if not group.first:
+        group.wait()  # until the first has looked at everything, so that one wrong option is one message
     choose_device(device)
+    refuse_servers(group, *[f"--model {name}" for name in model])
     questions = open_benchmark(benchmark)[:limit]
     options = AnswerOptions(
         samples, seed, device, max_new_tokens, temperature, base_url, concurrency, tokens_per_minute, max_cost, prices
@@ -82,10 +89,14 @@ def answer(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    with folder.lock():
-        start_run(folder, questions, benchmark, command)
+    with folder.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(folder, questions, benchmark, command)
+            group.wait()
         for name in model:
-            answer_with(folder, name, options)
+            answer_with(folder, name, options, group)
+    if not group.first:
+        return
     answers = folder.answers()
     empty = sum(not one.text.strip() for one in answers)
     if as_json:
@@ -132,11 +143,15 @@ def check_local_model(model: str) -> None:
     window(model)
 
 
-def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
-    """Answers what a model has not answered yet; every answer is on disk before the next one is made."""
+def answer_with(run: "Run", model: str, options: AnswerOptions, group: "Group") -> None:
+    """Answers what a model has not answered yet; every answer is on disk before the next one is made.
+
+    Args:
+        group: The processes that share the work, which all call this.
+    """
     import time
 
-    from medjudge.answer.conversation import answer_questions
+    from medjudge.answer.conversation import answer_questions, unanswered
     from medjudge.cli.pipeline import record_spending
 
     engine, source, revision = _engine(run, model, options)
@@ -157,16 +172,22 @@ def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
     entry["answers"] = sum(one.model == engine.name for one in there)
-    run.update_manifest(models=models)
-    start = time.monotonic()
-    try:
-        for one in answer_questions(engine, run.questions(), options.samples, options.seed, there):
-            run.append(run.answers_file, one.model_dump_json())
-            entry["answers"] += 1
-    finally:
-        entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+    if group.first:
         run.update_manifest(models=models)
-        record_spending(run, options.prices)
+    group.wait()
+    start = time.monotonic()
+    questions = unanswered(run.questions(), engine.name, options.samples, there)
+    mine = group.share(questions, lambda one: one.group, lambda one: len(one.prompt))
+    try:
+        with group.writing(run) as place:
+            for one in answer_questions(engine, mine, options.samples, options.seed, there):
+                place.append(place.answers_file, one.model_dump_json())
+    finally:
+        if group.first:
+            entry["answers"] = sum(one.model == engine.name for one in run.answers())
+            entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+            run.update_manifest(models=models)
+            record_spending(run, options.prices)
 
 
 def _engine(run: "Run", model: str, options: AnswerOptions) -> "tuple[Engine, str, str | None]":

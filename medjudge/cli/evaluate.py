@@ -1,5 +1,6 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -71,6 +72,7 @@ def evaluate(
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.deferral import defer
+    from medjudge.cli.group import join, refuse_servers
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
     from medjudge.hardware import choose_device
@@ -80,8 +82,12 @@ def evaluate(
 
     if model and answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
+    group = join(device)
+    if not group.first:
+        group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
     choose_device(device)
+    refuse_servers(group, f"--judge {judge}", *[f"--model {name}" for name in model or []])
     chosen = choose_judge(judge)
     at_most = Limit(max_cost, prices)
     if (dry_run or batch or wait) and chosen.api_model is None:
@@ -120,14 +126,16 @@ def evaluate(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    with folder.lock():
-        start_run(folder, questions, benchmark, command)
-        if benchmark == "sample":
-            folder.update_manifest(notes=[NOTICE])
-        if given is not None:
-            take_answers(folder, given, str(file))
+    with folder.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(folder, questions, benchmark, command)
+            if benchmark == "sample":
+                folder.update_manifest(notes=[NOTICE])
+            if given is not None:
+                take_answers(folder, given, str(file))
+            group.wait()
         for name in model or []:
-            answer_with(folder, name, answering)
+            answer_with(folder, name, answering, group)
         if batch:
             from medjudge.cli.batch import judge_by_batch
 
@@ -136,7 +144,9 @@ def evaluate(
                 _say_under_way(under_way, folder, as_json)
                 return
         else:
-            judge_answers(folder, chosen, options)
+            judge_answers(folder, chosen, options, group=group)
+        if not group.first:
+            return
         scores, covered = write_scores(folder, chosen.name)
         deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
 
