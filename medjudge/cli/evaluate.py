@@ -35,6 +35,9 @@ def evaluate(
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="transformers, or ray: models and local judges on the workers of a Ray cluster.")
+    ] = "transformers",
     seed: Annotated[int, typer.Option(help="Seed of the answers.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of the answering model; 0 for greedy.")] = 0.7,
@@ -72,7 +75,7 @@ def evaluate(
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.deferral import defer
-    from medjudge.cli.group import join, refuse_servers
+    from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
     from medjudge.hardware import choose_device
@@ -87,7 +90,7 @@ def evaluate(
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
     choose_device(device)
-    refuse_servers(group, f"--judge {judge}", *[f"--model {name}" for name in model or []])
+    check_sharing(group, engine, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
     chosen = choose_judge(judge)
     at_most = Limit(max_cost, prices)
     if (dry_run or batch or wait) and chosen.api_model is None:
@@ -103,14 +106,24 @@ def evaluate(
     file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
     given = None if file is None else answers_to(everything, limit, read_records(file, Answer), str(file))
     answering = AnswerOptions(
-        samples, seed, device, max_new_tokens, temperature, base_url, concurrency, tokens_per_minute, max_cost, prices
+        samples,
+        seed,
+        device,
+        max_new_tokens,
+        temperature,
+        base_url,
+        concurrency,
+        tokens_per_minute,
+        max_cost,
+        prices,
+        engine,
     )
     for name in model or []:
         check_model(name, offline, answering)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most)
+    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most, engine)
     if dry_run:
         if model:
             raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")

@@ -92,11 +92,29 @@ def join(device: str) -> Group:
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
 
 
-def refuse_servers(group: Group, *asked: str) -> None:
-    """Raises InputError where several processes would ask a server: one asks as many at once as the server takes."""
+def check_sharing(group: Group, engine: str, asked: Sequence[str]) -> None:
+    """Finds out before anything is written whether the work can be shared as asked.
+
+    Args:
+        engine: `transformers` or `ray`.
+        asked: The options that name a model or a judge, as `--judge openai:gpt-4o`.
+
+    Raises:
+        InputError: It cannot.
+    """
+    if engine not in ("transformers", "ray"):
+        raise InputError(f"--engine {engine}: unknown; take transformers or ray")
+    if engine == "ray":
+        from medjudge.ray_pool import require_ray
+
+        require_ray()
+    if group.size == 1:
+        return
+    if engine == "ray":
+        raise InputError("--engine ray: Ray starts its own workers; start the command without accelerate launch")
     for one in asked:
-        if group.size > 1 and "openai:" in one:
+        if "openai:" in one:
             raise InputError(
-                f"{one}: asks a server, which several processes do not make faster; start it without accelerate launch "
-                "(--concurrency says how many requests are under way)"
+                f"{one}: several processes ask a server no faster than one; start the command without accelerate "
+                "launch (--concurrency says how many requests are under way)"
             )

@@ -21,6 +21,7 @@ from medjudge.hardware import describe
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 from medjudge.judge.open import Chosen, load_chosen
 from medjudge.judge.protocol import Assignment, Judge, assignments
+from medjudge.judge.ray_judge import RayJudge
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.validations import validations
@@ -41,6 +42,7 @@ class JudgeOptions(NamedTuple):
     rationale_tokens: int = 0
     tokens_per_minute: int | None = None
     limit: Limit = Limit()
+    engine: str = "transformers"
 
 
 def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
@@ -158,6 +160,8 @@ def judge_answers(
 
 def load(chosen: Chosen, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
     """Loads a chosen judge; what an API judge costs goes to the account of the run."""
+    if options.engine == "ray" and chosen.folder is not None:
+        return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens)
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
     spending = Spending(run, options.limit) if chosen.api_model is not None else None
     return load_chosen(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
