@@ -100,3 +100,8 @@ def window(model_id: str, revision: str | None = None) -> int:
     """The most tokens the model reads at once, by its config."""
     config = _loaded(AutoConfig, model_id, revision)
     return int(getattr(config, "max_position_embeddings", 0) or config.get_text_config().max_position_embeddings)
+
+
+def commit(model_id: str, revision: str | None = None) -> str | None:
+    """The hub's commit of a model; None for a folder."""
+    return getattr(_loaded(AutoConfig, model_id, revision), "_commit_hash", None)

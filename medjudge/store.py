@@ -7,10 +7,11 @@ the new one.
 
 import json
 import os
+import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -177,12 +178,13 @@ class Run:
         self.physicians_file = path / "physician_scores.jsonl"
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
+        self.parts_folder = path / "parts"
         self._locked = False
         self._synced: dict[Path, float] = {}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps other processes from writing here, and mends what a killed one left.
+        """Keeps other processes from writing here, mends what a killed one left, and takes in the parts of a group.
 
         The kernel holds the lock, so that it ends with its process, however that ends.
 
@@ -207,6 +209,7 @@ class Run:
             holder.write_text(str(os.getpid()), encoding="ascii")
             self._mend()
             self._locked = True
+            self.gather()
             yield
         finally:
             self._locked = False
@@ -224,6 +227,45 @@ class Run:
             pid = left.suffixes[-2:-1]
             if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
                 left.unlink(missing_ok=True)
+
+    def part(self, rank: int) -> "Run":
+        """Where one of several processes appends what `gather` takes in: a run folder of its own."""
+        return Run(self.parts_folder / str(rank))
+
+    def gather(self) -> None:
+        """Moves what several processes wrote into this run's files, in the order of the questions.
+
+        Nothing is lost or taken in twice, however often this is broken off.
+
+        Raises:
+            InputError: One of the processes is still at work.
+        """
+        if not self.parts_folder.exists():
+            return
+        parts = [Run(folder) for folder in sorted(self.parts_folder.iterdir())]
+        with ExitStack() as locks:
+            for part in parts:
+                locks.enter_context(part.lock())
+            order = {question.id: place for place, question in enumerate(self.questions())}
+            self._take_in(self.answers_file, self.answers(), [one for part in parts for one in part.answers()], order)
+            for judge in sorted({name for part in parts for name in part.judges()}):
+                made = [one for part in parts for one in part.judgments(judge)]
+                self._take_in(self.judgments_file(judge), self.judgments(judge), made, order)
+            shutil.rmtree(self.parts_folder)
+
+    def _take_in(
+        self,
+        path: Path,
+        there: Sequence[Answer | Judgment],
+        made: Sequence[Answer | Judgment],
+        order: Mapping[str, int],
+    ) -> None:
+        known = {one.key for one in there}
+        for one in sorted(made, key=lambda one: (order[one.question_id], *one.key[1:])):
+            if one.key not in known:
+                known.add(one.key)
+                self.append(path, one.model_dump_json())
+        _sync(path)
 
     @classmethod
     def existing(cls, path: Path) -> "Run":

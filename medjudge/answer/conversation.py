@@ -79,6 +79,18 @@ def answer_questions(
             yield answer
 
 
+def unanswered(questions: Sequence[Question], model: str, samples: int, done: Sequence[Answer]) -> list[Question]:
+    """The questions of the conversations in which an answer of the model is missing."""
+    there = {answer.key for answer in done}
+    missing = {
+        question.group
+        for question in questions
+        for sample in range(samples)
+        if AnswerKey(question.id, model, sample) not in there
+    }
+    return [question for question in questions if question.group in missing]
+
+
 def questions_before(question: Question, questions: Sequence[Question]) -> list[Question]:
     """The earlier turns of a question's conversation, oldest first."""
     if question.round == 1:

@@ -41,6 +41,11 @@ class SeededSampling(LogitsProcessor):
         return scores + gumbel.to(scores.device)  # type: ignore[return-value]
 
 
+def model_name(model_id: str) -> str:
+    """The name in the records of the model in a folder or at the hub."""
+    return Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
+
+
 def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer of a model; raises InputError where it cannot be had or has no chat template."""
     tokenizer = load_tokenizer(model_id, revision)
@@ -77,7 +82,7 @@ class TransformersEngine:
         batch_tokens: int = 32_768,
     ) -> None:
         place = choose_device(device)
-        self.name = Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
+        self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
         self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()
         self.window = window(model_id, revision)

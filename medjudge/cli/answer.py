@@ -1,6 +1,7 @@
 """`medjudge answer`: only the answers."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
@@ -9,8 +10,10 @@ import typer
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
-    from medjudge.answer.conversation import Engine
-    from medjudge.records import Question
+    from collections.abc import Callable, Iterator, Sequence
+
+    from medjudge.cli.group import Group
+    from medjudge.records import Answer, Question
     from medjudge.store import Run
 
 
@@ -30,6 +33,16 @@ class AnswerOptions(NamedTuple):
     tokens_per_minute: int | None = None
     max_cost: float | None = None
     prices: Path | None = None
+    engine: str = "transformers"
+
+
+class _Answering(NamedTuple):
+    """A model that is ready to answer: its name, where it comes from, which revision that is, and what answers."""
+
+    name: str
+    source: str
+    revision: str | None
+    answer_questions: "Callable[[Sequence[Question], int, int, Sequence[Answer]], Iterator[Answer]]"
 
 
 def answer(
@@ -44,6 +57,9 @@ def answer(
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="transformers, or ray: models of folders and the hub on the workers of a Ray cluster.")
+    ] = "transformers",
     seed: Annotated[int, typer.Option(help="With question and sample it fixes each answer's own seed.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 for greedy.")] = 0.7,
@@ -61,15 +77,30 @@ def answer(
     """Answer a benchmark's questions with models."""
     if offline:
         go_offline()
+    from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import start_run
     from medjudge.hardware import choose_device
     from medjudge.store import Run
 
+    group = join(device)
+    if not group.first:
+        group.wait()  # until the first has looked at everything, so that one wrong option is one message
     choose_device(device)
+    check_sharing(group, engine, [f"--model {name}" for name in model])
     questions = open_benchmark(benchmark)[:limit]
     options = AnswerOptions(
-        samples, seed, device, max_new_tokens, temperature, base_url, concurrency, tokens_per_minute, max_cost, prices
+        samples,
+        seed,
+        device,
+        max_new_tokens,
+        temperature,
+        base_url,
+        concurrency,
+        tokens_per_minute,
+        max_cost,
+        prices,
+        engine,
     )
     for name in model:
         check_model(name, offline, options)
@@ -82,10 +113,14 @@ def answer(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    with folder.lock():
-        start_run(folder, questions, benchmark, command)
+    with folder.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(folder, questions, benchmark, command)
+            group.wait()
         for name in model:
-            answer_with(folder, name, options)
+            answer_with(folder, name, options, group)
+    if not group.first:
+        return
     answers = folder.answers()
     empty = sum(not one.text.strip() for one in answers)
     if as_json:
@@ -132,45 +167,60 @@ def check_local_model(model: str) -> None:
     window(model)
 
 
-def answer_with(run: "Run", model: str, options: AnswerOptions) -> None:
-    """Answers what a model has not answered yet; every answer is on disk before the next one is made."""
+def answer_with(run: "Run", model: str, options: AnswerOptions, group: "Group") -> None:
+    """Answers what a model has not answered yet; every answer is on disk before the next one is made.
+
+    Args:
+        group: The processes that share the work, which all call this.
+    """
     import time
 
-    from medjudge.answer.conversation import answer_questions
+    from medjudge.answer.conversation import unanswered
     from medjudge.cli.pipeline import record_spending
 
-    engine, source, revision = _engine(run, model, options)
+    answering = _answering(run, model, options)
     models = run.manifest().get("models", {})
     there = run.answers()
     settings = {
-        "source": source,
+        "source": answering.source,
         "seed": options.seed,
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
     }
-    entry = models.setdefault(engine.name, {**settings, "revision": revision, "answers": 0, "seconds": 0.0})
+    entry = models.setdefault(
+        answering.name, {**settings, "revision": answering.revision, "answers": 0, "seconds": 0.0}
+    )
     for name, value in settings.items():
         if entry[name] != value:
             raise InputError(
-                f"{run.path}: holds answers of {engine.name} with {name} {entry[name]}, and now it is {value}; "
+                f"{run.path}: holds answers of {answering.name} with {name} {entry[name]}, and now it is {value}; "
                 "choose another --run"
             )
     # Before the first answer, so that a run that was killed still knows whose answers it holds.
-    entry["answers"] = sum(one.model == engine.name for one in there)
-    run.update_manifest(models=models)
-    start = time.monotonic()
-    try:
-        for one in answer_questions(engine, run.questions(), options.samples, options.seed, there):
-            run.append(run.answers_file, one.model_dump_json())
-            entry["answers"] += 1
-    finally:
-        entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+    entry["answers"] = sum(one.model == answering.name for one in there)
+    if group.first:
         run.update_manifest(models=models)
-        record_spending(run, options.prices)
+    group.wait()
+    start = time.monotonic()
+    questions = unanswered(run.questions(), answering.name, options.samples, there)
+    mine = group.share(questions, lambda one: one.group, lambda one: len(one.prompt))
+    try:
+        with group.writing(run) as place:
+            for one in answering.answer_questions(mine, options.samples, options.seed, there):
+                place.append(place.answers_file, one.model_dump_json())
+    finally:
+        if group.first:
+            entry["answers"] = sum(one.model == answering.name for one in run.answers())
+            entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+            run.update_manifest(models=models)
+            record_spending(run, options.prices)
 
 
-def _engine(run: "Run", model: str, options: AnswerOptions) -> "tuple[Engine, str, str | None]":
-    """The engine, where its model comes from, and which revision that is."""
+def _answering(run: "Run", model: str, options: AnswerOptions) -> _Answering:
+    from functools import partial
+
+    from medjudge.answer.conversation import answer_questions
+
     if model.startswith(_AT_A_SERVER):
         from medjudge.answer.openai_engine import OpenAIEngine
         from medjudge.chat_api.client import Server
@@ -180,11 +230,18 @@ def _engine(run: "Run", model: str, options: AnswerOptions) -> "tuple[Engine, st
         spending = Spending(run, Limit(options.max_cost, options.prices))
         name = model.removeprefix(_AT_A_SERVER)
         at = f" at {options.base_url}" if options.base_url else ""
-        return OpenAIEngine(name, server, spending, options.max_new_tokens, options.temperature), model + at, None
-    from medjudge.answer.transformers_engine import TransformersEngine
+        asked = OpenAIEngine(name, server, spending, options.max_new_tokens, options.temperature)
+        return _Answering(name, model + at, None, partial(answer_questions, asked))
+    from medjudge.answer.transformers_engine import TransformersEngine, model_name
+    from medjudge.base_models import commit
 
+    about = (model_name(model), str(Path(model).resolve()) if Path(model).is_dir() else model, commit(model))
+    if options.engine == "ray":
+        from medjudge.answer.ray_engine import RayEngine
+
+        shared = RayEngine(*about[:2], options.device, options.max_new_tokens, options.temperature)
+        return _Answering(*about, shared.answer_questions)
     local = TransformersEngine(
         model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
     )
-    source = str(Path(model).resolve()) if Path(model).is_dir() else model
-    return local, source, getattr(local.model.config, "_commit_hash", None)
+    return _Answering(*about, partial(answer_questions, local))

@@ -1,5 +1,6 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -34,6 +35,9 @@ def evaluate(
     limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="transformers, or ray: models and local judges on the workers of a Ray cluster.")
+    ] = "transformers",
     seed: Annotated[int, typer.Option(help="Seed of the answers.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of the answering model; 0 for greedy.")] = 0.7,
@@ -71,6 +75,7 @@ def evaluate(
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.deferral import defer
+    from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
     from medjudge.hardware import choose_device
@@ -80,8 +85,12 @@ def evaluate(
 
     if model and answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
+    group = join(device)
+    if not group.first:
+        group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
     choose_device(device)
+    check_sharing(group, engine, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
     chosen = choose_judge(judge)
     at_most = Limit(max_cost, prices)
     if (dry_run or batch or wait) and chosen.api_model is None:
@@ -97,14 +106,24 @@ def evaluate(
     file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
     given = None if file is None else answers_to(everything, limit, read_records(file, Answer), str(file))
     answering = AnswerOptions(
-        samples, seed, device, max_new_tokens, temperature, base_url, concurrency, tokens_per_minute, max_cost, prices
+        samples,
+        seed,
+        device,
+        max_new_tokens,
+        temperature,
+        base_url,
+        concurrency,
+        tokens_per_minute,
+        max_cost,
+        prices,
+        engine,
     )
     for name in model or []:
         check_model(name, offline, answering)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most)
+    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most, engine)
     if dry_run:
         if model:
             raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")
@@ -120,14 +139,16 @@ def evaluate(
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
     }
-    with folder.lock():
-        start_run(folder, questions, benchmark, command)
-        if benchmark == "sample":
-            folder.update_manifest(notes=[NOTICE])
-        if given is not None:
-            take_answers(folder, given, str(file))
+    with folder.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(folder, questions, benchmark, command)
+            if benchmark == "sample":
+                folder.update_manifest(notes=[NOTICE])
+            if given is not None:
+                take_answers(folder, given, str(file))
+            group.wait()
         for name in model or []:
-            answer_with(folder, name, answering)
+            answer_with(folder, name, answering, group)
         if batch:
             from medjudge.cli.batch import judge_by_batch
 
@@ -136,7 +157,9 @@ def evaluate(
                 _say_under_way(under_way, folder, as_json)
                 return
         else:
-            judge_answers(folder, chosen, options)
+            judge_answers(folder, chosen, options, group=group)
+        if not group.first:
+            return
         scores, covered = write_scores(folder, chosen.name)
         deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
 

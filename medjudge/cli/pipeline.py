@@ -15,11 +15,13 @@ from medjudge.agreement.standing import states
 from medjudge.chat_api.batches import read_parts
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
+from medjudge.cli.group import Group
 from medjudge.errors import InputError
 from medjudge.hardware import describe
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
 from medjudge.judge.open import Chosen, load_chosen
 from medjudge.judge.protocol import Assignment, Judge, assignments
+from medjudge.judge.ray_judge import RayJudge
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.report.validations import validations
@@ -40,6 +42,7 @@ class JudgeOptions(NamedTuple):
     rationale_tokens: int = 0
     tokens_per_minute: int | None = None
     limit: Limit = Limit()
+    engine: str = "transformers"
 
 
 def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
@@ -104,13 +107,19 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
 
 
 def judge_answers(
-    run: Run, chosen: Chosen, options: JudgeOptions, only: set[AnswerKey] | None = None, loaded: Judge | None = None
+    run: Run,
+    chosen: Chosen,
+    options: JudgeOptions,
+    only: set[AnswerKey] | None = None,
+    loaded: Judge | None = None,
+    group: Group = Group(),
 ) -> list[Judgment]:
     """Judges what is not judged yet; every judgment is on disk before the next one is made.
 
     Args:
         only: The answers to judge; None for all.
         loaded: The chosen judge where it is in memory already; else it is loaded if there is anything to judge.
+        group: The processes that share the work, which all call this.
 
     Returns:
         All judgments of this judge in the run.
@@ -125,27 +134,34 @@ def judge_answers(
     work = assignments(run.questions(), run.answers(), options.rounds)
     judgments = run.judgments(chosen.name)
     waiting = not_judged(work if only is None else [one for one in work if one.answer.key in only], judgments)
-    if judgments and waiting:
+    if judgments and waiting and group.first:
         print(f"{len(judgments)} judgments of {chosen.name} are there; {len(waiting)} to go", file=sys.stderr)
     if waiting:
         judge = loaded or load(chosen, options, run)
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
-        record_judge(run, chosen, options)
+        if group.first:
+            record_judge(run, chosen, options)
+        group.wait()
         start = time.monotonic()
-        file = run.judgments_file(chosen.name)
+        # What the answers to one question share is computed once, where one process judges them all.
+        mine = group.share(waiting, lambda one: one.question.id, lambda one: len(one.answer.text))
         try:
-            for judgment in judge.judge(waiting):
-                run.append(file, judgment.model_dump_json())
+            with group.writing(run) as place:
+                for judgment in judge.judge(mine):
+                    place.append(place.judgments_file(chosen.name), judgment.model_dump_json())
         finally:
             refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
-            record_judge(run, chosen, options, time.monotonic() - start, refused)
-    else:
+            if group.first:
+                record_judge(run, chosen, options, time.monotonic() - start, refused)
+    elif group.first:
         record_judge(run, chosen, options)
     return run.judgments(chosen.name)
 
 
 def load(chosen: Chosen, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
     """Loads a chosen judge; what an API judge costs goes to the account of the run."""
+    if options.engine == "ray" and chosen.folder is not None:
+        return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens)
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
     spending = Spending(run, options.limit) if chosen.api_model is not None else None
     return load_chosen(chosen, options.device, server, spending, options.rationale_tokens, rubrics)

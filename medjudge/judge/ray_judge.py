@@ -1,0 +1,53 @@
+"""A judge of a folder on the workers of a Ray cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from medjudge.judge.protocol import Assignment
+from medjudge.ray_pool import over_actors
+from medjudge.records import Judgment
+
+
+class RayJudge:
+    """Judges as the judge of the folder does, on many workers at once.
+
+    Args:
+        folder: The judge; every worker must find it, and its base model, under the same path.
+        name: The judge's name.
+        device: `auto`, `cpu` or `cuda`, of the workers.
+        rationale_tokens: As for `load_judge`.
+    """
+
+    def __init__(self, folder: Path, name: str, device: str, rationale_tokens: int = 0) -> None:
+        self.name = name
+        self.arguments = (str(folder.resolve()), name, device, rationale_tokens)
+        self.device = device
+
+    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
+        """As `Judge.judge`.
+
+        Raises:
+            UnfinishedError: A worker failed.
+        """
+        with tqdm(total=len(assignments), desc=f"judging ({self.name}, Ray)", unit="answer", disable=None) as bar:
+            for judgments in over_actors(
+                _load,
+                self.arguments,
+                assignments,
+                # What the answers to one question share is computed once, where one worker judges them all.
+                belongs=lambda one: one.question.id,
+                weight=lambda one: len(one.answer.text),
+                device=self.device,
+            ):
+                yield from judgments
+                bar.update(len(judgments))
+
+
+def _load(folder: str, name: str, device: str, rationale_tokens: int) -> Callable[[list[Assignment]], list[Judgment]]:
+    from medjudge.hardware import choose_device
+    from medjudge.judge.folder import load_judge
+
+    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens)
+    return lambda work: list(judge.judge(work))
