@@ -1,7 +1,11 @@
 """Which device a model runs on, and in which number format its matrix products are fast."""
 
+import gc
 import os
 import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -45,6 +49,44 @@ _CPU_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocato
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or the CPU."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(sign in str(error) for sign in _CPU_MEMORY)
+
+
+@contextmanager
+def peak_memory_told(what: str, device: str | None) -> Iterator[None]:
+    """Prints on stderr how much memory a stage took at most, and gives what it held on a GPU back.
+
+    Args:
+        what: The stage, as `answering with my-model`.
+        device: `auto`, `cpu` or `cuda`; None where another process does the work, and there is nothing to tell. On a
+            CPU the figure is the highest of the whole process so far.
+    """
+    if device is None:
+        yield
+        return
+    place = choose_device(device)
+    if place.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    yield
+    gc.collect()  # models hold circles of references
+    if place.type == "cuda":
+        peak = torch.cuda.max_memory_allocated()
+        torch.cuda.empty_cache()
+    else:
+        peak = _peak_of_process()
+    where = "of GPU memory" if place.type == "cuda" else "of memory (highest of the process so far)"
+    print(f"{what}: at most {peak / 2**30:.1f} GiB {where}", file=sys.stderr)
+
+
+def _peak_of_process() -> int:
+    """Bytes."""
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def describe() -> dict[str, Any]:

@@ -58,7 +58,10 @@ def answer(
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[
-        str, typer.Option(help="transformers, or ray: models of folders and the hub on the workers of a Ray cluster.")
+        str,
+        typer.Option(
+            help="Of models of folders and the hub: transformers, vllm, or ray for the workers of a Ray cluster."
+        ),
     ] = "transformers",
     seed: Annotated[int, typer.Option(help="With question and sample it fixes each answer's own seed.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
@@ -117,8 +120,7 @@ def answer(
         if group.first:
             start_run(folder, questions, benchmark, command)
             group.wait()
-        for name in model:
-            answer_with(folder, name, options, group)
+        answer_with_all(folder, model, options, group)
     if not group.first:
         return
     answers = folder.answers()
@@ -165,6 +167,16 @@ def check_local_model(model: str) -> None:
 
     chat_tokenizer(model)
     window(model)
+
+
+def answer_with_all(run: "Run", models: "Sequence[str]", options: AnswerOptions, group: "Group") -> None:
+    """Answers with one model after the other: each is out of memory before the next one is loaded."""
+    from medjudge.hardware import peak_memory_told
+
+    for name in models:
+        here = options.engine == "transformers" and not name.startswith(_AT_A_SERVER)
+        with peak_memory_told(f"answering with {name}", options.device if here else None):
+            answer_with(run, name, options, group)
 
 
 def answer_with(run: "Run", model: str, options: AnswerOptions, group: "Group") -> None:
@@ -241,6 +253,11 @@ def _answering(run: "Run", model: str, options: AnswerOptions) -> _Answering:
 
         shared = RayEngine(*about[:2], options.device, options.max_new_tokens, options.temperature)
         return _Answering(*about, shared.answer_questions)
+    if options.engine == "vllm":
+        from medjudge.answer.vllm_engine import VllmEngine
+
+        offline = VllmEngine(model, max_new_tokens=options.max_new_tokens, temperature=options.temperature)
+        return _Answering(*about, partial(answer_questions, offline))
     local = TransformersEngine(
         model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
     )

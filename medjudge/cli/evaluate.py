@@ -36,7 +36,10 @@ def evaluate(
     offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[
-        str, typer.Option(help="transformers, or ray: models and local judges on the workers of a Ray cluster.")
+        str,
+        typer.Option(
+            help="transformers; vllm for --model; ray: models and local judges on the workers of a Ray cluster."
+        ),
     ] = "transformers",
     seed: Annotated[int, typer.Option(help="Seed of the answers.")] = 0,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
@@ -68,7 +71,7 @@ def evaluate(
 
     Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
     """
-    from medjudge.cli.answer import AnswerOptions, answer_with, check_model, go_offline, open_benchmark
+    from medjudge.cli.answer import AnswerOptions, answer_with_all, check_model, go_offline, open_benchmark
 
     if offline:
         go_offline()
@@ -78,7 +81,7 @@ def evaluate(
     from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
-    from medjudge.hardware import choose_device
+    from medjudge.hardware import choose_device, peak_memory_told
     from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.records import Answer
     from medjudge.store import Run, read_records
@@ -147,8 +150,7 @@ def evaluate(
             if given is not None:
                 take_answers(folder, given, str(file))
             group.wait()
-        for name in model or []:
-            answer_with(folder, name, answering, group)
+        answer_with_all(folder, model or [], answering, group)
         if batch:
             from medjudge.cli.batch import judge_by_batch
 
@@ -157,7 +159,9 @@ def evaluate(
                 _say_under_way(under_way, folder, as_json)
                 return
         else:
-            judge_answers(folder, chosen, options, group=group)
+            here = chosen.folder is not None and engine != "ray"
+            with peak_memory_told(f"judging with {chosen.name}", device if here else None):
+                judge_answers(folder, chosen, options, group=group)
         if not group.first:
             return
         scores, covered = write_scores(folder, chosen.name)

@@ -96,22 +96,26 @@ def check_sharing(group: Group, engine: str, asked: Sequence[str]) -> None:
     """Finds out before anything is written whether the work can be shared as asked.
 
     Args:
-        engine: `transformers` or `ray`.
+        engine: `transformers`, `vllm` or `ray`.
         asked: The options that name a model or a judge, as `--judge openai:gpt-4o`.
 
     Raises:
         InputError: It cannot.
     """
-    if engine not in ("transformers", "ray"):
-        raise InputError(f"--engine {engine}: unknown; take transformers or ray")
+    if engine not in ("transformers", "vllm", "ray"):
+        raise InputError(f"--engine {engine}: unknown; take transformers, vllm or ray")
+    if engine == "vllm":
+        from medjudge.answer.vllm_engine import require_vllm
+
+        require_vllm()
     if engine == "ray":
         from medjudge.ray_pool import require_ray
 
         require_ray()
     if group.size == 1:
         return
-    if engine == "ray":
-        raise InputError("--engine ray: Ray starts its own workers; start the command without accelerate launch")
+    if engine != "transformers":
+        raise InputError(f"--engine {engine}: starts its own workers; start the command without accelerate launch")
     for one in asked:
         if "openai:" in one:
             raise InputError(
