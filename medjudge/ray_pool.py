@@ -4,6 +4,7 @@ Joins the cluster that RAY_ADDRESS names or that runs on this machine, else star
 has one GPU where the cluster has any, else one CPU.
 """
 
+import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -60,11 +61,14 @@ def over_actors(
         return
     # Nothing goes out that nobody asked for; Ray's own lines would bury ours, and stdout is for `--json`.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     import ray
+    import ray.data
     from ray.exceptions import RayError
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False, logging_level="error")
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     settings = ray.data.DataContext.get_current()
     settings.enable_progress_bars = settings.print_on_execution_start = False
     there = ray.cluster_resources()

@@ -1,0 +1,117 @@
+"""`--engine ray` on a local Ray of two workers: what one process gives, batch by batch, also after a kill."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from medjudge.answer import transformers_engine
+from medjudge.judge.open import similarity_folder
+from medjudge.store import Run
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[str]:
+    """The address of a Ray of two workers, which this process has joined."""
+    import ray
+
+    def exact() -> None:
+        """In bfloat16 a batch's other rows round a token's chances, and two workers make other batches than one."""
+        import medjudge.hardware
+
+        medjudge.hardware.fast_dtype = lambda _: torch.float32
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    joined = ray.init(
+        num_cpus=2,
+        num_gpus=0,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+        runtime_env={"worker_process_setup_hook": exact},
+    )
+    yield joined.address_info["gcs_address"]
+    ray.shutdown()
+
+
+def same_judgments(run: Path, other: Path) -> bool:
+    """But for what other rows of a batch round in the last digits."""
+    one, two = [sorted(Run(path).judgments("similarity"), key=lambda made: made.key) for path in (run, other)]
+    rounded = {"probabilities", "expected"}
+    assert [made.model_dump(exclude=rounded) for made in one] == [made.model_dump(exclude=rounded) for made in two]
+    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(one, two, strict=True))
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_workers")
+def test_two_workers_answer_and_judge_as_one_process_does(medjudge, tiny_lm, tmp_path, monkeypatch) -> None:
+    command = ["eval", "--judge", "similarity", "--model", tiny_lm, "--limit", 12, "--samples", 2, "--json"]
+    command += ["--max-new-tokens", 6, "--offline", "--run"]
+    shared = medjudge(*command, "shared", "--engine", "ray")
+    monkeypatch.setattr(transformers_engine, "fast_dtype", lambda _: torch.float32)
+    alone = medjudge(*command, "alone")
+    assert json.loads(shared.stdout) == json.loads(alone.stdout), shared.stderr[-3000:]
+    one, several = tmp_path / "alone", tmp_path / "shared"
+    assert (several / "scores.json").read_bytes() == (one / "scores.json").read_bytes()
+    answers = sorted(Run(one).answers(), key=lambda answer: (answer.question_id, answer.sample))
+    assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
+    assert same_judgments(several, one)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_killed_between_two_batches_a_run_keeps_the_first_and_goes_on(medjudge, two_workers, tmp_path) -> None:
+    command = ["eval", "--judge", "similarity", "--offline", "--run"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "medjudge.cli", *command, "killed", "--engine", "ray"],
+        cwd=tmp_path,
+        env={**os.environ, "RAY_ADDRESS": two_workers},
+        stderr=subprocess.DEVNULL,
+    )
+    run = Run(tmp_path / "killed")
+    while process.poll() is None and not run.judgments_file("similarity").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    kept = run.judgments_file("similarity").read_bytes().split(b"\n")[:-1]
+    assert 0 < len(kept) < 280
+    medjudge(*command, "killed")
+    medjudge(*command, "calm")
+    assert run.judgments_file("similarity").read_bytes().split(b"\n")[: len(kept)] == kept
+    assert same_judgments(run.path, tmp_path / "calm")
+    assert (run.path / "scores.json").read_bytes() == (tmp_path / "calm" / "scores.json").read_bytes()
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_workers")
+def test_a_judge_that_no_worker_can_load_ends_the_run_in_one_line(medjudge, tmp_path) -> None:
+    shutil.copytree(similarity_folder(), tmp_path / "lost")
+    card = tmp_path / "lost" / "judge.json"
+    fields = json.loads(card.read_text())
+    card.write_text(json.dumps({**fields, "base_model": "/nowhere/model"}))
+    done = medjudge("eval", "--judge", tmp_path / "lost", "--limit", 2, "--engine", "ray")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("stopped: --engine ray: ")
+    assert "model /nowhere/model: no such folder" in line
+
+
+def test_without_ray_the_engine_is_refused(medjudge, monkeypatch, tmp_path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for command in (["eval"], ["answer", "--model", tmp_path]):
+        done = medjudge(*command, "--engine", "ray")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "error: --engine ray: Ray is not installed; pip install 'medjudge[ray]'\n"
+    assert "take transformers or ray" in medjudge("eval", "--engine", "spark").stderr
