@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -193,24 +194,26 @@ class GenerativeJudge:
         yield from empty
         # What answers share is read once a chunk: answers to one question, questions of one rubric stand together.
         work.sort(key=lambda one: (one.question.category, one.question.language, one.question.id))
+        # A tokenizer of its own for the thread that works ahead: a fast one changes its state while it encodes.
+        reader = deepcopy(self.tokenizer)
         chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
         with (
             tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar,
             ThreadPoolExecutor(1) as ahead,
         ):
-            waiting = ahead.submit(self._prompts, chunks[0]) if chunks else None
+            waiting = ahead.submit(self._prompts, reader, chunks[0]) if chunks else None
             for number, chunk in enumerate(chunks, start=1):
                 assert waiting is not None
                 prompts = waiting.result()
                 if number < len(chunks):
-                    waiting = ahead.submit(self._prompts, chunks[number])
+                    waiting = ahead.submit(self._prompts, reader, chunks[number])
                 for judgment in self._judged(chunk, prompts):
                     yield judgment
                     bar.update()
 
-    def _prompts(self, work: Sequence[Assignment]) -> list[Prompt | None]:
-        room = prompt_room(self.tokenizer, self.max_length, self.style, self.rationale_tokens)
-        return [encode_prompt(self.tokenizer, one, room, self.style) for one in work]
+    def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
+        room = prompt_room(tokenizer, self.max_length, self.style, self.rationale_tokens)
+        return [encode_prompt(tokenizer, one, room, self.style) for one in work]
 
     def _judged(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
         fitting: list[tuple[Assignment, Prompt]] = []
