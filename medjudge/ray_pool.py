@@ -7,7 +7,9 @@ has one GPU where the cluster has any, else one CPU.
 import logging
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from math import ceil
 from typing import Any, TypeVar
@@ -54,7 +56,7 @@ def over_actors(
         What came of a batch, as soon as it is back, in any order.
 
     Raises:
-        InputError: The cluster has no GPU, and `device` is `cuda`.
+        InputError: The cluster has no GPU, and `device` is `cuda`; or what `load` raised.
         UnfinishedError: An actor failed.
     """
     if not work:
@@ -67,8 +69,8 @@ def over_actors(
     from ray.exceptions import RayError
 
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, logging_level="error")
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+        ray.init(log_to_driver=False, logging_level="critical")
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     settings = ray.data.DataContext.get_current()
     settings.enable_progress_bars = settings.print_on_execution_start = False
     there = ray.cluster_resources()
@@ -87,9 +89,13 @@ def over_actors(
         **({"num_gpus": 1} if gpus else {"num_cpus": 1}),
     )
     try:
-        for batch in done.iter_batches(batch_size=None, prefetch_batches=0):
-            for one in batch["done"]:
-                yield pickle.loads(one)
+        with redirect_stdout(sys.stderr):  # Ray tells of failed workers on stdout, which is for `--json`
+            for batch in done.iter_batches(batch_size=None, prefetch_batches=0):
+                for one in batch["done"]:
+                    made = pickle.loads(one)
+                    if isinstance(made, InputError):
+                        raise made
+                    yield made
     except RayError as error:
         reason = [line.strip() for line in str(error).splitlines() if line.strip()][-1]
         raise UnfinishedError(
@@ -113,7 +119,11 @@ class _Actor:
         self, load: Callable[..., Callable[[list[T]], list[R]]], arguments: tuple[Any, ...], offline: str
     ) -> None:
         os.environ["HF_HUB_OFFLINE"] = offline  # read when huggingface_hub is first imported, which `load` does
-        self.work = load(*arguments)
+        self.refused: InputError | None = None
+        try:
+            self.work = load(*arguments)
+        except InputError as error:  # Ray would try again without end
+            self.refused = error
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
-        return {"done": [pickle.dumps(self.work(pickle.loads(one))) for one in batch["work"]]}
+        return {"done": [pickle.dumps(self.refused or self.work(pickle.loads(one))) for one in batch["work"]]}

@@ -98,8 +98,9 @@ def test_what_a_killed_group_made_is_kept_and_not_made_again(two, medjudge, tiny
     assert set(whole) <= set(lines)
     assert sorted(lines) == sorted((tmp_path / "calm" / "answers.jsonl").read_bytes().split(b"\n")[:-1])
     assert not Run(tmp_path / "killed").parts_folder.exists()
+    # The sample's own answers are judged, too: 60 to these questions.
     judged = two(["-m", "medjudge.cli"], "eval", "--judge", "similarity", "--limit", 12, "--offline", "--run", "killed")
-    assert "24 answers judged" in judged.stdout, judged.stderr[-3000:]
+    assert "84 answers judged" in judged.stdout, judged.stderr[-3000:]
     assert judged.stdout.count("Usability rates") == 1
     refused = two(["-m", "medjudge.cli"], "eval", "--judge", "openai:gpt-4o", "--run", "other")
     assert refused.returncode != 0
