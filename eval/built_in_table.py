@@ -129,10 +129,14 @@ def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
     """
     found = {job: json.loads((work / "folds" / job.name / "probabilities.json").read_text()) for job in jobs}
     per_run = [intervals(pairs_of(on.mediqa[job.fold], each["fold"])) for job, each in found.items()]
-    of_liveqa = {
-        name: spread([intervals(pairs_of(on.liveqa[job.fold], each[name])) for job, each in found.items()])
-        for name in ("liveqa with references", "liveqa without references")
-    }
+
+    def elsewhere(of: Sequence[Job]) -> dict[str, Any]:
+        """On the validation file and on LiveQA."""
+        rows = {"validation_file": [intervals(pairs_of(on.validation, found[job]["validation"])) for job in of]}
+        for name in ("liveqa with references", "liveqa without references"):
+            rows[name] = [intervals(pairs_of(on.liveqa[job.fold], found[job][name])) for job in of]
+        return {name: spread(each) for name, each in rows.items()}
+
     return {
         "runs": len(jobs),
         "answers": {
@@ -141,9 +145,8 @@ def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
             "validation_file": len(on.validation),
         },
         "folds": spread(per_run),
-        "validation_file": spread([intervals(pairs_of(on.validation, each["validation"])) for each in found.values()]),
-        **of_liveqa,
-        COMPARED: intervals(all_folds(compared(jobs), work, on)),
+        **elsewhere(jobs),
+        COMPARED: intervals(all_folds(compared(jobs), work, on)) | elsewhere(compared(jobs)),
         "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
     }
 
@@ -195,13 +198,16 @@ def markdown(table: Mapping[str, Any], shipped: str) -> str:
         "quadratic kappa",
         "Spearman",
         "within a question",
-        "with LiveQA's references",
+        "validation file: accuracy",
+        "LiveQA: Spearman",
     )
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for name, row in table.items():
-        together, liveqa = row[COMPARED], row["liveqa with references"]["spearman"]["mean"]
+        together = row[COMPARED]
+        validation = together["validation_file"]["usable_agreement"]["mean"]
+        liveqa = together["liveqa with references"]["spearman"]["mean"]
         cells = [_with_interval(together[one]) for one in ("usable_agreement", "quadratic_kappa", "spearman")]
-        cells += [_with_interval(together["spearman_within_questions"]), f"{liveqa:.2f}"]
+        cells += [_with_interval(together["spearman_within_questions"]), f"{validation:.3f}", f"{liveqa:.2f}"]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lessons = [f"- {row['lesson']}" for name, row in table.items() if name != shipped]
     return "\n".join([*lines, "", *lessons]) + "\n"
