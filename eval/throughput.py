@@ -6,7 +6,8 @@
 DATA is LLMEval-Med's dataset.json. The model is a Qwen3 with random weights (what it says means nothing, and costs as
 much), its tokenizer trained on DATA; the answers to a question are references of other questions of its category, 39 to
 each, as in the benchmark (13 models, three answers). Every round takes new questions; all ways run in turn in one
-process, in bfloat16 where the hardware has it. The result is eval/results/throughput-DEVICE.json and a table.
+process, in bfloat16 where the hardware has it. Ways whose time grows with the number of answers, whatever those share,
+are given the first 16 of a round's shuffled answers, or 4 where they take them one at a time. The result is eval/results/throughput-DEVICE.json and a table.
 """
 
 import argparse
@@ -164,8 +165,8 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
 
     return {
         "medjudge, score first": (lambda work: list(judge.judge(work)), None),
-        "transformers pipeline('decision')": (lambda work: [decide(decision_request(one)) for one in work], None),
-        f"lm-evaluation-harness, batches of {BATCH}": (loglikelihood, None),
+        "transformers pipeline('decision')": (lambda work: [decide(decision_request(one)) for one in work], BATCH),
+        f"lm-evaluation-harness, batches of {BATCH}": (loglikelihood, BATCH),
         f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
         f"rationale of {RATIONALE} tokens first, one at a time": (
             lambda work: [list(reasoner.judge([one])) for one in work],
