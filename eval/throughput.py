@@ -7,7 +7,8 @@ DATA is LLMEval-Med's dataset.json. The model is a Qwen3 with random weights (wh
 much), its tokenizer trained on DATA; the answers to a question are references of other questions of its category, 39 to
 each, as in the benchmark (13 models, three answers). Every round takes new questions; all ways run in turn in one
 process, in bfloat16 where the hardware has it. Ways whose time grows with the number of answers, whatever those share,
-are given the first 16 of a round's shuffled answers, or 4 where they take them one at a time. The result is eval/results/throughput-DEVICE.json and a table.
+are given the first 16 of a round's shuffled answers, or 4 where they take them one at a time. The result is
+eval/results/throughput-DEVICE.json and a table.
 """
 
 import argparse
