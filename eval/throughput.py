@@ -284,7 +284,7 @@ def main() -> None:
         shared = [useful(models, work) for work in rounds]
         asked = [
             [Request([{"role": "user", "content": one.prompt}], seed) for seed, one in enumerate(part)]
-            for part in (questions[start::400][:32] for start in range(given.rounds))
+            for part in (questions[start :: given.rounds][:32] for start in range(given.rounds))
         ]
         answered = in_turns(answering(models, device), asked, device)
     ours = next(iter(judged.values()))
