@@ -39,6 +39,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         joined = ray.init(
+            address="local",
             num_cpus=2,
             num_gpus=0,
             include_dashboard=False,
