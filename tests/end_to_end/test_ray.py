@@ -24,7 +24,6 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not inst
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Ray of two workers, which this process has joined."""
-    import ray
 
     def exact() -> None:
         """In bfloat16 a batch's other rows round a token's chances, and two workers make other batches than one."""
@@ -38,6 +37,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray  # reads these variables
+
         joined = ray.init(
             address="local",
             num_cpus=2,
