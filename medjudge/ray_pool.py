@@ -56,7 +56,7 @@ def over_actors(
         What came of a batch, as soon as it is back, in any order.
 
     Raises:
-        InputError: The cluster has no GPU, and `device` is `cuda`; or what `load` raised.
+        InputError: The cluster cannot be joined, or has no GPU and `device` is `cuda`; or what `load` raised.
         UnfinishedError: An actor failed.
     """
     if not work:
@@ -69,7 +69,14 @@ def over_actors(
     from ray.exceptions import RayError
 
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, logging_level="critical")
+        try:
+            ray.init(log_to_driver=False, logging_level="critical")
+        except (RayError, ConnectionError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise InputError(
+                f"--engine ray: the cluster of RAY_ADDRESS, or of this machine, cannot be joined ({reason[:200]}); see "
+                "`ray status`"
+            ) from None
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     settings = ray.data.DataContext.get_current()
     settings.enable_progress_bars = settings.print_on_execution_start = False

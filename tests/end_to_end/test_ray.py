@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,8 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not inst
 
 
 @pytest.fixture(scope="module")
-def two_workers() -> Iterator[str]:
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Ray of two workers, which this process has joined."""
-    import ray
 
     def exact() -> None:
         """In bfloat16 a batch's other rows round a token's chances, and two workers make other batches than one."""
@@ -31,17 +31,25 @@ def two_workers() -> Iterator[str]:
 
         medjudge.hardware.fast_dtype = lambda _: torch.float32
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    joined = ray.init(
-        num_cpus=2,
-        num_gpus=0,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="critical",
-        runtime_env={"worker_process_setup_hook": exact},
-    )
-    yield joined.address_info["gcs_address"]
-    ray.shutdown()
+    token = tmp_path_factory.mktemp("ray") / "token"  # Ray would write one into the home folder
+    token.write_text(secrets.token_hex(32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray  # reads these variables
+
+        joined = ray.init(
+            address="local",
+            num_cpus=2,
+            num_gpus=0,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="critical",
+            runtime_env={"worker_process_setup_hook": exact},
+        )
+        yield joined.address_info["gcs_address"]
+        ray.shutdown()
 
 
 def same_judgments(run: Path, other: Path) -> bool:
