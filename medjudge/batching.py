@@ -102,14 +102,11 @@ class MemoryLimit:
         Raises:
             InputError: A single sequence does not fit into memory.
         """
-        batches = batches_by_length([lengths[index] for index in indices], self.tokens)
-        waiting = deque([indices[place] for place in batch] for batch in batches)
+        waiting = deque(self._planned(indices, lengths))
         while waiting:
             batch = waiting.popleft()
             tokens = len(batch) * max(lengths[index] for index in batch)
-            if len(batch) > 1 and tokens > self.tokens:
-                waiting.extendleft((batch[len(batch) // 2 :], batch[: len(batch) // 2]))
-                continue
+            before = self.tokens
             try:
                 found = forward(batch)
             except (RuntimeError, MemoryError) as error:
@@ -120,19 +117,25 @@ class MemoryLimit:
                         f"out of memory: one text of {tokens} tokens does not fit the memory of the "
                         f"{self.device.type.upper()} beside the model; take a smaller model or a smaller max_length"
                     ) from None
-                self.tokens = tokens // 2
-                self.most = min(self.most, self.tokens)
+                self.tokens = self.most = tokens // 2
                 waiting.appendleft(batch)
             else:
                 yield batch, found
-                continue
-            # Outside of the handler, whose traceback holds the tensors of the pass that failed.
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
-        self._grow()
+                del found
+                self._grow(tokens)
+            if self.tokens != before:
+                waiting = deque(self._planned([index for batch in waiting for index in batch], lengths))
+                # Outside of the handler, whose traceback holds the tensors of the pass that failed.
+                if self.tokens < before and self.device.type == "cuda":
+                    torch.cuda.empty_cache()
 
-    def _grow(self) -> None:
-        if self.device.type != "cuda" or self.tokens * 2 > self.most:
+    def _planned(self, indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+        batches = batches_by_length([lengths[index] for index in indices], self.tokens)
+        return [[indices[place] for place in batch] for batch in batches]
+
+    def _grow(self, tokens: int) -> None:
+        """Doubles after a batch that filled what is allowed, where the GPU has room for twice what was needed."""
+        if self.device.type != "cuda" or tokens < self.tokens / 2 or self.tokens * 2 > self.most:
             return
         free, _ = torch.cuda.mem_get_info(self.device)
         reserved = torch.cuda.memory_reserved(self.device)  # the highest that was needed so far, by and large

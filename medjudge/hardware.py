@@ -43,12 +43,17 @@ def cpu_has_bf16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
-_CPU_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
+_NO_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDA error: out of memory",
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or the CPU."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(sign in str(error) for sign in _CPU_MEMORY)
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(sign in str(error) for sign in _NO_MEMORY)
 
 
 @contextmanager
@@ -62,6 +67,7 @@ def peak_memory_told(what: str, device: str | None) -> Iterator[None]:
     """
     if device is None:
         yield
+        gc.collect()  # vLLM's engine ends when nothing refers to it
         return
     place = choose_device(device)
     if place.type == "cuda":

@@ -1,11 +1,18 @@
 """Answers with any chat model that transformers loads: batched, sampled with one seed a request."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
+from transformers import (
+    ContinuousBatchingConfig,
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedTokenizerBase,
+)
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Reply, Request
@@ -28,7 +35,8 @@ class SeededSampling(LogitsProcessor):
     """
 
     def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
-        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.seeds = seeds
+        self.generators: list[torch.Generator] = []
         self.temperature = temperature
         self.nucleus = TopPLogitsWarper(top_p) if top_p < 1 else None
 
@@ -36,9 +44,10 @@ class SeededSampling(LogitsProcessor):
         scores = scores.float() / self.temperature  # type: ignore[assignment]
         if self.nucleus is not None:
             scores = self.nucleus(input_ids, scores)
-        noise = torch.stack([torch.rand(scores.shape[1], generator=generator) for generator in self.generators])
-        gumbel = -torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))
-        return scores + gumbel.to(scores.device)  # type: ignore[return-value]
+        place = scores.device
+        self.generators = self.generators or [torch.Generator(place).manual_seed(seed) for seed in self.seeds]
+        noise = torch.stack([torch.rand(scores.shape[1], generator=one, device=place) for one in self.generators])
+        return scores - torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))  # type: ignore[return-value]
 
 
 def model_name(model_id: str) -> str:
@@ -92,6 +101,7 @@ class TransformersEngine:
         self.memory = MemoryLimit(place, batch_tokens, most=1 << 20)
         # Continuous batching has one seed for all requests, so that a sampled answer would depend on its neighbours.
         self.continuous = place.type == "cuda" and temperature == 0
+        self.batching = ContinuousBatchingConfig(auto_switch_to_flash=False)  # True may look for kernels at the hub
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -120,6 +130,7 @@ class TransformersEngine:
                 for index, reply in self._continuously(prompts, sorted([*roomy, *tight])):
                     yield index, reply
                     bar.update()
+            if self.continuous:
                 return
             for group in (roomy, *([index] for index in tight)):
                 for batch, replies in self.memory.run(group, lengths, generated):
@@ -132,21 +143,34 @@ class TransformersEngine:
             do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
         )
         left = set(waiting)
-        with self.model.continuous_batching_context_manager(generation_config=config, block=True) as manager:
-            for index in waiting:
-                most = min(self.max_new_tokens, self.window - len(prompts[index]))
-                manager.add_request(list(prompts[index]), request_id=str(index), max_new_tokens=most)
-            while left:
-                found = manager.get_result(timeout=1)
-                failed = not manager.is_running() if found is None else found.error
-                if failed:
-                    raise UnfinishedError(
-                        f"{self.name}: continuous batching ended before {len(left)} of {len(waiting)} answers were "
-                        f"there ({failed}); the others are kept, and the same command goes on"
-                    )
-                if found is not None and found.is_finished():
-                    left.remove(int(found.request_id))
-                    yield int(found.request_id), self._reply(len(found.prompt_ids), found.generated_tokens)
+        try:
+            with self.model.continuous_batching_context_manager(
+                generation_config=config, continuous_batching_config=self.batching, block=True
+            ) as manager:
+                for index in waiting:
+                    most = min(self.max_new_tokens, self.window - len(prompts[index]))
+                    manager.add_request(list(prompts[index]), request_id=str(index), max_new_tokens=most)
+                try:
+                    while left:
+                        found = manager.get_result(timeout=1)
+                        failed = not manager.is_running() if found is None else found.error
+                        if failed:
+                            raise RuntimeError(found.error if found else "its thread ended")
+                        if found is not None and found.is_finished():
+                            left.remove(int(found.request_id))
+                            yield int(found.request_id), self._reply(len(found.prompt_ids), found.generated_tokens)
+                finally:
+                    if left:  # else it would finish them all before it lets go
+                        manager.stop(block=True, hard_stop=True)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            reason = " ".join(str(error).split())[:200]
+            if len(left) < len(waiting):
+                raise UnfinishedError(
+                    f"{self.name}: continuous batching ended before {len(left)} of {len(waiting)} answers were there "
+                    f"({reason}); the others are kept, and the same command goes on"
+                ) from None
+            print(f"{self.name}: no continuous batching, static batches instead ({reason})", file=sys.stderr)
+            self.continuous = False
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
         longest = max(map(len, prompts))

@@ -244,7 +244,9 @@ class GenerativeJudge:
         sequences = [prompt.input_ids for prompt in prompts]
         if self.style == "score-first" and self.shares:
             forest = prefix_forest(sequences)
-            yield from read_to_the_end(self.model, forest, self.pad_id, self.memory, self._read_scores)
+            yield from read_to_the_end(
+                self.model, forest, self.pad_id, self.memory, self._read_scores, bool(self.rationale_tokens)
+            )
             return
         written = self.rationale_tokens if self.style == "reason-first" else 0
         for batch, found in self.memory.run(
@@ -266,7 +268,7 @@ class GenerativeJudge:
         ids, mask = self._left_padded(sequences)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
         with torch.inference_mode():
-            out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1)
+            out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
         rows = self._score_logits(out.logits[:, -1])
         if self.style == "score-first" and self.rationale_tokens:
             started = [[*ids, *self._score_ids(row)] for ids, row in zip(sequences, rows, strict=True)]

@@ -307,7 +307,7 @@ class OrdinalJudge:
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
         batch_tokens: int = 8192,
-        chunk: int = 256,
+        chunk: int = 512,
     ) -> None:
         self.name = name
         self.model = model

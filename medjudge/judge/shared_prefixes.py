@@ -6,7 +6,8 @@ arXiv 2312.07104), for a list of prompts that is known beforehand.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
@@ -79,35 +80,58 @@ class Known(NamedTuple):
     cache: DynamicCache
     mask: torch.Tensor
 
-    def rows(self, of: Sequence[int]) -> "Known":
-        """The same for some of the rows, in a given order, once or several times."""
-        one = len(set(of)) == 1
+    def rows(self, of: Sequence[int], keep: bool) -> "Known":
+        """The same for some of the rows, in a given order, once or several times.
+
+        Args:
+            of: The rows.
+            keep: Whether what is read next is kept as well.
+        """
         index = torch.tensor(of, device=self.mask.device)
         cache = DynamicCache()
-        for layer in self.cache.layers:
-            # A single row for all is not copied: the first thing that a layer does is to put new keys behind it.
-            keys, values = (
-                tensor[of[0]].expand(len(of), *tensor.shape[1:]) if one else tensor.index_select(0, index)
-                for tensor in (layer.keys, layer.values)
-            )
-            cache.layers.append(_filled(keys, values))
+        cache.layers = [_Following(layer, index, keep) for layer in self.cache.layers]
         return Known(cache, self.mask[index])
 
 
-def _filled(keys: torch.Tensor, values: torch.Tensor) -> DynamicLayer:
-    layer = DynamicLayer()
-    layer.lazy_initialization(keys, values)
-    layer.keys, layer.values = keys, values
-    return layer
+class _Following(DynamicLayer):
+    """A layer's keys and values that go on from rows of another cache, put together when the layer is computed.
+
+    What is not kept is in memory for one layer at a time.
+    """
+
+    def __init__(self, before: DynamicLayer, index: torch.Tensor, keep: bool) -> None:
+        super().__init__()
+        self.before: DynamicLayer | None = before
+        self.index = index
+        self.keep = keep
+        self.columns = before.get_seq_length()
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.before is None:  # a rationale goes on from what was kept
+            return super().update(key_states, value_states)
+        keys = torch.cat([self.before.keys.index_select(0, self.index), key_states], dim=-2)
+        values = torch.cat([self.before.values.index_select(0, self.index), value_states], dim=-2)
+        if self.keep:
+            self.lazy_initialization(keys, values)
+            self.keys, self.values, self.before = keys, values, None
+        return keys, values
+
+    def get_seq_length(self) -> int:
+        return self.columns if self.before is not None else super().get_seq_length()
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Whether every layer of a model attends to all that came before: what was read can then be gone on from.
+    """Whether every layer of a model attends to all that came before, by positions that are given to it.
 
-    Models with sliding windows, linear attention or state spaces are read prompt by prompt.
+    What was read can then be gone on from, also where padding left holes. Models with sliding or local windows, linear
+    attention, state spaces or positions of their own counting (ALiBi) are read prompt by prompt.
     """
     layers = DynamicCache(config=model.config).layers
-    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+    local = model.config.model_type == "gpt_neo"  # says so in a setting that no cache looks at
+    takes_positions = "position_ids" in signature(model.forward).parameters
+    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers) and takes_positions and not local
 
 
 def read_to_the_end(
@@ -116,6 +140,7 @@ def read_to_the_end(
     pad_id: int,
     memory: MemoryLimit,
     at_end: Callable[[torch.Tensor, Known], Sequence[T]],
+    keep_ends: bool,
     known: Known | None = None,
     row_of: Sequence[int] = (),
 ) -> Iterator[tuple[int, T]]:
@@ -128,6 +153,7 @@ def read_to_the_end(
         memory: How many tokens one forward pass may hold; it learns from those that do not fit.
         at_end: What is wanted of some prompts that have been read: takes the logits of the next token, shape
             (rows, vocabulary), and what is known of them, and returns something for each row.
+        keep_ends: Whether `at_end` goes on from what is known; else only the logits are good for anything.
         known: What was read before the roots of the forest, if anything.
         row_of: For each root, the row of `known` that it follows.
 
@@ -138,18 +164,22 @@ def read_to_the_end(
         InputError: A single prompt does not fit into memory.
     """
 
-    def forward(batch: Sequence[int]) -> tuple[torch.Tensor, Known]:
-        before = None if known is None else known.rows([row_of[index] for index in batch])
+    def forward(batch: Sequence[int], keep: bool) -> tuple[torch.Tensor, Known]:
+        before = None if known is None else known.rows([row_of[index] for index in batch], keep)
         return _forward(model, [forest[index].ids for index in batch], pad_id, before)
 
-    lengths = [len(node.ids) for node in forest]
+    own = [len(node.ids) for node in forest]
+    columns = 0 if known is None else known.mask.shape[1]
+    kept = [columns + length for length in own]
     shared = [index for index, node in enumerate(forest) if node.after]
-    for batch, (_, read) in memory.run(shared, lengths, forward):
+    for batch, (_, read) in memory.run(shared, kept, lambda batch: forward(batch, keep=True)):
         after = [(row, following) for row, index in enumerate(batch) for following in forest[index].after]
         rows, roots = [row for row, _ in after], [node for _, node in after]
-        yield from read_to_the_end(model, roots, pad_id, memory, at_end, read, rows)
+        yield from read_to_the_end(model, roots, pad_id, memory, at_end, keep_ends, read, rows)
+        del read  # before the next batch is read
     ends = [index for index, node in enumerate(forest) if not node.after]
-    for batch, found in memory.run(ends, lengths, lambda batch: at_end(*forward(batch))):
+    lengths = kept if keep_ends else own
+    for batch, found in memory.run(ends, lengths, lambda batch: at_end(*forward(batch, keep_ends))):
         for index, one in zip(batch, found, strict=True):
             yield from ((place, one) for place in forest[index].ends)
 

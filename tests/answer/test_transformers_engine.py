@@ -1,5 +1,4 @@
 from collections import Counter
-from functools import partial
 
 import pytest
 import torch
@@ -49,7 +48,7 @@ def test_greedy_is_the_likeliest_token_throughout(tiny_lm) -> None:
     assert text == greedy.tokenizer.decode(ids[-4:], skip_special_tokens=True).strip()
 
 
-def test_continuous_batching_says_what_static_batches_say(tiny_lm, monkeypatch) -> None:
+def test_continuous_batching_says_what_static_batches_say(tiny_lm) -> None:
     """A GPU uses it; it runs on a CPU, too, slowly."""
     greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=6, temperature=0)
     greedy.model.float()
@@ -57,10 +56,19 @@ def test_continuous_batching_says_what_static_batches_say(tiny_lm, monkeypatch) 
     work = requests("How much?", "A far longer question about the daily dose of paracetamol in adults.", "为什么？")
     static = dict(greedy.answer(work))
     greedy.continuous = True
-    little = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
-    manager = partial(greedy.model.continuous_batching_context_manager, continuous_batching_config=little)
-    monkeypatch.setattr(greedy.model, "continuous_batching_context_manager", manager)
+    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
     assert dict(greedy.answer(work)) == static
+    assert greedy.continuous
+
+
+def test_where_continuous_batching_cannot_be_static_batches_are(tiny_lm, capsys) -> None:
+    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=6, temperature=0)
+    work = requests("How much?", "为什么？")
+    static = dict(greedy.answer(work))
+    greedy.continuous = True
+    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, page_size=1)  # below its bounds
+    assert dict(greedy.answer(work)) == static
+    assert "no continuous batching, static batches instead" in capsys.readouterr().err
 
 
 def test_answers_that_do_not_fit_memory_are_made_in_smaller_batches(engine, monkeypatch) -> None:

@@ -11,8 +11,10 @@ from transformers import (
     BloomConfig,
     Gemma3TextConfig,
     GPT2Config,
+    GPTNeoConfig,
     LlamaConfig,
     MambaConfig,
+    MptConfig,
     PreTrainedModel,
     Qwen3Config,
 )
@@ -27,7 +29,6 @@ CONFIGS = {
     "llama": LlamaConfig(**WIDE),
     "qwen3": Qwen3Config(**WIDE, head_dim=16),
     "gpt2": GPT2Config(vocab_size=97, n_embd=32, n_layer=3, n_head=4, n_positions=1024),
-    "bloom": BloomConfig(vocab_size=97, hidden_size=32, n_layer=3, n_head=4),
 }
 
 
@@ -57,9 +58,11 @@ def judge_like_prompts() -> list[list[int]]:
     return prompts
 
 
-def shared(model: PreTrainedModel, prompts: list[list[int]], memory: MemoryLimit | None = None) -> torch.Tensor:
+def shared(
+    model: PreTrainedModel, prompts: list[list[int]], memory: MemoryLimit | None = None, keep: bool = False
+) -> torch.Tensor:
     memory = memory or MemoryLimit(model.device, 700)
-    found = dict(read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known: logits.float()))
+    found = dict(read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known: logits.float(), keep))
     assert len(found) == len(prompts)
     return torch.stack([found[index] for index in range(len(prompts))])
 
@@ -103,15 +106,28 @@ def test_probabilities_are_those_of_one_prompt_at_a_time(name: str, dtype: torch
     computed = []
     model.register_forward_pre_hook(lambda _, given: computed.append(given[0].numel()))
     ours = shared(model, prompts)[:, 5:10].softmax(-1)
-    assert sum(computed) < 0.7 * sum(map(len, prompts))  # padding included
+    kept = shared(model, prompts, keep=True)[:, 5:10].softmax(-1)
+    assert sum(computed) < 2 * 0.7 * sum(map(len, prompts))  # padding included
     alone = plain(model, prompts)[:, 5:10].softmax(-1)
     assert alone.std(dim=0).max() > 2 * tolerance  # prompts that looked alike would show nothing
     assert (ours - alone).abs().max() < tolerance
+    assert (kept - alone).abs().max() < tolerance
     levels = torch.arange(1.0, 6)
     assert (ours @ levels - alone @ levels).abs().max() < 0.02
 
 
-@pytest.mark.parametrize("config", [Gemma3TextConfig(**WIDE, head_dim=16, sliding_window=64), MambaConfig(**SMALL)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        Gemma3TextConfig(**WIDE, head_dim=16, sliding_window=64),
+        MambaConfig(**SMALL),
+        BloomConfig(vocab_size=97, hidden_size=32, n_layer=3, n_head=4),
+        MptConfig(vocab_size=97, d_model=32, n_layers=3, n_heads=4),
+        GPTNeoConfig(
+            vocab_size=97, hidden_size=32, num_layers=2, attention_types=[[["global", "local"], 1]], num_heads=4
+        ),
+    ],
+)
 def test_models_that_do_not_keep_all_they_read_do_not_share(config) -> None:
     assert not can_share(model_of(config))
 
