@@ -1,13 +1,13 @@
 """Answers with vLLM's offline engine: the same protocol as `TransformersEngine`, on a GPU that vLLM supports."""
 
+import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from medjudge.answer.conversation import Reply, Request
-from medjudge.answer.transformers_engine import chat_tokenizer
+from medjudge.answer.transformers_engine import chat_tokenizer, model_name
 from medjudge.base_models import window
 from medjudge.errors import InputError
 
@@ -18,6 +18,7 @@ power cut is at most that far behind."""
 
 def require_vllm() -> Any:
     """The module; raises InputError where it is not installed."""
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is for --json
     try:
         import vllm
     except ImportError:
@@ -50,13 +51,18 @@ class VllmEngine:
         top_p: float = 0.95,
     ) -> None:
         self.vllm = require_vllm()
-        self.name = Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
+        self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
         self.window = window(model_id, revision)
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
         self.top_p = top_p
-        self.llm = self.vllm.LLM(model=model_id, revision=revision)
+        try:
+            self.llm = self.vllm.LLM(model=model_id, revision=revision)
+        except (RuntimeError, ValueError) as error:
+            raise InputError(
+                f"--model {model_id}: vLLM cannot load it ({' '.join(str(error).split())[:300]})"
+            ) from None
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""

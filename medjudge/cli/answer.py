@@ -89,7 +89,8 @@ def answer(
     group = join(device)
     if not group.first:
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
-    choose_device(device)
+    if engine != "ray" or device != "cuda":  # of a cluster, whose head may have none
+        choose_device(device)
     check_sharing(group, engine, [f"--model {name}" for name in model])
     questions = open_benchmark(benchmark)[:limit]
     options = AnswerOptions(
@@ -198,12 +199,14 @@ def answer_with(run: "Run", model: str, options: AnswerOptions, group: "Group") 
         "seed": options.seed,
         "temperature": options.temperature,
         "max_new_tokens": options.max_new_tokens,
+        # vLLM draws other answers from the same seeds; Ray's workers draw those of one process.
+        "vllm": options.engine == "vllm",
     }
     entry = models.setdefault(
         answering.name, {**settings, "revision": answering.revision, "answers": 0, "seconds": 0.0}
     )
     for name, value in settings.items():
-        if entry[name] != value:
+        if entry.get(name, value) != value:
             raise InputError(
                 f"{run.path}: holds answers of {answering.name} with {name} {entry[name]}, and now it is {value}; "
                 "choose another --run"

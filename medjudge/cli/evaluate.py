@@ -92,7 +92,8 @@ def evaluate(
     if not group.first:
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
-    choose_device(device)
+    if engine != "ray" or device != "cuda":  # of a cluster, whose head may have none
+        choose_device(device)
     check_sharing(group, engine, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
     chosen = choose_judge(judge)
     at_most = Limit(max_cost, prices)

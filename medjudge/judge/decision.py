@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
-from transformers.decision import DecisionConfig
+from transformers.decision import DecisionConfig, label_token_ids
 
 from medjudge.judge.generative import LABELS
 from medjudge.judge.protocol import Assignment
@@ -31,13 +31,17 @@ _TEMPLATE = """\
 
 
 def write_decision_files(tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path) -> None:
-    """Writes `decision.json` and `decision_template.jinja`.
+    """Writes `decision.json` and `decision_template.jinja`; nothing where the pipeline could not read the labels.
 
     Args:
         tokenizer: The judge's, with a chat template.
         temperature: Of the judge's card.
         folder: The judge folder.
     """
+    try:
+        label_token_ids(tokenizer, LABELS)
+    except ValueError:
+        return  # a digit is a token with a mark before it, which the pipeline does not look for
     rubrics = [(category, language) for category in CATEGORIES for language in ("en", "zh")]
     systems = "".join(
         f'{{%- if state.category == "{category}" and state.language == "{language}" -%}}{{%- set system -%}}'
@@ -57,7 +61,8 @@ def decision_request(assignment: Assignment) -> dict[str, Any]:
     """An answer as the decision pipeline and `/v1/systemone` take it.
 
     The reply's probabilities are those of the judge, with level 1 under "0": the pipeline counts from there. An answer
-    that does not fit into the window is not cut.
+    that does not fit into the window is not cut, and control tokens of the tokenizer within a text are taken apart in
+    another way.
     """
     question, answer = assignment.question, assignment.answer.text
     state = {
