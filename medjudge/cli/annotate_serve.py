@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -58,10 +59,9 @@ def serve(
     config = uvicorn.Config(
         page, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
     )
-    try:
+    with suppress(KeyboardInterrupt):  # which does not come where the shell that started us ignores Ctrl-C
         uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        scored = scores_of(folder, rater)()
-        left = len([item for item in plan.items if item.id in items and item.key not in scored])
-        go_on = "the same command goes on" if left else f"next: medjudge validate {run} --judge JUDGE"
-        print(f"stopped; {left} of {len(items)} answers are open in {run}; {go_on}", file=sys.stderr)
+    scored = scores_of(folder, rater)()
+    left = len([item for item in plan.items if item.id in items and item.key not in scored])
+    go_on = "the same command goes on" if left else f"next: medjudge validate {run} --judge JUDGE"
+    print(f"stopped; {left} of {len(items)} answers are open in {run}; {go_on}", file=sys.stderr)
