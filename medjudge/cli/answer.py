@@ -83,15 +83,12 @@ def answer(
     from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, print_json
     from medjudge.cli.pipeline import start_run
-    from medjudge.hardware import choose_device
     from medjudge.store import Run
 
     group = join(device)
     if not group.first:
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
-    if engine != "ray" or device != "cuda":  # of a cluster, whose head may have none
-        choose_device(device)
-    check_sharing(group, engine, [f"--model {name}" for name in model])
+    check_sharing(group, engine, device, [f"--model {name}" for name in model])
     questions = open_benchmark(benchmark)[:limit]
     options = AnswerOptions(
         samples,

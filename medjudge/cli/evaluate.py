@@ -81,7 +81,7 @@ def evaluate(
     from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
-    from medjudge.hardware import choose_device, peak_memory_told
+    from medjudge.hardware import peak_memory_told
     from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.records import Answer
     from medjudge.store import Run, read_records
@@ -92,9 +92,7 @@ def evaluate(
     if not group.first:
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
-    if engine != "ray" or device != "cuda":  # of a cluster, whose head may have none
-        choose_device(device)
-    check_sharing(group, engine, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
+    check_sharing(group, engine, device, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
     chosen = choose_judge(judge)
     at_most = Limit(max_cost, prices)
     if (dry_run or batch or wait) and chosen.api_model is None:

@@ -92,16 +92,21 @@ def join(device: str) -> Group:
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
 
 
-def check_sharing(group: Group, engine: str, asked: Sequence[str]) -> None:
+def check_sharing(group: Group, engine: str, device: str, asked: Sequence[str]) -> None:
     """Finds out before anything is written whether the work can be shared as asked.
 
     Args:
         engine: `transformers`, `vllm` or `ray`.
+        device: `auto`, `cpu` or `cuda`; with Ray of the workers, where this machine may have none.
         asked: The options that name a model or a judge, as `--judge openai:gpt-4o`.
 
     Raises:
         InputError: It cannot.
     """
+    from medjudge.hardware import choose_device
+
+    if engine != "ray" or device != "cuda":
+        choose_device(device)
     if engine not in ("transformers", "vllm", "ray"):
         raise InputError(f"--engine {engine}: unknown; take transformers, vllm or ray")
     if engine == "vllm":

@@ -194,9 +194,10 @@ class GenerativeJudge:
         yield from empty
         # What answers share is read once a chunk: answers to one question, questions of one rubric stand together.
         work.sort(key=lambda one: (one.question.category, one.question.language, one.question.id))
-        # A tokenizer of its own for the thread that works ahead: a fast one changes its state while it encodes.
-        reader = deepcopy(self.tokenizer)
         chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
+        # The thread that works ahead has a tokenizer of its own: a fast one changes its state while it encodes. Of one
+        # chunk nothing is done ahead, and a copy takes as long as some judgments.
+        reader = deepcopy(self.tokenizer) if len(chunks) > 1 else self.tokenizer
         with (
             tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar,
             ThreadPoolExecutor(1) as ahead,

@@ -5,6 +5,7 @@ from transformers import PreTrainedTokenizerFast
 
 from medjudge.base_models import load_causal_lm, load_tokenizer
 from medjudge.errors import InputError
+from medjudge.judge import generative
 from medjudge.judge.generative import GenerativeJudge, before_score_ids, encode_prompt, score_token_ids
 from medjudge.rubrics.render import render
 
@@ -28,6 +29,15 @@ def test_batched_probabilities_equal_plain_single_passes(judge, assignment) -> N
             logits = judge.model(ids).logits[0, -1]
         expected = logits[[judge.tokenizer.convert_tokens_to_ids(str(n)) for n in range(1, 6)]].softmax(-1)
         assert found[one.question.id] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_chunks_that_are_tokenised_ahead_change_nothing(judge, assignment, monkeypatch) -> None:
+    work = [assignment(f"At most {number} g.", id=f"q{number % 3}", model=f"m{number}") for number in range(7)]
+    whole = {one.model: one.probabilities for one in judge.judge(work)}
+    monkeypatch.setattr(generative, "_CHUNK", 2)
+    parts = {one.model: one.probabilities for one in judge.judge(work)}
+    assert len(parts) == 7
+    assert all(parts[name] == pytest.approx(whole[name], abs=1e-5) for name in whole)
 
 
 def test_an_instruction_in_the_answer_stays_between_the_fences(judge, assignment) -> None:

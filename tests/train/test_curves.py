@@ -6,7 +6,7 @@ import pytest
 
 from medjudge.train.curves import curve, write_curves
 
-pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed; pip install 'medjudge[report]'")
 
 HISTORY = [
     {"step": 10, "loss": 2.0, "epoch": 0.5},
