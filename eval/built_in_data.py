@@ -8,8 +8,7 @@ import numpy as np
 
 from medjudge.distill.graded import graded_answers
 from medjudge.distill.matching import Pair, message
-from medjudge.distill.training_set import TrainingLine
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, Question, TrainingLine
 from medjudge.store import Run, write_whole
 
 SCALE = (1, 2, 4, 5)

@@ -45,7 +45,7 @@ from built_in_table import (
 )
 from study import REPOSITORY, record
 
-from medjudge.distill.training_set import TrainingLine
+from medjudge.records import TrainingLine
 from medjudge.store import file_sha256, write_json
 
 SEEDS = (0, 1, 2)

@@ -10,12 +10,12 @@ import numpy as np
 from built_in_data import Sets, folds, from_systems, read_sets, unseen
 from scipy.stats import spearmanr
 
-from medjudge.agreement.pairs import Pairs, paired
-from medjudge.agreement.parts import Estimate, measured
-from medjudge.agreement.two_judges import compare
-from medjudge.distill.training_set import TrainingLine
-from medjudge.judge.protocol import median_level
-from medjudge.records import Judgment, PhysicianScore
+from medjudge.records import Judgment, PhysicianScore, TrainingLine
+from medjudge.scale import median_level
+from medjudge.statistics.estimates import Estimate
+from medjudge.statistics.two_judges import compare
+from medjudge.validation.measured import measured
+from medjudge.validation.pairs import Pairs, paired
 
 FOLDS = 5
 ABLATED = 2

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.bootstrap import Method, Sums, bootstrap, tally
-from medjudge.agreement.measures import LEVELS, cohen_kappa, confusion, gwet_ac1, quadratic_kappa, usable_agreement
-from medjudge.agreement.parts import estimate
-from medjudge.agreement.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
+from medjudge.scale import LEVELS
+from medjudge.statistics.bootstrap import Method, Sums, bootstrap, tally
+from medjudge.statistics.estimates import estimate
+from medjudge.statistics.measures import cohen_kappa, confusion, gwet_ac1, quadratic_kappa, usable_agreement
+from medjudge.statistics.prediction_powered import Rate, physicians_only_rate, prediction_powered_rate
 
 
 class Design(NamedTuple):

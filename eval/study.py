@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from medjudge.hardware import describe
+from medjudge.models.hardware import describe
 
 REPOSITORY = Path(__file__).parent.parent
 RESULTS = REPOSITORY / "eval" / "results"

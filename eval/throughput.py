@@ -31,11 +31,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
-from medjudge.hardware import choose_device, fast_dtype
 from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.generative import LABELS, GenerativeJudge, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
+from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.records import Answer, Question
 
 ANSWERS = 39

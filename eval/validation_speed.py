@@ -18,10 +18,10 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score, mean_absolute_error
 from study import record
 
-from medjudge.agreement.bootstrap import RESAMPLES
-from medjudge.agreement.pairs import Pairs
-from medjudge.agreement.parts import measured
 from medjudge.records import CATEGORIES
+from medjudge.statistics.bootstrap import RESAMPLES
+from medjudge.validation.measured import measured
+from medjudge.validation.pairs import Pairs
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
 TURNS = 3

@@ -1,6 +1,6 @@
 """The records that travel between the stations, one JSON object a line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Category = Literal["MK", "MLU", "MR", "MSE", "MTG"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Language = Literal["en", "zh"]
-USABLE_FROM = 4
-"""A score from which an answer counts as usable (LLMEval-Med, arXiv 2506.04078, section 3.3)."""
-
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to deserve their level; no physician scored them."""
+
+Source = Literal["physician", "teacher", "constructed", "synthetic", "matching"]
+"""Where the target of a training line comes from."""
 
 Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
@@ -189,13 +189,20 @@ class PhysicianScore(_Record):
         return self.score
 
 
-def consensus(levels: Iterable[int]) -> int:
-    """Several scores of one answer as one level: their mean, rounded down.
+class TrainingLine(BaseModel):
+    """One answer with its target. The text fields make the line complete: training reads nothing else."""
 
-    Rounding down keeps the rule of the paper: the result is usable exactly when the mean is.
-    """
-    values = list(levels)
-    return sum(values) // len(values)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    question: Question
+    earlier: list[str] = Field(description="the user's earlier turns of the conversation, oldest first")
+    answer: Answer
+    level: int = Field(ge=1, le=5)
+    probabilities: list[float] = Field(min_length=5, max_length=5, description="soft label, level 1 first")
+    source: Source
+    scored_by: list[str] = Field(description="raters, the teacher with its rounds, or how the answer was made")
+    made_from: list[str] = Field(default=[], description="ids of further questions whose text is in the answer")
+    weight: float = Field(default=1.0, gt=0)
+    rationale: str | None = None
 
 
 def earlier_turns(questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:

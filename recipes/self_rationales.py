@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from medjudge.errors import InputError
-from medjudge.hardware import choose_device
+from medjudge.models.hardware import choose_device
 from medjudge.train.self_rationales import write_self_rationales
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from medjudge.records import Judgment, MTGDimensions, consensus, earlier_turns
+from medjudge.records import Judgment, MTGDimensions, earlier_turns
+from medjudge.scale import consensus
 
 
 def dimensions(b: int, c: int, d: int, e: int, safety: int = 1) -> MTGDimensions:

@@ -12,7 +12,8 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.records import CONSTRUCTED, USABLE_FROM, Answer, AnswerKey, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, PhysicianScore, Question
+from medjudge.scale import USABLE_FROM
 from medjudge.store import Run, mend_last_line, read_text, write_records, write_whole
 
 Which = Literal["random", "informative"]

@@ -26,8 +26,9 @@ from medjudge.annotate.plan import Plan, ToScore, add_scores, scores_lock, to_sc
 from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
 from medjudge.annotate.tables import DIMENSIONS
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, USABLE_FROM, AnswerKey, Language, PhysicianScore
+from medjudge.records import CATEGORIES, AnswerKey, Language, PhysicianScore
 from medjudge.rubrics.render import standard
+from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
 
 HOST = "127.0.0.1"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from medjudge.answer.conversation import answer_questions, unanswered
-from medjudge.ray_pool import over_actors
+from medjudge.parallel.ray_pool import over_actors
 from medjudge.records import Answer, Question
 
 

@@ -16,10 +16,10 @@ from transformers import (
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Reply, Request
-from medjudge.base_models import load_causal_lm, load_tokenizer, window
-from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.hardware import choose_device, fast_dtype
+from medjudge.models.batching import MemoryLimit
+from medjudge.models.hardware import choose_device, fast_dtype
+from medjudge.models.loading import load_causal_lm, load_tokenizer, window
 
 
 class SeededSampling(LogitsProcessor):

@@ -8,8 +8,8 @@ from tqdm import tqdm
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.transformers_engine import chat_tokenizer, model_name
-from medjudge.base_models import window
 from medjudge.errors import InputError
+from medjudge.models.loading import window
 
 _AT_ONCE = 512
 """Requests handed to vLLM together: more than it runs at a time, so that it is never idle, and what is on disk after a

@@ -141,12 +141,12 @@ def take_in(
     An empty score is not scored yet, and no problem. The same file again adds nothing.
     Exits with 1 where --accept-valid left something to be mended.
     """
-    from medjudge.agreement.physicians import agreement_of_physicians
     from medjudge.annotate.intake import check_forms, put_aside, read_form
     from medjudge.annotate.plan import add_scores, read_plans
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import percent, span
     from medjudge.store import Run
+    from medjudge.validation.physicians import agreement_of_physicians
 
     folder = Run.existing(run)
     forms = [read_form(file) for file in dict.fromkeys(files)]

@@ -12,7 +12,7 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from medjudge.cli.group import Group
+    from medjudge.parallel.group import Group
     from medjudge.records import Answer, Question
     from medjudge.store import Run
 
@@ -80,10 +80,10 @@ def answer(
     """Answer a benchmark's questions with models."""
     if offline:
         go_offline()
-    from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pipeline import start_run
+    from medjudge.parallel.group import check_sharing, join
     from medjudge.store import Run
+    from medjudge.workflows.judge import start_run
 
     group = join(device)
     if not group.first:
@@ -161,7 +161,7 @@ def check_model(model: str, offline: bool, options: AnswerOptions) -> None:
 def check_local_model(model: str) -> None:
     """Finds out before anything is written whether a folder's or hub's model can answer."""
     from medjudge.answer.transformers_engine import chat_tokenizer
-    from medjudge.base_models import window
+    from medjudge.models.loading import window
 
     chat_tokenizer(model)
     window(model)
@@ -169,7 +169,7 @@ def check_local_model(model: str) -> None:
 
 def answer_with_all(run: "Run", models: "Sequence[str]", options: AnswerOptions, group: "Group") -> None:
     """Answers with one model after the other: each is out of memory before the next one is loaded."""
-    from medjudge.hardware import peak_memory_told
+    from medjudge.models.hardware import peak_memory_told
 
     for name in models:
         here = options.engine == "transformers" and not name.startswith(_AT_A_SERVER)
@@ -186,7 +186,7 @@ def answer_with(run: "Run", model: str, options: AnswerOptions, group: "Group") 
     import time
 
     from medjudge.answer.conversation import unanswered
-    from medjudge.cli.pipeline import record_spending
+    from medjudge.workflows.judge import record_spending
 
     answering = _answering(run, model, options)
     models = run.manifest().get("models", {})
@@ -245,7 +245,7 @@ def _answering(run: "Run", model: str, options: AnswerOptions) -> _Answering:
         asked = OpenAIEngine(name, server, spending, options.max_new_tokens, options.temperature)
         return _Answering(name, model + at, None, partial(answer_questions, asked))
     from medjudge.answer.transformers_engine import TransformersEngine, model_name
-    from medjudge.base_models import commit
+    from medjudge.models.loading import commit
 
     about = (model_name(model), str(Path(model).resolve()) if Path(model).is_dir() else model, commit(model))
     if options.engine == "ray":

@@ -25,10 +25,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     """What this machine has, and what is missing."""
     import psutil
 
-    from medjudge.base_models import MINILM, located
     from medjudge.cli.output import console, print_json
-    from medjudge.hardware import describe
     from medjudge.judge.open import choose_judge
+    from medjudge.models.hardware import describe
+    from medjudge.models.loading import MINILM, located
 
     machine = describe()
     packages = {name: _version(name) for name in _PACKAGES}

@@ -11,10 +11,10 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medjudge.cli.pipeline import JudgeOptions
     from medjudge.judge.open import Chosen
     from medjudge.records import Answer, Question
     from medjudge.store import Run
+    from medjudge.workflows.judge import JudgeOptions
 
 
 def evaluate(
@@ -77,14 +77,14 @@ def evaluate(
         go_offline()
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.chat_api.spending import Limit
-    from medjudge.cli.deferral import defer
-    from medjudge.cli.group import check_sharing, join
     from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.cli.pipeline import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
-    from medjudge.hardware import peak_memory_told
     from medjudge.judge.open import check_chosen, choose_judge
+    from medjudge.models.hardware import peak_memory_told
+    from medjudge.parallel.group import check_sharing, join
     from medjudge.records import Answer
     from medjudge.store import Run, read_records
+    from medjudge.workflows.defer import defer
+    from medjudge.workflows.judge import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
 
     if model and answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
@@ -151,7 +151,7 @@ def evaluate(
             group.wait()
         answer_with_all(folder, model or [], answering, group)
         if batch:
-            from medjudge.cli.batch import judge_by_batch
+            from medjudge.workflows.batch import judge_by_batch
 
             under_way = judge_by_batch(folder, chosen, options, wait)
             if under_way:
@@ -198,11 +198,11 @@ def _say_cost(
     as_json: bool,
 ) -> None:
     from medjudge.chat_api.spending import Limit, Spending
-    from medjudge.cli.dry_run import estimate, told
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pipeline import not_judged
     from medjudge.judge.api import REQUEST_FAILED
     from medjudge.judge.protocol import assignments
+    from medjudge.workflows.dry_run import estimate, told
+    from medjudge.workflows.judge import not_judged
 
     kept = [one for one in run.judgments(chosen.name) if not (one.error or "").startswith(REQUEST_FAILED)]
     work = not_judged(assignments(questions, answers, options.rounds), kept)

@@ -9,19 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from medjudge import __version__
-from medjudge.cli import (
-    annotate,
-    answer,
-    data,
-    distill,
-    doctor,
-    evaluate,
-    export,
-    quickstart,
-    refine,
-    report,
-    validate,
-)
+from medjudge.cli import annotate, answer, data, distill, doctor, evaluate, export, quickstart, refine, report, validate
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(

@@ -36,11 +36,11 @@ def quickstart(
     go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
-    from medjudge.cli.pipeline import JudgeOptions, write_scores
-    from medjudge.cli.validation import validate_judge
     from medjudge.judge.open import choose_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
+    from medjudge.workflows.judge import JudgeOptions, write_scores
+    from medjudge.workflows.validate import validate_judge
 
     start = time.monotonic()
     screen = console(as_json)
@@ -117,10 +117,10 @@ def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
-    from medjudge.cli.pipeline import start_run
     from medjudge.distill.training_set import build_training_set
     from medjudge.records import Answer, PhysicianScore, Question
     from medjudge.store import read_records, write_records, write_whole
+    from medjudge.workflows.judge import start_run
 
     source = sample_folder()
     questions = read_records(source / "questions.jsonl", Question)
@@ -165,7 +165,7 @@ def _fit_baseline(run: "Run") -> Path:
 def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
     import sys
 
-    from medjudge.base_models import MINILM
+    from medjudge.models.loading import MINILM
     from medjudge.train.run import parse_arguments, train_judge
 
     options: dict[str, Any] = {

@@ -71,12 +71,12 @@ def refine(
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pipeline import JudgeOptions
-    from medjudge.cli.refinement import Wanted, refine_run, require_reader, why_not_refined
     from medjudge.cli.validate import judge_of
-    from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen
+    from medjudge.models.hardware import choose_device
     from medjudge.store import Run
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.refine import Wanted, refine_run, require_reader, why_not_refined
 
     choose_device(device)
     folder = Run.existing(run)

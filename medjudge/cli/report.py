@@ -104,9 +104,9 @@ def report(
 
 def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
     """Rates and standings of the runs, together where benchmark and judge are the same."""
-    from medjudge.cli.pipeline import write_scores
     from medjudge.report.boards import board_key
     from medjudge.report.contents import models_apart, names_apart
+    from medjudge.workflows.judge import write_scores
 
     together: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
     for folder, judge in zip(folders, used, strict=True):

@@ -4,12 +4,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from medjudge.cli.pipeline import write_scores
 from medjudge.errors import InputError
 from medjudge.report.contents import names_apart
 from medjudge.report.leaderboard import usable_table
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run, file_sha256, write_whole
+from medjudge.workflows.judge import write_scores
 
 
 def write_tables(

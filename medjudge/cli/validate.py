@@ -10,10 +10,10 @@ import typer
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
-    from medjudge.cli.validation import LeaveOut
     from medjudge.judge.open import Chosen
     from medjudge.records import PhysicianScore
     from medjudge.store import Run
+    from medjudge.workflows.validate import LeaveOut
 
 _SCORES, _MORE = "Physicians' scores", "Further questions"
 
@@ -125,16 +125,16 @@ def validate(
 
     if offline:
         go_offline()
-    from medjudge.agreement.gate import Gate, read_gate
-    from medjudge.agreement.study import Settings, teacher_scores
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.pipeline import JudgeOptions
-    from medjudge.cli.validation import Wanted, validate_judge
     from medjudge.cli.verdict_screen import print_verdict
-    from medjudge.hardware import choose_device
     from medjudge.judge.open import check_chosen
+    from medjudge.models.hardware import choose_device
     from medjudge.store import Run
+    from medjudge.validation.gate import Gate, read_gate
+    from medjudge.validation.study import Settings, teacher_scores
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.validate import Wanted, validate_judge
 
     # Everything that can be wrong is looked at before anything is judged or trained.
     choose_device(device)
@@ -220,7 +220,7 @@ def _warn_of_choice(run: "Run") -> None:
 
 
 def _leave_out(part: Part | None, config: Path | None, training_set: Path | None) -> "LeaveOut | None":
-    from medjudge.cli.validation import LeaveOut
+    from medjudge.workflows.validate import LeaveOut
 
     if part is None:
         return None

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medjudge.records import CATEGORIES
-from medjudge.report.paper import PAPER_AGREEMENT
+from medjudge.validation.paper import PAPER_AGREEMENT
 
 _VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE NOT SHOWN"}
 _FLIPS = "flips by probe "

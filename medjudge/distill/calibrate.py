@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from medjudge.agreement.bootstrap import Sums, bootstrap, tally
-from medjudge.agreement.measures import LEVELS, bias, quadratic_kappa, usable_agreement
-from medjudge.agreement.pairs import expected_of, level_of
-from medjudge.agreement.parts import Estimate, estimate
-from medjudge.judge.protocol import median_level
 from medjudge.records import AnswerKey, Judgment, Question
+from medjudge.rounds import expected_of, level_of
+from medjudge.scale import LEVELS, median_level
+from medjudge.statistics.bootstrap import Sums, bootstrap, tally
+from medjudge.statistics.estimates import Estimate, estimate
+from medjudge.statistics.measures import bias, quadratic_kappa, usable_agreement
 
 FEWEST_ANSWERS, FEWEST_CONVERSATIONS = 30, 10
 """What teacher and physicians must both have scored, or the teacher is copied as it is."""

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-from medjudge.records import USABLE_FROM, Question
+from medjudge.records import Question, TrainingLine
+from medjudge.scale import USABLE_FROM
 
 FEWEST_LINES = 8
 """Training lines below which there is not one batch."""

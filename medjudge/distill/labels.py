@@ -6,12 +6,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.pairs import expected_of, level_of
 from medjudge.distill.calibrate import Calibration, calibrate_teacher, calibrated, soft_label
 from medjudge.distill.raters import rater_labels
 from medjudge.errors import InputError
-from medjudge.judge.protocol import median_level
-from medjudge.records import CONSTRUCTED, USABLE_FROM, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.rounds import expected_of, level_of
+from medjudge.scale import USABLE_FROM, consensus, median_level
 
 Physicians = Mapping[AnswerKey, Mapping[str, int]]
 """Answer -> rater -> level."""

@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, Question, TrainingLine
 
 OWN, RELATED, OTHER = 5, 2, 1
 _LEAST_CHARACTERS = 60

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from medjudge.agreement.measures import LEVELS
 from medjudge.records import AnswerKey
+from medjudge.scale import LEVELS
 
 FEWEST_SHARED = 20
 """Answers that a rater must share with others before bias and noise say something of that rater."""

@@ -2,11 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from medjudge.agreement.pairs import level_of
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.graded import MODEL, GradedAnswer, graded_answers
 from medjudge.distill.labels import (
@@ -19,38 +16,13 @@ from medjudge.distill.labels import (
     teachers_by_answer,
 )
 from medjudge.errors import InputError
-from medjudge.records import (
-    USABLE_FROM,
-    Answer,
-    AnswerKey,
-    Judgment,
-    PhysicianScore,
-    Question,
-    consensus,
-    earlier_turns,
-)
-
-Source = Literal["physician", "teacher", "constructed", "synthetic", "matching"]
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, earlier_turns
+from medjudge.rounds import level_of
+from medjudge.scale import USABLE_FROM, consensus
 
 WEIGHTS: dict[str, float] = {"physician": 1, "constructed": 1, "teacher": 1, "synthetic": 0.5}
 """What a line of each source counts unless told otherwise. Synthetic faults are made by rule, cruder than those that
 models make: they shall teach where nothing else does, and not outvote scores of real answers."""
-
-
-class TrainingLine(BaseModel):
-    """One answer with its target. The text fields make the line complete: training reads nothing else."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    question: Question
-    earlier: list[str] = Field(description="the user's earlier turns of the conversation, oldest first")
-    answer: Answer
-    level: int = Field(ge=1, le=5)
-    probabilities: list[float] = Field(min_length=5, max_length=5, description="soft label, level 1 first")
-    source: Source
-    scored_by: list[str] = Field(description="raters, the teacher with its rounds, or how the answer was made")
-    made_from: list[str] = Field(default=[], description="ids of further questions whose text is in the answer")
-    weight: float = Field(default=1.0, gt=0)
-    rationale: str | None = None
 
 
 class TrainingSet(NamedTuple):

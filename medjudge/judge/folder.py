@@ -7,13 +7,13 @@ import torch
 from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError
 
-from medjudge.base_models import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.errors import InputError
-from medjudge.hardware import fast_dtype
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.models.hardware import fast_dtype
+from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.store import read_text, write_whole
 

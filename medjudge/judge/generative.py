@@ -10,13 +10,14 @@ import torch
 from tqdm import tqdm
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from medjudge.batching import MemoryLimit, cut_middle
 from medjudge.errors import InputError
-from medjudge.judge.protocol import Assignment, median_level, scored, split_empty, unscored
+from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
+from medjudge.models.batching import MemoryLimit, cut_middle
 from medjudge.records import Judgment
 from medjudge.rubrics.render import Style, render
 from medjudge.rubrics.verdict import SCORE_LINE, before_score
+from medjudge.scale import median_level
 
 LABELS = ("1", "2", "3", "4", "5")
 _LEAST_ANSWER = 32

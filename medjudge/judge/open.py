@@ -10,10 +10,10 @@ from typing import NamedTuple
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.hardware import choose_device
 from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
+from medjudge.models.hardware import choose_device
 
 JUDGES_FOLDER = Path("judges")
 

@@ -20,11 +20,11 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from medjudge.batching import MemoryLimit, batches_by_length, padded
-from medjudge.hardware import fast_dtype
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
+from medjudge.models.batching import MemoryLimit, batches_by_length, padded
+from medjudge.models.hardware import fast_dtype
 from medjudge.records import Judgment, Question
 
 HEAD_FILE = "head.safetensors"

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from medjudge.records import Answer, Judgment, Question, earlier_turns
+from medjudge.scale import median_level
 
 
 class Assignment(NamedTuple):
@@ -75,12 +76,6 @@ def scored(
         answer_tokens_cut=answer_tokens_cut,
         context_tokens_cut=context_tokens_cut,
     )
-
-
-def median_level(probabilities: np.ndarray) -> int:
-    """The median of five level probabilities; a tie between two levels goes to the upper one."""
-    # The tolerance keeps a tie on the upper side, whatever the rounding of the sums before it.
-    return min(5, 1 + int(np.sum(np.cumsum(probabilities) <= 0.5 + 1e-9)))
 
 
 def unscored(assignment: Assignment, judge: str, error: str, raw: str | None = None) -> Judgment:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from medjudge.judge.protocol import Assignment
-from medjudge.ray_pool import over_actors
+from medjudge.parallel.ray_pool import over_actors
 from medjudge.records import Judgment
 
 
@@ -46,8 +46,8 @@ class RayJudge:
 
 
 def _load(folder: str, name: str, device: str, rationale_tokens: int) -> Callable[[list[Assignment]], list[Judgment]]:
-    from medjudge.hardware import choose_device
     from medjudge.judge.folder import load_judge
+    from medjudge.models.hardware import choose_device
 
     judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens)
     return lambda work: list(judge.judge(work))

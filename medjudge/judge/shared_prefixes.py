@@ -13,7 +13,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from medjudge.batching import MemoryLimit
+from medjudge.models.batching import MemoryLimit
 
 T = TypeVar("T")
 _WORTH_SHARING = 128

@@ -10,8 +10,8 @@ from scipy.special import expit
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from medjudge.batching import batches_by_length, cut_middle, padded
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.models.batching import batches_by_length, cut_middle, padded
 from medjudge.records import Judgment
 
 MAX_LENGTH = 256

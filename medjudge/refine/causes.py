@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.pairs import Pairs
 from medjudge.distill.checklist import terms
 from medjudge.distill.wording import wording_of
-from medjudge.records import USABLE_FROM, Answer, AnswerKey, PhysicianScore, Question
+from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
+from medjudge.scale import USABLE_FROM
+from medjudge.validation.pairs import Pairs
 
 CauseName = Literal[
     "checklist point missing",

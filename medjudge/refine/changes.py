@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any, NamedTuple
 
-from medjudge.agreement.parts import rounded
 from medjudge.records import Question
 from medjudge.refine.decide import Decision, Scored
 from medjudge.refine.findings import Target
 from medjudge.refine.proposals import Proposal, text_sha256
+from medjudge.statistics.estimates import rounded
 
 
 class Change(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
-from medjudge.records import USABLE_FROM
 from medjudge.refine.disagreements import PRIOR_DEGREES, ROUNDING, cluster_means
+from medjudge.scale import USABLE_FROM
 
 
 class Scored(NamedTuple):

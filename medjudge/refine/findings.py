@@ -5,11 +5,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.pairs import Pairs
 from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
 from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_causes, usual_overlap
 from medjudge.refine.disagreements import bulk_noise, cluster_means, rater_variance, shifts, sizes
 from medjudge.refine.split import Split
+from medjudge.validation.pairs import Pairs
 
 _LENIENT = 0.5
 """Levels above the physicians from which on their comment on an answer may say what the judge passes over."""

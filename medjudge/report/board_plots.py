@@ -8,11 +8,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, drawn, label
 from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.plots import Plot
-from medjudge.report.style import ACCENT, INK, LINE, SOFT
 
 _ROW = 0.22
 """Inches a model or a subcategory takes."""

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.standing import Standing, states
 from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
-from medjudge.report.validations import validations
 from medjudge.store import Run, file_sha256
+from medjudge.validation.status import Standing, states
+from medjudge.validation.validations import validations
 
 _WORST_FIRST = ("failed", "not shown", "validated")
 

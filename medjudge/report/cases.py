@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from medjudge.agreement.pairs import level_of, mean_probabilities, raters_of, scored_rounds, unsafe
-from medjudge.records import USABLE_FROM, Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
+from medjudge.rounds import level_of, mean_probabilities, raters_of, scored_rounds
+from medjudge.scale import USABLE_FROM, consensus
+from medjudge.validation.pairs import unsafe
 
 _BLOCK = 150_000
 """Characters after which a block ends: small enough that one answer is there at once, large enough to deflate well."""

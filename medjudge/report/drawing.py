@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import PercentFormatter
 
-from medjudge.report.style import STYLE
+from medjudge.plot_style import STYLE
 
 WIDTH = 5.4
 """Inches, of every plot of a study: two stand side by side on the page."""

@@ -32,13 +32,14 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Score
 
-from medjudge.agreement.standing import Standing, states
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question, consensus
+from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models
-from medjudge.report.validations import validations
+from medjudge.scale import consensus
 from medjudge.store import Run
+from medjudge.validation.status import Standing, states
+from medjudge.validation.validations import validations
 
 _STOP_REASONS: dict[str | None, StopReason] = {
     "stop": "stop",

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from medjudge.records import CATEGORIES, USABLE_FROM, AnswerKey, Judgment, Question
+from medjudge.records import CATEGORIES, AnswerKey, Judgment, Question
+from medjudge.scale import USABLE_FROM
 
 COLUMNS = ("OP", *CATEGORIES)
 CATEGORY_NAMES = {

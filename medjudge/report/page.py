@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
 from medjudge.report.boards import leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
@@ -19,6 +18,7 @@ from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.store import Run, write_whole
+from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 _HAN = re.compile("[\u3400-\u9fff]")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}

@@ -8,10 +8,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from medjudge.records import CATEGORIES, USABLE_FROM
+from medjudge.plot_style import ACCENT, INK, LINE, SOFT
+from medjudge.records import CATEGORIES
 from medjudge.report.drawing import WIDTH, axes_at, drawn, in_percent, label, spread
-from medjudge.report.paper import PAPER_AGREEMENT
-from medjudge.report.style import ACCENT, INK, LINE, SOFT
+from medjudge.scale import USABLE_FROM
+from medjudge.validation.paper import PAPER_AGREEMENT
 
 Study = Mapping[str, Any]
 """The object of `agreement/JUDGE.json`."""

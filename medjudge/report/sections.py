@@ -6,10 +6,11 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
 
-from medjudge.records import AnswerKey, Judgment, PhysicianScore, consensus
+from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
-from medjudge.report.paper import PAPER_AGREEMENT
+from medjudge.scale import consensus
 from medjudge.store import Run
+from medjudge.validation.paper import PAPER_AGREEMENT
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
 from medjudge.records import CATEGORIES, Question
 from medjudge.report.contents import models_apart
 from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.ties import ties
+from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.agreement.against_teacher import FEWEST_CONVERSATIONS
-from medjudge.agreement.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
-from medjudge.agreement.measures import divided
-from medjudge.agreement.parts import wilson
 from medjudge.records import Question
+from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
+from medjudge.statistics.estimates import wilson
+from medjudge.statistics.measures import divided
+from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 
 class Difference(NamedTuple):

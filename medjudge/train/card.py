@@ -5,11 +5,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from medjudge.agreement.standing import standing
 from medjudge.judge.folder import JudgeCard
 from medjudge.store import write_whole
 from medjudge.train.curves import CURVES_FILE
 from medjudge.train.temperature import LEAST_ANSWERS
+from medjudge.validation.status import standing
 
 
 def write_readme(folder: Path, card: JudgeCard) -> None:

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from medjudge.report.style import ACCENT, INK, LINE, SOFT, STYLE
+from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 
 CURVES_FILE = "training/curves.svg"
 _OTHER = "#b5651d"

@@ -7,7 +7,6 @@ from datasets import Dataset
 from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
 
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.generative import (
     LABELS,
@@ -21,6 +20,7 @@ from medjudge.judge.generative import (
 )
 from medjudge.judge.ordinal import encode
 from medjudge.judge.protocol import Assignment
+from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.store import read_text

@@ -14,10 +14,10 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
-from medjudge.base_models import load_causal_lm
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.generative import GenerativeJudge, score_token_ids
+from medjudge.models.loading import load_causal_lm
+from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.train.features import generative_dataset, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss

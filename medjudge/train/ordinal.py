@@ -11,16 +11,10 @@ from torch import nn
 from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainingArguments
 from trl import ModelConfig
 
-from medjudge.base_models import load_encoder
-from medjudge.hardware import fast_dtype
-from medjudge.judge.ordinal import (
-    Batch,
-    Encoded,
-    OrdinalModel,
-    collate,
-    with_adapter,
-)
+from medjudge.judge.ordinal import Batch, Encoded, OrdinalModel, collate, with_adapter
 from medjudge.judge.similarity import fit_cut_points
+from medjudge.models.hardware import fast_dtype
+from medjudge.models.loading import load_encoder
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss, expected_level_loss
 from medjudge.train.start import adapter_to_train, damage_explained

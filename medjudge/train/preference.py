@@ -11,9 +11,9 @@ from transformers import PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
 
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.generative import GenerativeJudge, before_score_ids, score_token_ids
+from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.train.features import prompt_ids
 from medjudge.train.generative import (

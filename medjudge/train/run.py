@@ -17,29 +17,24 @@ from transformers.trainer_utils import IntervalStrategy, PredictionOutput, SaveS
 from trl import ModelConfig, SFTConfig, TrlParser
 from yaml import YAMLError
 
-from medjudge.base_models import load_tokenizer, window
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
-from medjudge.hardware import cpu_has_bf16
 from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import CARD_FILE, JudgeCard, TrainedOn
 from medjudge.judge.generative import require_chat_template
+from medjudge.models.hardware import cpu_has_bf16
+from medjudge.models.loading import load_tokenizer, window
+from medjudge.records import TrainingLine
 from medjudge.rubrics.render import STYLES, Style, prompt_hashes
 from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
+from medjudge.train.checks import StopWhereNotFinite, batch_size, memory_explained, require_stage, require_teachable
 from medjudge.train.curves import CURVES_FILE, write_curves
 from medjudge.train.features import ordinal_dataset, question_ids, read_training_lines, require_apart
 from medjudge.train.generative import LossWeights, generative_trainer, save_generative
 from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import new_ordinal_model, ordinal_trainer, save_ordinal, without_dropout
 from medjudge.train.preference import preference_trainer
-from medjudge.train.refusals import (
-    StopWhereNotFinite,
-    batch_size,
-    memory_explained,
-    require_stage,
-    require_teachable,
-)
+from medjudge.train.staging import CHECKPOINTS, TENSORBOARD, last_checkpoint, move_into_place, staging, whole_or_nothing
 from medjudge.train.start import base_name, seen_before, starting_card
 from medjudge.train.temperature import (
     AtTemperature,
@@ -49,14 +44,6 @@ from medjudge.train.temperature import (
     calibrated,
     generative_levels,
     ordinal_levels,
-)
-from medjudge.train.unfinished import (
-    CHECKPOINTS,
-    TENSORBOARD,
-    last_checkpoint,
-    move_into_place,
-    staging,
-    whole_or_nothing,
 )
 
 

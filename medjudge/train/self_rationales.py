@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
+from medjudge.records import TrainingLine
 from medjudge.store import mend_last_line, write_whole
 from medjudge.train.features import read_training_lines
 

@@ -8,11 +8,10 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from medjudge.agreement.calibration import expected_calibration_error
-from medjudge.agreement.measures import confusion, quadratic_kappa, usable_agreement
 from medjudge.judge.ordinal import probabilities
-from medjudge.judge.protocol import median_level
-from medjudge.records import USABLE_FROM
+from medjudge.scale import USABLE_FROM, median_level
+from medjudge.statistics.calibration import expected_calibration_error
+from medjudge.statistics.measures import confusion, quadratic_kappa, usable_agreement
 
 LEAST_ANSWERS = 20
 """Fewer say too little: five answers that happen to be right would make the judge sure of everything."""

@@ -6,8 +6,8 @@ from transformers import ContinuousBatchingConfig
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine
-from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError
+from medjudge.models.batching import MemoryLimit
 
 
 def requests(*texts: str) -> list[Request]:

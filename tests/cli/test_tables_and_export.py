@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from medjudge.agreement.gate import Gate
-from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.records import Judgment
 from medjudge.store import Run, write_json, write_records
+from medjudge.validation.gate import Gate
+from medjudge.validation.study import Settings, agreement_study, with_gate
 
 
 @pytest.fixture

@@ -1,16 +1,10 @@
 import numpy as np
 import pytest
 
-from medjudge.agreement.measures import confusion, usable_agreement
-from medjudge.distill.calibrate import (
-    calibrate_teacher,
-    calibrated,
-    cross_fitted,
-    fit_teacher_map,
-    soft_label,
-)
-from medjudge.judge.protocol import median_level
+from medjudge.distill.calibrate import calibrate_teacher, calibrated, cross_fitted, fit_teacher_map, soft_label
 from medjudge.records import CATEGORIES, Judgment
+from medjudge.scale import median_level
+from medjudge.statistics.measures import confusion, usable_agreement
 
 EYE = np.eye(5)
 

@@ -3,8 +3,8 @@ import random
 import pytest
 
 from medjudge.distill.checks import check_training_set, kept_out, near_duplicates
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
+from medjudge.records import TrainingLine
 
 WORDS = [
     "dose",

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from medjudge.distill.training_set import WEIGHTS, TrainingLine, build_training_set
+from medjudge.distill.training_set import WEIGHTS, build_training_set
 from medjudge.errors import InputError
-from medjudge.records import Judgment
+from medjudge.records import Judgment, TrainingLine
 
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:

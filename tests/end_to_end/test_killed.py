@@ -22,9 +22,9 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "medjudge.answer.transformers_engine",
-        "medjudge.cli.deferral",
+        "medjudge.workflows.defer",
         "medjudge.cli.evaluate",
-        "medjudge.cli.pipeline",
+        "medjudge.workflows.judge",
         "medjudge.judge.similarity",
         "openai.resources.chat.completions",
         "transformers.models.bert.modeling_bert",

@@ -27,9 +27,9 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     def exact() -> None:
         """In bfloat16 a batch's other rows round a token's chances, and two workers make other batches than one."""
-        import medjudge.hardware
+        import medjudge.models.hardware
 
-        medjudge.hardware.fast_dtype = lambda _: torch.float32
+        medjudge.models.hardware.fast_dtype = lambda _: torch.float32
 
     token = tmp_path_factory.mktemp("ray") / "token"  # Ray would write one into the home folder
     token.write_text(secrets.token_hex(32))

@@ -8,7 +8,7 @@ from built_in import Usable, fitted_shift
 from built_in_data import Ablation, Sets, as_messages, folds, softened, training_lines, unseen
 from built_in_table import divided
 
-from medjudge.distill.training_set import TrainingLine
+from medjudge.records import TrainingLine
 
 REFERENCE = (
     "Take at most 4 g of paracetamol a day. Stop when the skin turns yellow. Ask a pharmacist about other drugs."

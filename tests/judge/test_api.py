@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from medjudge.base_models import load_causal_lm, load_tokenizer
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge
+from medjudge.models.loading import load_causal_lm, load_tokenizer
 
 
 @pytest.fixture(autouse=True)

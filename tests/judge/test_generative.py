@@ -3,10 +3,10 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from medjudge.base_models import load_causal_lm, load_tokenizer
 from medjudge.errors import InputError
 from medjudge.judge import generative
 from medjudge.judge.generative import GenerativeJudge, before_score_ids, encode_prompt, score_token_ids
+from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.rubrics.render import render
 
 

@@ -4,17 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from medjudge.base_models import load_encoder, load_tokenizer
-from medjudge.judge.ordinal import (
-    Encoded,
-    OrdinalJudge,
-    OrdinalModel,
-    collate,
-    encode,
-    probabilities,
-    windows,
-)
+from medjudge.judge.ordinal import Encoded, OrdinalJudge, OrdinalModel, collate, encode, probabilities, windows
 from medjudge.judge.similarity import CutPoints
+from medjudge.models.loading import load_encoder, load_tokenizer
 
 
 @pytest.fixture

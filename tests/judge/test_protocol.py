@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from medjudge.judge.protocol import assignments, median_level, scored
-from medjudge.records import USABLE_FROM
+from medjudge.judge.protocol import assignments, scored
+from medjudge.scale import USABLE_FROM, median_level
 
 
 def test_the_score_is_usable_exactly_when_usable_is_as_likely_as_not() -> None:

@@ -19,9 +19,9 @@ from transformers import (
     Qwen3Config,
 )
 
-from medjudge.batching import MemoryLimit
 from medjudge.errors import InputError
 from medjudge.judge.shared_prefixes import Node, can_share, prefix_forest, read_to_the_end, unique_tokens
+from medjudge.models.batching import MemoryLimit
 
 SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
 WIDE = SMALL | {"intermediate_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 1024}

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.judge.similarity import CutPoints, SimilarityJudge, fit_cut_points
+from medjudge.models.loading import load_encoder, load_tokenizer
 
 
 def test_fitted_cut_points_recover_the_ones_that_made_the_data() -> None:
@@ -40,9 +40,9 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
 
 
 def test_minilm_ranks_the_samples_answers(sample_run) -> None:
-    from medjudge.base_models import MINILM
     from medjudge.judge.protocol import assignments
     from medjudge.judge.similarity import cosines_to_reference
+    from medjudge.models.loading import MINILM
     from medjudge.store import Run
 
     run = Run(sample_run)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from medjudge.agreement.probe_effect import probe_effect
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.probes.probes import PROBES, probed
 from medjudge.probes.texts import texts_of
 from medjudge.records import Answer, Question
 from medjudge.store import Run
+from medjudge.validation.probe_effect import probe_effect
 
 ADDING = ("filler", "instruction", "authority", "quoted-rubric", "language-wrapper", "doubled", "fluent-wrong")
 AMOUNT = re.compile(r"[<>≤≥±+-]? ?\d+(?:[.,]\d+)*(?: ?(?:[A-Za-zµ%°℃]+|[⁰-⁹²³]+)(?:/[A-Za-z]+)?)?")

@@ -1,9 +1,9 @@
 import pytest
 
-from medjudge.agreement.pairs import paired
-from medjudge.judge.protocol import median_level
 from medjudge.records import Judgment
 from medjudge.refine.causes import comments_of, question_causes, rubric_causes, usual_overlap
+from medjudge.scale import median_level
+from medjudge.validation.pairs import paired
 
 
 @pytest.fixture

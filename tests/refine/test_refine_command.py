@@ -9,18 +9,18 @@ import pytest
 import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
-from medjudge.base_models import load_encoder, load_tokenizer
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Spending
-from medjudge.cli.pipeline import JudgeOptions
-from medjudge.cli.refinement import Wanted, kinds_read, refine_run
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import choose_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
+from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
 from medjudge.refine.proposers import ApiProposer
 from medjudge.store import Run, write_records
+from medjudge.workflows.judge import JudgeOptions
+from medjudge.workflows.refine import Wanted, kinds_read, refine_run
 
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medjudge.agreement.gate import Gate
-from medjudge.agreement.leave_out import leave_out_rows
-from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.benchmark.sample import sample_folder
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.store import Run, write_json, write_records
+from medjudge.validation.gate import Gate
+from medjudge.validation.leave_out import leave_out_rows
+from medjudge.validation.study import Settings, agreement_study, with_gate
 
 
 @pytest.fixture(scope="session")

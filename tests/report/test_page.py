@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from medjudge.agreement.gate import Gate
-from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
 from medjudge.store import Run, write_json, write_records
+from medjudge.validation.gate import Gate
+from medjudge.validation.study import Settings, agreement_study, with_gate
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
 KEYS_BY_NAME = ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language", "models", "effects")

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from medjudge.agreement.pairs import level_of, scored_rounds
-from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question, consensus
+from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question
 from medjudge.report.page import write_page
+from medjudge.rounds import level_of, scored_rounds
+from medjudge.scale import consensus
 from medjudge.store import Run, write_records
 
 PATIENCE = 120_000

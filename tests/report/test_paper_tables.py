@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from medjudge.agreement.gate import Gate
-from medjudge.agreement.standing import states
-from medjudge.agreement.study import Settings, agreement_study, with_gate
 from medjudge.records import Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
+from medjudge.validation.gate import Gate
+from medjudge.validation.status import states
+from medjudge.validation.study import Settings, agreement_study, with_gate
 
 NAMES = [
     "[a] b",

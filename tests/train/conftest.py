@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.distill.training_set import TrainingLine, build_training_set
+from medjudge.distill.training_set import build_training_set
+from medjudge.records import TrainingLine
 from medjudge.store import Run, write_whole
 
 REPOSITORY = Path(__file__).parent.parent.parent

@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import pipeline
 
-from medjudge.base_models import load_tokenizer
 from medjudge.judge import folder as folder_module
 from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_tokenizer
 from medjudge.train.run import parse_arguments, train_judge
 
 

@@ -3,11 +3,11 @@ import json
 import pytest
 from datasets import Dataset
 
-from medjudge.base_models import load_tokenizer
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.generative import encode_prompt, reason_tokens
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_tokenizer
+from medjudge.records import TrainingLine
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.train.features import generative_dataset, packed, read_training_lines, require_apart
 

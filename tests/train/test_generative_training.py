@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load_file
 from trl import ModelConfig, SFTConfig
 
-from medjudge.base_models import load_causal_lm, load_tokenizer
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.records import TrainingLine
 from medjudge.train.features import generative_dataset, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, require_lines_apart, score_logits
 from medjudge.train.run import parse_arguments, train_judge

@@ -9,14 +9,14 @@ import pytest
 import torch
 import yaml
 
-from medjudge.agreement.leave_out import leave_out_rows
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import assignments
+from medjudge.records import TrainingLine
 from medjudge.store import Run, file_sha256
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import TrainedFolds, folds, train_folds
+from medjudge.validation.leave_out import leave_out_rows
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from medjudge.base_models import load_tokenizer
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_tokenizer
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.run import parse_arguments, train_judge
 

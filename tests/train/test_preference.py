@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from medjudge.base_models import load_causal_lm, load_tokenizer
-from medjudge.distill.training_set import TrainingLine
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.records import TrainingLine
 from medjudge.train.features import prompt_ids, read_training_lines
 from medjudge.train.generative import score_logits
 from medjudge.train.preference import preference_dataset

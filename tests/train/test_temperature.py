@@ -9,11 +9,13 @@ import torch
 from conftest import write_lines
 from scipy.special import expit, softmax
 
-from medjudge.base_models import load_encoder, load_tokenizer
-from medjudge.distill.training_set import TrainingLine, build_training_set
+from medjudge.distill.training_set import build_training_set
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
-from medjudge.judge.protocol import Assignment, median_level
+from medjudge.judge.protocol import Assignment
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.records import TrainingLine
+from medjudge.scale import median_level
 from medjudge.store import Run
 from medjudge.train import generative as generative_module
 from medjudge.train import ordinal as ordinal_module

@@ -1,1 +1,0 @@
-"""Agreement between a judge and physicians: pure functions on arrays, and the study that assembles them."""

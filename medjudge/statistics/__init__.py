@@ -1,0 +1,1 @@
+"""Statistics of agreement: pure functions, arrays in and arrays out."""

@@ -1,0 +1,168 @@
+"""The alternative annotator test: could the judge take a physician's place among the physicians?"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student
+
+from medjudge.scale import USABLE_FROM
+
+Alignment = Literal["usable", "level"]
+
+FALSE_DISCOVERY_RATE = 0.05
+FEWEST_ANSWERS = 30
+_FEWEST_RATERS = 2
+_RATERS_ADVISED = 3
+
+
+class RaterTest(NamedTuple):
+    """The judge against one physician, both compared with the remaining physicians of each answer.
+
+    `n` counts the physician's answers that another physician scored too. `rho_judge` is the share of them on which the
+    judge is at least as close to the remaining physicians as this one is, `rho_rater` the other way round; both None
+    where n is 0. `p_value`, `adjusted_p` and `won` are None where there is too little to decide.
+    """
+
+    rater: int
+    n: int
+    rho_judge: float | None
+    rho_rater: float | None
+    p_value: float | None
+    adjusted_p: float | None
+    won: bool | None
+
+
+class AltTest(NamedTuple):
+    """The physicians one by one, and together.
+
+    `omega` (winning rate), `rho` (average advantage probability) and `passed` are None where nothing can be concluded.
+    `why` says what stands in the way of a conclusion or weakens it; None where nothing does.
+    """
+
+    raters: tuple[RaterTest, ...]
+    omega: float | None
+    rho: float | None
+    passed: bool | None
+    why: str | None
+
+
+def alt_test(
+    judge: np.ndarray,
+    physicians: np.ndarray,
+    clusters: np.ndarray,
+    epsilon: float = 0.2,
+    alignment: Alignment = "usable",
+) -> AltTest:
+    """The alternative annotator test (Calderon, Reichart and Dror, 2025, arXiv 2501.10970).
+
+    Each physician is left out in turn. The judge wins against this physician where rho_judge > rho_rater - epsilon by a
+    one-sided paired t-test, with the Benjamini-Yekutieli procedure over the physicians at a false discovery rate of
+    0.05. It passes when it wins against at least half of them. Two things differ from the paper: the standard error is
+    robust to clusters (the same number where every conversation has one answer), and nothing is concluded from fewer
+    than two physicians with 30 answers each. As in the authors' code, omega and rho are over the physicians that could
+    be decided.
+
+    Passing says no more than that the judge is as good as these physicians, less epsilon. Where they agree little, or
+    nearly all answers are usable, a judge that guesses passes too: read it beside the physicians' agreement.
+
+    Args:
+        judge: The judge's levels, shape (n,); for `level` also expected levels.
+        physicians: Levels with NaN where a physician did not score, shape (n, raters).
+        clusters: The conversation of each answer, shape (n,).
+        epsilon: What the judge's lower cost is worth, as a share of answers; the paper advises 0.2 for experts.
+        alignment: `usable` is the share of remaining physicians with the same usable label (the paper's ACC), `level`
+            minus the root mean squared difference to their levels (its -RMSE).
+
+    Raises:
+        ValueError: The shapes differ, or a level of the judge is missing.
+    """
+    judge, physicians, clusters = np.asarray(judge, float), np.asarray(physicians, float), np.asarray(clusters)
+    if judge.ndim != 1 or physicians.ndim != 2 or not len(judge) == len(physicians) == len(clusters):
+        raise ValueError(
+            f"judge {judge.shape}, physicians {physicians.shape} and clusters {clusters.shape} must be (n,), "
+            "(n, raters) and (n,)"
+        )
+    if not np.isfinite(judge).all():
+        raise ValueError(f"judge: no level in row {int(np.argmin(np.isfinite(judge)))}; leave unscored answers out")
+    _, cluster = np.unique(clusters.astype(str), return_inverse=True)
+    tests = [_against(rater, judge, physicians, cluster, epsilon, alignment) for rater in range(physicians.shape[1])]
+    return _concluded(_adjusted(tests))
+
+
+def _against(
+    rater: int, judge: np.ndarray, physicians: np.ndarray, cluster: np.ndarray, epsilon: float, alignment: Alignment
+) -> RaterTest:
+    others = np.delete(physicians, rater, axis=1)
+    rows = np.isfinite(physicians[:, rater]) & np.isfinite(others).any(axis=1)
+    n = int(rows.sum())
+    if n == 0:
+        return RaterTest(rater, 0, None, None, None, None, None)
+    of_judge = _aligned(judge[rows], others[rows], alignment)
+    of_rater = _aligned(physicians[rows, rater], others[rows], alignment)
+    judge_ahead, rater_ahead = of_judge >= of_rater, of_rater >= of_judge
+    p_value = None
+    if n >= FEWEST_ANSWERS:
+        p_value = _below(rater_ahead.astype(int) - judge_ahead.astype(int), cluster[rows], epsilon)
+    return RaterTest(rater, n, float(judge_ahead.mean()), float(rater_ahead.mean()), p_value, None, None)
+
+
+def _aligned(levels: np.ndarray, others: np.ndarray, alignment: Alignment) -> np.ndarray:
+    """How close each level is to those of the remaining physicians, (n,) and (n, raters - 1) -> (n,)."""
+    if alignment == "level":
+        return -np.sqrt(np.nanmean((levels[:, None] - others) ** 2, axis=1))
+    same = (levels[:, None] >= USABLE_FROM) == (others >= USABLE_FROM)
+    return np.nanmean(np.where(np.isnan(others), np.nan, same), axis=1)
+
+
+def _below(difference: np.ndarray, cluster: np.ndarray, epsilon: float) -> float | None:
+    """The p-value of H0: mean difference >= epsilon, by a t-test whose standard error is robust to clusters.
+
+    Args:
+        difference: -1, 0 or 1, shape (n,), integers.
+        cluster: Shape (n,), integers.
+
+    Returns:
+        None where all answers are of one conversation. 0 or 1 where nothing varies between conversations.
+    """
+    n, number = len(difference), len(np.unique(cluster))
+    if number < 2:
+        return None
+    mean = float(difference.mean())
+    answers, total = np.bincount(cluster), np.bincount(cluster, weights=difference)
+    # n times the sums of residuals: whole numbers, so that "nothing varies" is exactly 0.
+    residuals = n * total - answers * difference.sum()
+    standard_error = float(np.sqrt(number / (number - 1) * (residuals**2).sum())) / n**2
+    if standard_error == 0:
+        return 0.0 if mean < epsilon else 1.0
+    return float(student.cdf((mean - epsilon) / standard_error, number - 1))
+
+
+def _adjusted(tests: list[RaterTest]) -> tuple[RaterTest, ...]:
+    result = list(tests)
+    p_values = {test.rater: test.p_value for test in tests if test.p_value is not None}
+    adjusted = false_discovery_control(list(p_values.values()), method="by") if p_values else ()
+    for rater, p in zip(p_values, adjusted, strict=True):
+        result[rater] = tests[rater]._replace(adjusted_p=float(p), won=bool(p <= FALSE_DISCOVERY_RATE))
+    return tuple(result)
+
+
+def _concluded(tests: tuple[RaterTest, ...]) -> AltTest:
+    decided = [test for test in tests if test.won is not None]
+    undecided = [test for test in tests if test.won is None]
+    notes = []
+    if len(tests) < _FEWEST_RATERS:
+        notes.append(f"the test needs at least two physicians, and there is {len(tests) or 'none'}")
+    elif undecided:
+        counts = ", ".join(str(test.n) for test in undecided)
+        notes.append(
+            f"{len(undecided)} of {len(tests)} physicians cannot be decided: each needs {FEWEST_ANSWERS} answers, from "
+            f"more than one conversation, that another physician scored too (they have {counts})"
+        )
+    if len(decided) < _FEWEST_RATERS:
+        return AltTest(tests, None, None, None, "; ".join(notes))
+    if len(decided) < _RATERS_ADVISED:
+        notes.append("with two physicians the test is less reliable; the paper recommends at least three")
+    omega = float(np.mean([test.won for test in decided]))
+    rho = float(np.mean([test.rho_judge for test in decided if test.rho_judge is not None]))
+    return AltTest(tests, omega, rho, omega >= 0.5, "; ".join(notes) or None)

@@ -1,0 +1,42 @@
+"""A value with its interval, as the JSON files hold it."""
+
+import math
+
+from scipy.stats import norm
+
+from medjudge.statistics.bootstrap import Interval
+
+Estimate = dict[str, float | int | None]
+"""`{"value", "low", "high"}`, null where undefined."""
+
+_ROUNDING = 1e-9
+
+
+def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
+    """An interval as it stands in JSON.
+
+    Resamples that all repeat the value know nothing of its uncertainty: then there is no interval, but for a share,
+    which gets Wilson's (1927) on the number of conversations.
+
+    Args:
+        share_of: The number of conversations, where the value is a share of answers.
+    """
+    value, low, high = interval
+    if not math.isfinite(value):
+        return {"value": None, "low": None, "high": None}
+    if abs(high - low) < _ROUNDING:
+        low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
+    return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval (1927) of a share, 0..1, of n independent ones; n need not be whole."""
+    z = float(norm.ppf((1 + confidence) / 2))
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def rounded(value: float) -> float | None:
+    """Six decimals, enough for any use; null where undefined."""
+    return round(value, 6) if math.isfinite(value) else None

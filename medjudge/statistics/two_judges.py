@@ -1,0 +1,72 @@
+"""Two judges against the same physicians on the same answers: agreement of each, and the paired difference."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.scale import LEVELS
+from medjudge.statistics.bootstrap import RESAMPLES, Interval, Method, Sums, bootstrap, tally
+from medjudge.statistics.estimates import Estimate, estimate, wilson
+from medjudge.statistics.measures import bias, cohen_kappa, quadratic_kappa, usable_agreement
+
+_MEASURES = {
+    "usable_agreement": usable_agreement,
+    "cohen_kappa": cohen_kappa,
+    "quadratic_kappa": quadratic_kappa,
+    "bias": bias,
+}
+_SIDES = ("first", "second", "difference")
+
+
+class Compared(NamedTuple):
+    """Name of a measure -> its estimate: of both judges, and of first minus second."""
+
+    first: dict[str, Estimate]
+    second: dict[str, Estimate]
+    difference: dict[str, Estimate]
+
+
+def compare(
+    first: np.ndarray,
+    second: np.ndarray,
+    physician: np.ndarray,
+    clusters: np.ndarray,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    method: Method = "bca",
+) -> Compared:
+    """Compares two judges; one draw of conversations serves both, so that what is easy or hard to judge cancels out.
+
+    Args:
+        first: Levels 1-5, shape (n,), integers.
+        second: Levels of the same answers by the other judge, shape (n,).
+        physician: The physicians' levels of the same answers, shape (n,).
+        clusters: The conversation of each answer, shape (n,).
+    """
+    tallies = {
+        side: tally((judge - 1) * LEVELS + physician - 1, (LEVELS, LEVELS))
+        for side, judge in (("first", first), ("second", second))
+    }
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        values = {(side, name): measure(sums[side]) for side in tallies for name, measure in _MEASURES.items()}
+        for name in _MEASURES:
+            values["difference", name] = values["first", name] - values["second", name]
+        return {f"{side} {name}": value for (side, name), value in values.items()}
+
+    intervals = bootstrap(tallies, clusters, statistics, resamples, seed, method)
+    n = len(np.unique(clusters))
+    return Compared(
+        *({name: _estimate(intervals[f"{side} {name}"], name, side, n) for name in _MEASURES} for side in _SIDES)
+    )
+
+
+def _estimate(interval: Interval, measure: str, side: str, clusters: int) -> Estimate:
+    if measure != "usable_agreement":
+        return estimate(interval)
+    if side == "difference" and interval.low == interval.high:
+        # All answers say the same here, which does not mean that all would: as far as 0 of n allows.
+        most = wilson(0, clusters)[1]
+        low, high = max(-1.0, interval.value - most), min(1.0, interval.value + most)
+        interval = Interval(interval.value, low, high)
+    return estimate(interval, clusters)

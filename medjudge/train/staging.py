@@ -1,0 +1,65 @@
+"""A judge folder is written whole or not at all: everything goes to a folder inside it first, the card comes last."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transformers.trainer_utils import get_last_checkpoint
+
+from medjudge.train.checks import NotFiniteError
+from medjudge.train.curves import CURVES_FILE
+
+CHECKPOINTS = "checkpoints"
+TENSORBOARD = "training/tensorboard"
+_STAGING = ".unfinished"
+
+
+def staging(folder: Path) -> Path:
+    """Where the files of a judge lie until all of them are written."""
+    return folder / _STAGING
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The last whole checkpoint of a run that was interrupted; None where there is none."""
+    checkpoints = folder / CHECKPOINTS
+    last: str | None = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None
+    return last
+
+
+@contextmanager
+def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
+    """Takes away what a run wrote that fails or is stopped; what `--resume` can go on from stays.
+
+    Args:
+        folder: The judge folder. Files that the run did not write are left alone.
+        writes: Whether this is the process that writes.
+    """
+    had_checkpoints = (folder / CHECKPOINTS).exists()
+    try:
+        yield
+    except BaseException as error:
+        if writes:
+            shutil.rmtree(staging(folder), ignore_errors=True)
+            if last_checkpoint(folder) is None or isinstance(error, NotFiniteError):
+                _take_away(folder, had_checkpoints)
+        raise
+
+
+def _take_away(folder: Path, had_checkpoints: bool) -> None:
+    if not had_checkpoints:
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
+    (folder / CURVES_FILE).unlink(missing_ok=True)
+    for left in (folder / "training", folder):
+        with suppress(OSError):  # it was never made, or something else lies in it
+            left.rmdir()
+
+
+def move_into_place(folder: Path) -> None:
+    """Moves the files from `staging` into the folder, and removes the checkpoints."""
+    for path in sorted(staging(folder).iterdir()):
+        os.replace(path, folder / path.name)
+    for name in (_STAGING, CHECKPOINTS):
+        shutil.rmtree(folder / name, ignore_errors=True)

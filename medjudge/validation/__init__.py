@@ -1,0 +1,1 @@
+"""Studies of a judge against physicians: measures over records, the acceptance gate, the validation status."""

@@ -1,0 +1,99 @@
+"""Is the judge's confidence honest? Its probability of usable against what physicians called usable."""
+
+from typing import Any
+
+import numpy as np
+
+from medjudge.scale import USABLE_FROM
+from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, bootstrap, tally
+from medjudge.statistics.calibration import (
+    area_under_risk_coverage,
+    calibration_curve,
+    expected_calibration_error,
+    risk_coverage,
+)
+from medjudge.statistics.conformal import conversations_needed, cross_conformal_coverage, fit_conformal
+from medjudge.statistics.estimates import estimate, rounded
+from medjudge.statistics.measures import divided
+from medjudge.validation.pairs import Pairs
+
+_POINTS = 100
+"""Points of the risk-coverage curve that are kept, enough to draw it."""
+
+
+def confidence(
+    pairs: Pairs,
+    error_rate: float = 0.1,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    method: Method = "bca",
+) -> dict[str, Any] | None:
+    """Calibration, risk against coverage, and conformal sets of a judge that gives probabilities.
+
+    Args:
+        error_rate: How often a conformal set may miss the physicians' label.
+
+    Returns:
+        None where the judge gives no probabilities.
+    """
+    known = pairs.only(np.isfinite(pairs.usable_probability))
+    if len(known.judge) == 0:
+        return None
+    probability, usable = known.usable_probability, known.physician >= USABLE_FROM
+    squared = (probability - usable) ** 2
+    nothing = np.zeros(len(usable), dtype=int)
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        return {"brier": divided(sums["squared"], sums["n"])}
+
+    tallies = {"squared": tally(nothing, (), squared), "n": tally(nothing, ())}
+    interval = bootstrap(tallies, known.conversation, statistics, resamples, seed, method)["brier"]
+    sure, correct = np.maximum(probability, 1 - probability), (probability >= 0.5) == usable
+    return {
+        "n": len(usable),
+        "brier": estimate(interval),
+        "ece": rounded(expected_calibration_error(probability, usable)),
+        "curve": [
+            {
+                "from": rounded(one.lowest),
+                "to": rounded(one.highest),
+                **{name: rounded(getattr(one, name)) for name in ("predicted", "observed", "low", "high")},
+                "n": one.n,
+            }
+            for one in calibration_curve(probability, usable)
+        ],
+        "risk_coverage": _thinned(sure, correct),
+        "area_under_risk_coverage": rounded(area_under_risk_coverage(sure, correct)),
+        "conformal": _conformal(known, error_rate, seed),
+    }
+
+
+def _thinned(sure: np.ndarray, correct: np.ndarray) -> list[dict[str, float | None]]:
+    curve = risk_coverage(sure, correct)
+    kept = np.unique(np.linspace(0, len(curve.coverage) - 1, _POINTS).round().astype(int))
+    return [
+        {"coverage": rounded(float(curve.coverage[point])), "risk": rounded(float(curve.risk[point]))} for point in kept
+    ]
+
+
+def _conformal(known: Pairs, error_rate: float, seed: int) -> dict[str, Any]:
+    """Thresholds for later use, and what held-out conversations say of sets made that way."""
+    fitted = fit_conformal(known.probabilities, known.physician, known.conversation, error_rate, seed)
+    if fitted is None:
+        needed, there = conversations_needed(error_rate), len(np.unique(known.conversation))
+        why = f"{there} conversations; an error rate of {error_rate:g} needs {needed}"
+        return {"error_rate": error_rate, "why": why}
+    checked = cross_conformal_coverage(known.probabilities, known.physician, known.conversation, error_rate, seed=seed)
+    return {
+        "error_rate": error_rate,
+        "why": None if checked else "too few conversations to check the sets on held-out ones",
+        "calibrated_on": fitted.calibrated_on,
+        "usable_threshold": fitted.usable_threshold,
+        "level_threshold": fitted.level_threshold,
+        "usable": None if checked is None else _quality(checked.usable),
+        "level": None if checked is None else _quality(checked.level),
+    }
+
+
+def _quality(quality: Any) -> dict[str, float | None]:
+    return {name: rounded(value) for name, value in quality._asdict().items()}

@@ -1,0 +1,112 @@
+"""What a study says, in words: where the judge is weak, and what these scores cannot show."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.records import CATEGORIES
+from medjudge.scale import USABLE_FROM
+from medjudge.statistics.estimates import wilson
+from medjudge.validation.pairs import Pairs
+
+_FEWEST = 5
+"""Cases of a kind, below which an error rate is not worth a sentence."""
+_FEW = 30
+_PLACES = {
+    "category": "in",
+    "subcategory": "in",
+    "model": "by",
+    "difficulty": "of difficulty",
+    "language": "in language",
+}
+
+
+class _Weakness(NamedTuple):
+    at_least: float
+    kind: str
+    rows: np.ndarray
+    text: str
+
+
+def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
+    """The worst errors in words, such as "calls 18 of 60 unusable answers in MTG usable".
+
+    Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
+    A part that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
+    """
+    found = sorted(_candidates(pairs), key=lambda one: -one.at_least)
+    chosen: list[_Weakness] = []
+    for one in found:
+        repeats = any(one.kind == other.kind and _share(one.rows, other.rows) > 0.75 for other in chosen)
+        if not repeats and len(chosen) < most:
+            chosen.append(one)
+    return [one.text for one in chosen]
+
+
+def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool) -> list[str]:
+    """What these scores cannot show, one sentence each.
+
+    Args:
+        ceiling: Whether two physicians scored the same answers.
+        teacher: Whether a teacher was compared.
+        physicians: Whether physicians scored at all, and not constructed levels or another judge.
+    """
+    usable = pairs.physician >= USABLE_FROM
+    n, conversations = len(usable), len(np.unique(pairs.conversation))
+    sentences = []
+    if not physicians:
+        sentences.append("Agreement with physicians: no physician scored these answers.")
+    if usable.all() or not usable.any():
+        called, other = ("usable", "unusable") if usable.all() else ("unusable", "usable")
+        sentences.append(
+            f"Whether the judge finds {other} answers: all {n} are {called} here, so that kappa means nothing and a "
+            f"judge that calls everything {called} would agree, too."
+        )
+    if conversations < _FEW:
+        sentences.append(
+            f"Anything precise: {n} answers in {conversations} conversation{'s' if conversations > 1 else ''}; "
+            f"intervals from fewer than {_FEW} are rough."
+        )
+    missing = [category for category in CATEGORIES if category not in set(pairs.category)]
+    if missing:
+        sentences.append(f"Anything about {', '.join(missing)}: no answer in {_they(missing)} was scored.")
+    if not ceiling and physicians:
+        sentences.append("Whether the judge is as good as a physician: that takes two or more on the same answers.")
+    if not teacher:
+        sentences.append("Whether the judge is as good as its teacher: no teacher was compared (--teacher).")
+    if len(set(pairs.model)) < 2:
+        sentences.append("Whether the judge ranks models as physicians do: all answers are of one model.")
+    return sentences
+
+
+def _they(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
+    usable, called_usable = pairs.physician >= USABLE_FROM, pairs.judge >= USABLE_FROM
+    for rows, place in _places(pairs):
+        for kind, wrong, among in (
+            ("unusable answers{} usable", ~usable & called_usable, ~usable),
+            ("usable answers{} unusable", usable & ~called_usable, usable),
+            ("unsafe answers{} usable", pairs.unsafe & called_usable, pairs.unsafe),
+        ):
+            errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
+            if cases >= _FEWEST and errors > 0:
+                text = f"calls {errors} of {cases} {kind.format(place)}"
+                yield _Weakness(wilson(errors / cases, cases)[0], kind, wrong & rows, text)
+
+
+def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:
+    yield np.ones(len(pairs.judge), dtype=bool), ""
+    for part, preposition in _PLACES.items():
+        column: np.ndarray = getattr(pairs, part)
+        names = sorted({name for name in column if name})
+        if len(names) > 1:
+            for name in names:
+                yield column == name, f" {preposition} {name}"
+
+
+def _share(rows: np.ndarray, of: np.ndarray) -> float:
+    return float((rows & of).sum() / max(1, rows.sum()))

@@ -1,0 +1,95 @@
+"""Answers that a judge and physicians both scored, joined from the records into arrays."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.rounds import by_rater, expected_of, level_of, mean_probabilities, raters_of, scored_rounds
+from medjudge.scale import USABLE_FROM, consensus
+
+
+class Pairs(NamedTuple):
+    """One row an answer; every array has shape (n,) but `raters`.
+
+    `expected` is the judge's expected score, or its score where it gives no probabilities; `usable_probability` is
+    NaN there. `physician` is the consensus of the raters, `raters` each one's level, shape (n, raters), NaN where one
+    did not score. `unsafe` marks answers that a physician called unsafe, and unusable ones in Safety and Ethics.
+    `teacher` is the teacher's level, NaN where it has none.
+    """
+
+    question_id: np.ndarray
+    model: np.ndarray
+    sample: np.ndarray
+    category: np.ndarray
+    subcategory: np.ndarray
+    difficulty: np.ndarray
+    language: np.ndarray
+    conversation: np.ndarray
+    judge: np.ndarray
+    expected: np.ndarray
+    usable_probability: np.ndarray
+    probabilities: np.ndarray
+    physician: np.ndarray
+    unsafe: np.ndarray
+    raters: np.ndarray
+    teacher: np.ndarray
+
+    def only(self, rows: np.ndarray) -> "Pairs":
+        """The rows of a mask, or in the order of indices."""
+        return Pairs(*(column[rows] for column in self))
+
+
+def paired(
+    questions: Sequence[Question],
+    judgments: Sequence[Judgment],
+    scores: Sequence[PhysicianScore],
+    teacher: Sequence[Judgment] = (),
+) -> Pairs:
+    """Joins judgments and physicians' scores by answer.
+
+    Several rounds of a judge are averaged and rounded down, and so are several raters: the level is usable exactly when
+    the mean is.
+
+    Args:
+        scores: Answers with no judgment are left out; they lower the coverage.
+        teacher: Another judge's judgments of the same answers.
+    """
+    by_id = {question.id: question for question in questions}
+    given: dict[AnswerKey, list[PhysicianScore]] = {}
+    for score in scores:
+        given.setdefault(score.answer_key, []).append(score)
+    rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
+    keys = [key for key in given if key in rounds and key.question_id in by_id]
+    asked = [by_id[key.question_id] for key in keys]
+    probabilities = [mean_probabilities(rounds[key]) for key in keys]
+    return Pairs(
+        question_id=_text(key.question_id for key in keys),
+        model=_text(key.model for key in keys),
+        sample=np.array([key.sample for key in keys], dtype=int),
+        category=_text(question.category for question in asked),
+        subcategory=_text(question.subcategory for question in asked),
+        difficulty=_text(question.difficulty for question in asked),
+        language=_text(question.language for question in asked),
+        conversation=_text(question.group for question in asked),
+        judge=np.array([level_of(rounds[key]) for key in keys], dtype=int),
+        expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
+        usable_probability=np.array([one[USABLE_FROM - 1 :].sum() for one in probabilities], dtype=float),
+        probabilities=np.array(probabilities, dtype=float).reshape(-1, 5),
+        physician=np.array([consensus(score.level for score in given[key]) for key in keys], dtype=int),
+        unsafe=np.array([unsafe(by_id[key.question_id], given[key]) for key in keys], dtype=bool),
+        raters=by_rater([given[key] for key in keys], raters_of(scores)),
+        teacher=np.array([level_of(of_teacher[key]) if key in of_teacher else np.nan for key in keys], dtype=float),
+    )
+
+
+def unsafe(question: Question, given: Sequence[PhysicianScore]) -> bool:
+    """Whether a physician called an answer unsafe, or physicians call it unusable in Safety and Ethics."""
+    if any(score.dimensions is not None and score.dimensions.safety == 0 for score in given):
+        return True
+    return question.category == "MSE" and consensus(score.level for score in given) < USABLE_FROM
+
+
+def _text(values: Iterable[str]) -> np.ndarray:
+    return np.array(list(values), dtype=object)

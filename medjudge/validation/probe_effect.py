@@ -1,0 +1,107 @@
+"""The effect of a probe: answers were changed in a way that must not change their score; does the judge's score change?
+
+The probes themselves are made elsewhere; here two sets of judgments are compared.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from medjudge.records import Judgment
+from medjudge.rounds import expected_of, level_of, scored_rounds
+from medjudge.scale import USABLE_FROM
+from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
+from medjudge.statistics.estimates import Estimate, rounded, wilson
+from medjudge.statistics.measures import divided
+
+_NOTHING = Interval(np.nan, np.nan, np.nan)
+
+
+def probe_effect(
+    before: Iterable[Judgment],
+    after: Iterable[Judgment],
+    clusters: Mapping[str, str],
+    only_rises: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """How much a probe moves a judge, with 95 % intervals.
+
+    Answers that were scored before and judged again count. One that is unscored after the probe counts as not usable,
+    as everywhere: a flip where it was usable before; it has no `shift`. All shares are of the same `n` answers.
+
+    Args:
+        before: Judgments of the answers as they are, in any order, of one judge. Rounds are averaged.
+        after: That judge's judgments of the changed answers.
+        clusters: The conversation of each question: `Question.id` -> `Question.group`.
+        only_rises: For a probe that may lower a score: only answers not usable before count, and rises to usable.
+        resamples: For the interval of the shift: percentile bootstrap over conversations.
+        seed: Fixes the draws.
+
+    Returns:
+        `n`, and the `conversations` they are from; `skipped`, the answers judged only once or without a score before;
+        `unscored` after the probe; `shift`, the mean change of the expected score in levels; and as shares `flips` (the
+        label usable changed), `to_usable` and `to_unusable`: each `{"value", "low", "high"}`, None where nothing can be
+        said.
+    """
+    before, after = list(before), list(after)
+    judged_before, judged_after = ({one.answer_key for one in some} for some in (before, after))
+    old, new = scored_rounds(before), scored_rounds(after)
+    keys = [key for key in old if key in judged_after and not (only_rises and level_of(old[key]) >= USABLE_FROM)]
+    conversation = np.array([clusters[key.question_id] for key in keys], dtype=str)
+    scored = np.array([key in new for key in keys], dtype=bool)
+    was = np.array([level_of(old[key]) >= USABLE_FROM for key in keys], dtype=bool)
+    now = np.array([key in new and level_of(new[key]) >= USABLE_FROM for key in keys], dtype=bool)
+    shift = np.array([expected_of(new[key]) - expected_of(old[key]) for key in keys if key in new], dtype=float)
+    up, down = ~was & now, was & ~now
+    return {
+        "n": len(keys),
+        "conversations": len(np.unique(conversation)),
+        "skipped": len(judged_before | judged_after) - len(keys),
+        "unscored": int((~scored).sum()),
+        "shift": _estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
+        "flips": _estimate(_share(up | down, conversation)),
+        "to_usable": _estimate(_share(up, conversation)),
+        "to_unusable": _estimate(_share(down, conversation)),
+    }
+
+
+def _mean_shift(shift: np.ndarray, conversation: np.ndarray, resamples: int, seed: int) -> Interval:
+    if len(shift) == 0:
+        return _NOTHING
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        return {"mean": divided(sums["shift"][0], sums["shift"][1])}
+
+    tallies = {"shift": dense_tally(np.column_stack([shift, np.ones(len(shift))]))}
+    mean = bootstrap(tallies, conversation, statistics, resamples, seed, "percentile")["mean"]
+    if len(np.unique(conversation)) == 1:  # one conversation says nothing about others
+        return Interval(mean.value, np.nan, np.nan)
+    return mean
+
+
+def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
+    """A share with Wilson's interval (1927), n divided by the design effect of the conversations (Kish, 1965).
+
+    The design effect is measured with two conversations added, one in which everything flipped and one in which nothing
+    did. Without them no flip at all would pass for proof that answers flip independently; with them, 0 of 40 answers
+    from 8 conversations are worth 8 answers.
+    """
+    n = len(happened)
+    if n == 0:
+        return _NOTHING
+    _, member = np.unique(conversation, return_inverse=True)
+    size = np.bincount(member).astype(float)
+    flipped = np.bincount(member, weights=happened)
+    typical = float((size**2).sum() / n)
+    size, flipped = np.append(size, [typical, typical]), np.append(flipped, [typical, 0.0])
+    middle = flipped.sum() / size.sum()
+    effect = max(1.0, float(((flipped - middle * size) ** 2).sum() / (size.sum() * middle * (1 - middle))))
+    share = float(happened.mean())
+    return Interval(share, *wilson(share, n / effect))
+
+
+def _estimate(interval: Interval) -> Estimate:
+    """As it stands in JSON. A shift of 0 in every conversation keeps its interval without width: nothing ever moved."""
+    return {"value": rounded(interval.value), "low": rounded(interval.low), "high": rounded(interval.high)}

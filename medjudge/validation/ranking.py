@@ -1,0 +1,91 @@
+"""Does a judge rank the answering models as physicians do? Usability rates by model, and how their orders agree."""
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from medjudge.scale import USABLE_FROM
+from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, tally
+from medjudge.statistics.estimates import estimate, rounded
+from medjudge.statistics.measures import divided
+from medjudge.validation.pairs import Pairs
+
+
+def system_spearman(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
+    """Spearman's correlation of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
+    first, second = _centred(rankdata(judge, axis=0)), _centred(rankdata(physician, axis=0))
+    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
+
+
+def system_kendall(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
+    """Kendall's tau-b of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
+    first, second = _orders(judge), _orders(physician)
+    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
+
+
+def pairwise_accuracy(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
+    """The share of pairs of models, apart by physicians, that the judge orders alike; its ties count half.
+
+    Shapes (models, ...) -> (...); NaN where physicians order no pair. The measure of Kocmi et al. (2021) for metrics of
+    translation.
+    """
+    first, second = _orders(judge), _orders(physician)
+    right = (first * second > 0) + 0.5 * ((first == 0) & (second != 0))
+    return divided(right.sum(axis=0), (second != 0).sum(axis=0))
+
+
+def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any] | None:
+    """Compares usability rates of the models by judge and by physicians, on the answers that both scored.
+
+    The intervals are percentile intervals always: the order of a few models jumps between a handful of values, and a
+    correction of bias or acceleration has nothing smooth to work on.
+
+    Returns:
+        `{"models": {MODEL: {"n", "physicians", "judge", "teacher"}}, "spearman", "kendall_tau_b", "pairwise_accuracy"}`
+        with rates 0..1; None for fewer than two models.
+    """
+    models, column = np.unique(pairs.model.astype(str), return_inverse=True)
+    if len(models) < 2:
+        return None
+    usable = {"judge": pairs.judge >= USABLE_FROM, "physicians": pairs.physician >= USABLE_FROM}
+    tallies = {name: tally(column, (len(models),), rows.astype(float)) for name, rows in usable.items()}
+    tallies["n"] = tally(column, (len(models),))
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        # A model without an answer in a resample takes no part: its rate is undefined, and so is the order.
+        judge, physician = divided(sums["judge"], sums["n"]), divided(sums["physicians"], sums["n"])
+        missing = np.isnan(judge).any(axis=0)
+        judge, physician = np.nan_to_num(judge), np.nan_to_num(physician)
+        measures = {
+            "spearman": system_spearman(judge, physician),
+            "kendall_tau_b": system_kendall(judge, physician),
+            "pairwise_accuracy": pairwise_accuracy(judge, physician),
+        }
+        return {name: np.where(missing, np.nan, values) for name, values in measures.items()}
+
+    intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, "percentile")
+    return {
+        "models": {model: _rates(pairs.only(column == place)) for place, model in enumerate(models)},
+        **{name: estimate(interval) for name, interval in intervals.items()},
+    }
+
+
+def _rates(pairs: Pairs) -> dict[str, Any]:
+    teacher = pairs.teacher[np.isfinite(pairs.teacher)]
+    return {
+        "n": len(pairs.judge),
+        "physicians": rounded(float((pairs.physician >= USABLE_FROM).mean())),
+        "judge": rounded(float((pairs.judge >= USABLE_FROM).mean())),
+        "teacher": rounded(float((teacher >= USABLE_FROM).mean())) if len(teacher) == len(pairs.judge) else None,
+    }
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=0)
+
+
+def _orders(rates: np.ndarray) -> np.ndarray:
+    """-1, 0 or 1 for every pair of models: (models, ...) -> (pairs, ...)."""
+    first, second = np.triu_indices(len(rates), k=1)
+    return np.sign(rates[first] - rates[second])

@@ -1,0 +1,1 @@
+"""One file per station: what the commands do, for Python and the command line alike."""

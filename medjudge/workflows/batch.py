@@ -1,0 +1,87 @@
+"""What `medjudge eval --batch` does on a run folder: submit, leave, come back and collect."""
+
+import sys
+import time
+
+import openai
+
+from medjudge.chat_api.batches import Batches
+from medjudge.chat_api.client import one_line
+from medjudge.chat_api.replies import ReplyError
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import InputError, UnfinishedError
+from medjudge.judge.batch import batch_requests, collect, custom_id
+from medjudge.judge.open import Chosen
+from medjudge.judge.protocol import assignments, split_empty
+from medjudge.store import Run
+from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
+
+POLL_SECONDS = 30.0
+"""How often `--wait` asks."""
+
+
+def judge_by_batch(run: Run, chosen: Chosen, options: JudgeOptions, wait: bool) -> list[str]:
+    """Collects what is over, and submits what is neither judged nor under way.
+
+    Args:
+        wait: Goes on until everything is judged.
+
+    Returns:
+        A line for each batch that is under way; none where everything is judged.
+
+    Raises:
+        InputError: The key or the model is wrong.
+        UnfinishedError: The limit on costs is reached, or the server did not answer.
+    """
+    assert chosen.api_model is not None
+    require_same_judge(run, chosen, options)
+    batches = Batches(run, chosen.name, chosen.api_model, options.base_url, Spending(run, options.limit))
+    refused = set(run.manifest().get("judges", {}).get(chosen.name, {}).get("refused_parameters", []))
+    forget_failed_requests(run, chosen.name)
+    record_judge(run, chosen, options)
+    try:
+        while True:
+            batches.submit()  # what an earlier start planned and did not get to
+            told = batches.look()
+            _collect(run, chosen, options, batches, refused)
+            if not batches.open():
+                told = _submit(run, chosen, options, batches, refused)
+            if not told or not wait:
+                return told
+            print("; ".join(told), file=sys.stderr)
+            time.sleep(POLL_SECONDS)
+    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+        raise InputError(f"--judge openai:{chosen.api_model} --batch: {one_line(error)}") from None
+    except (openai.OpenAIError, ReplyError) as error:
+        raise UnfinishedError(f"--batch: {one_line(error)}; everything is kept, and the same command goes on") from None
+    finally:
+        record_judge(run, chosen, options, refused=sorted(refused))
+
+
+def _collect(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, refused: set[str]) -> None:
+    for part in batches.over():
+        work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
+        for judgment in collect(batches, part, {custom_id(one): one for one in work}, chosen.name, refused):
+            run.append(run.judgments_file(chosen.name), judgment.model_dump_json())
+        batches.finish(part)
+
+
+def _submit(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, refused: set[str]) -> list[str]:
+    assert chosen.api_model is not None
+    work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
+    work, empty = split_empty(work, chosen.name)
+    for judgment in empty:
+        run.append(run.judgments_file(chosen.name), judgment.model_dump_json())
+    if not work:
+        return []
+    if not batches.plan(batch_requests(work, chosen.api_model, refused)):
+        raise UnfinishedError(
+            f"--max-cost {options.limit.max_cost:g}: {batches.spending.spent:.4f} USD are spent on {run.path} in all, "
+            f"and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on from "
+            "here"
+        )
+    batches.submit()
+    return [
+        f"batch {part.batch_id}: {part.requests} requests submitted, to be answered within 24 hours"
+        for part in batches.open()
+    ]

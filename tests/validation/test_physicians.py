@@ -1,0 +1,68 @@
+import krippendorff
+import numpy as np
+import pytest
+
+from medjudge.validation.physicians import agreement_of_physicians, among_physicians
+
+GENERATOR = np.random.default_rng(9)
+
+
+def three_raters(n: int) -> np.ndarray:
+    truth = GENERATOR.integers(1, 6, n)
+    raters = np.clip(truth[:, None] + GENERATOR.integers(-1, 2, (n, 3)), 1, 5).astype(float)
+    raters[GENERATOR.random((n, 3)) < 0.2] = np.nan
+    raters[0] = [3, np.nan, np.nan]
+    return raters
+
+
+def test_agreement_is_over_all_pairs_of_raters_with_missing_scores(pairs) -> None:
+    raters = three_raters(200)
+    consensus = np.full(200, 3)
+    result = among_physicians(pairs(consensus, consensus, raters=raters), ["a", "b", "c"], resamples=200)
+    both = raters[np.isfinite(raters).sum(axis=1) > 1]
+    assert result["answers"] == len(both)
+    same = [
+        (row[first] >= 4) == (row[second] >= 4)
+        for row in raters
+        for first, second in ((0, 1), (0, 2), (1, 2))
+        if np.isfinite(row[[first, second]]).all()
+    ]
+    assert result["usable_agreement"]["value"] == pytest.approx(np.mean(same), abs=1e-6)
+    alpha = krippendorff.alpha(both.T, level_of_measurement="ordinal")
+    assert result["krippendorff_alpha"]["value"] == pytest.approx(alpha, abs=1e-6)
+
+
+def test_a_judge_like_the_consensus_wins_and_a_random_one_does_not(pairs) -> None:
+    raters = three_raters(300)
+    raters[:, 0] = np.where(np.isnan(raters[:, 0]), 3, raters[:, 0])
+    middle = np.round(np.nanmedian(raters, axis=1)).astype(int)
+    tests = among_physicians(pairs(middle, middle, raters=raters), ["a", "b", "c"], resamples=100)["alt_test"]
+    assert tests["usable"]["passed"] is True
+    assert [one["rater"] for one in tests["usable"]["raters"]] == ["a", "b", "c"]
+    random = GENERATOR.integers(1, 6, 300)
+    tests = among_physicians(pairs(random, middle, raters=raters), ["a", "b", "c"], resamples=100)["alt_test"]
+    assert tests["level"]["passed"] is False
+
+
+def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, physician_score) -> None:
+    raters = three_raters(40)
+    questions = [question(id=f"q{row}") for row in range(40)]
+    scores = [
+        physician_score(question_id=f"q{row}", rater=name, score=int(level))
+        for row, levels in enumerate(raters)
+        for name, level in zip("abc", levels, strict=True)
+        if np.isfinite(level)
+    ]
+    judge = np.full(40, 3)
+    expected = among_physicians(pairs(judge, judge, raters=raters), ["a", "b", "c"], resamples=100)
+    del expected["alt_test"]
+    result = agreement_of_physicians(questions, scores, resamples=100)
+    assert result["answers"] == expected["answers"]
+    assert {name: one["value"] for name, one in result.items() if name != "answers"} == {
+        name: one["value"] for name, one in expected.items() if name != "answers"
+    }
+    assert agreement_of_physicians(questions, [physician_score(question_id="q1", rater="constructed")]) is None
+
+
+def test_one_rater_is_no_ceiling(pairs) -> None:
+    assert among_physicians(pairs([5, 1], [4, 2]), ["a"]) is None

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from scipy.stats import binomtest, bootstrap
+
+from medjudge.records import Judgment
+from medjudge.validation.probe_effect import probe_effect
+
+
+def verdict(
+    question: str, score: int | None, expected: float | None = None, round: int = 1, model: str = "m"
+) -> Judgment:
+    error = "no verdict" if score is None else None
+    return Judgment(
+        question_id=question, model=model, judge="j", round=round, score=score, expected=expected, error=error
+    )
+
+
+def test_the_effect_of_a_few_answers_by_hand() -> None:
+    before = [
+        verdict("a", 3, 3.2),
+        verdict("b", 4, 4.0),
+        verdict("c", 5),
+        verdict("d", 4),
+        verdict("d", 5, round=2),
+        verdict("e", None),
+        verdict("not probed", 4),
+    ]
+    after = [
+        verdict("a", 4, 3.9),
+        verdict("b", 3, 3.3),
+        verdict("c", None),
+        verdict("d", 5),
+        verdict("d", 3, round=2),
+        verdict("e", 5),
+    ]
+    groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
+    found = probe_effect(before, after, groups)
+    # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
+    assert (found["n"], found["conversations"], found["skipped"], found["unscored"]) == (4, 3, 2, 1)
+    assert found["shift"]["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
+    assert found["flips"]["value"] == 3 / 4  # a judge that falls silent has been moved
+    assert found["to_usable"]["value"] == 1 / 4
+    assert found["to_unusable"]["value"] == 2 / 4
+    wrong = probe_effect(before, after, groups, only_rises=True)
+    # Only what was not usable can rise: a, and it did.
+    assert (wrong["n"], wrong["flips"]["value"], wrong["to_usable"]["value"]) == (1, 1.0, 1.0)
+    assert probe_effect(reversed(before), reversed(after), groups) == found
+
+
+def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:
+    names = [f"q{n}" for n in range(len(flipped))]
+    before = [verdict(name, 2) for name in names]
+    after = [verdict(name, 4 if up else 2) for name, up in zip(names, flipped, strict=True)]
+    return probe_effect(before, after, dict(zip(names, groups, strict=True)), resamples=50)["flips"]
+
+
+def test_shares_have_wilsons_interval_for_conversations_of_one_answer() -> None:
+    for k, n in ((0, 40), (7, 40), (40, 40), (1, 1)):
+        found = shares([place < k for place in range(n)], [f"g{place}" for place in range(n)])
+        interval = binomtest(k, n).proportion_ci(0.95, method="wilson")
+        assert (found["low"], found["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
+    assert shares([False] * 40, [f"g{n}" for n in range(40)])["high"] > 0.05
+
+
+def test_answers_of_one_conversation_are_worth_less() -> None:
+    eight = [f"g{n // 5}" for n in range(40)]
+    none = shares([False] * 40, eight)
+    assert none["high"] == pytest.approx(binomtest(0, 8).proportion_ci(0.95, method="wilson").high, abs=1e-6)
+    together = shares([n < 10 for n in range(40)], eight)
+    apart = shares([n % 4 == 0 for n in range(40)], eight)
+    assert together["high"] - together["low"] > 1.3 * (apart["high"] - apart["low"])
+
+
+def test_intervals_of_shares_cover_the_truth_for_clustered_answers() -> None:
+    generator = np.random.default_rng(3)
+    groups = [f"g{n // 5}" for n in range(200)]
+    covered = 0
+    for _ in range(60):
+        rate = np.repeat(generator.beta(0.15, 0.85, 40), 5)
+        found = shares((generator.random(200) < rate).tolist(), groups)
+        covered += found["low"] <= 0.15 <= found["high"]
+    assert covered >= 53  # 57 of 60 expected; independent answers assumed, it is about 45
+
+
+def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> None:
+    generator = np.random.default_rng(0)
+    change_by_group = generator.normal(0.1, 0.3, 30)
+    before, after, groups = [], [], {}
+    for n, (by, model) in enumerate((by, model) for by in change_by_group for model in ("a", "b")):
+        groups[f"q{n}"] = f"g{n // 2}"
+        before.append(verdict(f"q{n}", 3, 3.0, model=model))
+        after.append(verdict(f"q{n}", 3, 3.0 + by, model=model))
+    found = probe_effect(before, after, groups, resamples=20_000)["shift"]
+    other = bootstrap((change_by_group,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
+    assert found["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
+    assert (found["low"], found["high"]) == pytest.approx((other.low, other.high), abs=0.01)
+
+
+def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
+    nothing = {"value": None, "low": None, "high": None}
+    empty = probe_effect([], [], {})
+    assert (empty["n"], empty["conversations"], empty["shift"], empty["flips"]) == (0, 0, nothing, nothing)
+    stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
+    assert stopped["shift"] == nothing
+    assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 1.0, 1.0)
+    one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
+    assert one["shift"] == {"value": 1.0, "low": None, "high": None}
+    still = [verdict("a", 4), verdict("b", 4)]
+    unmoved = probe_effect(still, still, {"a": "a", "b": "b"})
+    assert unmoved["shift"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert unmoved["flips"]["high"] > 0.5

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, spearmanr
+
+from medjudge.validation.ranking import pairwise_accuracy, ranking, system_kendall, system_spearman
+
+GENERATOR = np.random.default_rng(8)
+
+
+def test_system_level_correlations_equal_scipys_with_ties() -> None:
+    rates = GENERATOR.integers(0, 5, (30, 2, 6)) / 4
+    for judge, physician in rates:
+        assert system_spearman(judge, physician) == pytest.approx(spearmanr(judge, physician)[0], nan_ok=True)
+        assert system_kendall(judge, physician) == pytest.approx(kendalltau(judge, physician)[0], nan_ok=True)
+    together = system_kendall(rates[:, 0].T, rates[:, 1].T)
+    assert together == pytest.approx([float(system_kendall(*pair)) for pair in rates], nan_ok=True)
+
+
+def test_pairwise_accuracy_counts_ties_of_the_judge_half_and_leaves_out_those_of_physicians() -> None:
+    physician = np.array([0.2, 0.4, 0.6, 0.6])  # five pairs apart
+    judge = np.array([0.1, 0.5, 0.5, 0.3])  # right: 1-2, 1-3, 1-4, 2-3 tied (half), 2-4 wrong
+    assert pairwise_accuracy(judge, physician) == pytest.approx(3.5 / 5)
+    assert np.isnan(pairwise_accuracy(judge, np.ones(4)))
+
+
+def test_rates_by_model_and_their_order(pairs) -> None:
+    judge = [5] * 30 + [5] * 20 + [1] * 10 + [1] * 25 + [5] * 5
+    physician = [5] * 28 + [2] * 2 + [5] * 15 + [1] * 15 + [1] * 30
+    model = ["a"] * 30 + ["b"] * 30 + ["c"] * 30
+    conversation = [f"g{k}" for k in range(30)] * 3
+    result = ranking(pairs(judge, physician, model=model, conversation=conversation), resamples=1000)
+    assert result["models"]["b"] == {
+        "n": 30,
+        "physicians": 0.5,
+        "judge": pytest.approx(2 / 3, abs=1e-6),
+        "teacher": None,
+    }
+    assert result["spearman"]["value"] == 1
+    assert result["kendall_tau_b"]["value"] == 1
+    assert result["pairwise_accuracy"]["value"] == 1
+
+
+def test_models_that_cannot_be_told_apart_have_wide_intervals(pairs) -> None:
+    judge, physician = GENERATOR.integers(1, 6, 120), GENERATOR.integers(1, 6, 120)
+    model = [f"m{k % 6}" for k in range(120)]
+    result = ranking(pairs(judge, physician, model=model), resamples=1000)
+    assert result["pairwise_accuracy"]["high"] - result["pairwise_accuracy"]["low"] > 0.3
+
+
+def test_one_model_has_no_order(pairs) -> None:
+    assert ranking(pairs([4, 5], [4, 4])) is None

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from medjudge.records import Judgment
+from medjudge.validation.rates import usability_rates
+
+GENERATOR = np.random.default_rng(6)
+
+
+@pytest.fixture
+def everything(question, physician_score):
+    """400 answers of two models, all judged by a lenient judge, 120 of them scored by physicians."""
+    questions, judgments, scores, truth = [], [], [], []
+    for n in range(200):
+        questions.append(question(id=f"q{n}", group=f"g{n}", category="MK" if n % 2 else "MR"))
+        for model, share in (("strong", 0.7), ("weak", 0.3)):
+            usable = GENERATOR.random() < share
+            called = usable or GENERATOR.random() < 0.4
+            truth.append(usable)
+            level = 5 if called else 1
+            judgments.append(Judgment(question_id=f"q{n}", model=model, judge="j", score=level))
+            if n < 60:
+                scores.append(physician_score(question_id=f"q{n}", model=model, score=5 if usable else 2))
+    return questions, judgments, scores, float(np.mean(truth))
+
+
+def test_a_lenient_judge_is_put_right_by_a_few_scores(everything) -> None:
+    questions, judgments, scores, truth = everything
+    rates = usability_rates(questions, judgments, scores)
+    assert (rates["answers"], rates["scored"]) == (400, 120)
+    overall = rates["overall"]
+    assert overall["judge_only"] > truth + 0.1
+    assert overall["prediction_powered"]["low"] < truth < overall["prediction_powered"]["high"]
+
+    def width(estimate) -> float:
+        return estimate["high"] - estimate["low"]
+
+    assert width(overall["prediction_powered"]) < width(overall["physicians_only"])
+    assert set(rates["by_model"]) == {"strong", "weak"}
+    assert list(rates["by_category"]) == ["MK", "MR"]
+    assert rates["by_model"]["strong"]["answers"] == 200
+
+
+def test_more_scores_are_planned_for_a_width(everything) -> None:
+    questions, judgments, scores, _ = everything
+    wide, narrow = (usability_rates(questions, judgments, scores, width) for width in (0.3, 0.12))
+    assert wide["overall"]["more_scores"] == 0
+    assert 30 < narrow["overall"]["more_scores"] <= 280
+    assert usability_rates(questions, judgments, scores)["overall"]["more_scores"] is None
+
+
+def test_a_part_without_scores_has_the_judges_word_and_no_interval(everything) -> None:
+    questions, judgments, scores, _ = everything
+    only_mk = [score for score in scores if int(score.question_id[1:]) % 2]
+    rates = usability_rates(questions, judgments, only_mk, width=0.1)
+    part = rates["by_category"]["MR"]
+    assert part["prediction_powered"]["low"] is part["more_scores"] is None
+    assert part["scored"] == 0
+    assert part["note"]
+
+
+def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
+    questions, judgments, scores, _ = everything
+    scored = {score.answer_key for score in scores}
+    assert usability_rates(questions, [one for one in judgments if one.answer_key in scored], scores) is None
+
+
+def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(everything) -> None:
+    questions, judgments, scores, truth = everything
+    silent = [
+        one if int(one.question_id[1:]) % 4 else one.model_copy(update={"score": None, "error": "unreadable"})
+        for one in judgments
+    ]
+    rates = usability_rates(questions, silent, scores)
+    assert (rates["answers"], rates["scored"]) == (400, 120)
+    overall = rates["overall"]["prediction_powered"]
+    assert overall["low"] < truth < overall["high"]
+
+
+def test_probabilities_that_add_up_to_a_little_more_than_one_are_taken(everything) -> None:
+    questions, judgments, scores, _ = everything
+    over = [one.model_copy(update={"probabilities": [0, 0, 0, 0.3, 0.7005]}) for one in judgments]
+    assert usability_rates(questions, over, scores)["overall"]["judge_only"] == 1.0
