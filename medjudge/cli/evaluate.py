@@ -11,7 +11,7 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medjudge.judge.open import Chosen
+    from medjudge.judge.open import JudgeRef
     from medjudge.records import Answer, Question
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
@@ -192,7 +192,7 @@ def _say_cost(
     run: "Run",
     questions: "Sequence[Question]",
     answers: "Sequence[Answer]",
-    chosen: "Chosen",
+    chosen: "JudgeRef",
     options: "JudgeOptions",
     batch: bool,
     as_json: bool,

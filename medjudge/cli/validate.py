@@ -10,7 +10,7 @@ import typer
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
-    from medjudge.judge.open import Chosen
+    from medjudge.judge.open import JudgeRef
     from medjudge.records import PhysicianScore
     from medjudge.store import Run
     from medjudge.workflows.validate import LeaveOut
@@ -234,17 +234,17 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
 
 
-def judge_of(run: "Run", spec: str) -> "Chosen":
+def judge_of(run: "Run", spec: str) -> "JudgeRef":
     """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
-    from medjudge.judge.open import Chosen, choose_judge
+    from medjudge.judge.open import JudgeRef, choose_judge
 
     if spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
-        return Chosen(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
+        return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
     return choose_judge(spec)
 
 
-def _write_into_card(chosen: "Chosen", study: dict[str, Any], file: Path) -> None:
+def _write_into_card(chosen: "JudgeRef", study: dict[str, Any], file: Path) -> None:
     """Adds the result to the judge folder, in place of an earlier one on the same file."""
     from medjudge.judge.open import built_in_folder, similarity_folder
     from medjudge.store import file_sha256

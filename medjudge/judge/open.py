@@ -18,7 +18,7 @@ from medjudge.models.hardware import choose_device
 JUDGES_FOLDER = Path("judges")
 
 
-class Chosen(NamedTuple):
+class JudgeRef(NamedTuple):
     """A judge that was chosen but not loaded yet.
 
     `folder` and `card` belong to a judge on disk, `api_model` to an API judge; a judge with none of these is known by
@@ -37,7 +37,7 @@ class Chosen(NamedTuple):
         return self.folder is None and self.api_model is None
 
 
-def choose_judge(spec: str) -> Chosen:
+def choose_judge(spec: str) -> JudgeRef:
     """Finds the judge that a specification means, and reads its card.
 
     Args:
@@ -51,7 +51,7 @@ def choose_judge(spec: str) -> Chosen:
         model = spec.removeprefix("openai:")
         if not model:
             raise InputError("--judge openai: no model named; write for example --judge openai:gpt-4o")
-        return Chosen(file_name(model), api_model=model)
+        return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()
     elif spec == "similarity":
@@ -59,7 +59,7 @@ def choose_judge(spec: str) -> Chosen:
     else:
         folder = Path(spec)
     card = read_card(folder)
-    return Chosen(folder.resolve().name, folder, card, seen=frozenset(card.trained_on.seen()))
+    return JudgeRef(folder.resolve().name, folder, card, seen=frozenset(card.trained_on.seen()))
 
 
 def built_in_folder() -> Path:
@@ -87,7 +87,7 @@ def _intermediate(card: Path) -> bool:
         return False  # older or broken: said when it is chosen
 
 
-def check_chosen(chosen: Chosen, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+def check_chosen(chosen: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
     """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
 
     Raises:
@@ -98,7 +98,7 @@ def check_chosen(chosen: Chosen, base_url: str | None, offline: bool, limit: Lim
 
 
 def load_chosen(
-    chosen: Chosen,
+    chosen: JudgeRef,
     device: str = "auto",
     server: Server = Server(),
     spending: Spending | None = None,

@@ -39,7 +39,7 @@ def preference_dataset(
 ) -> Dataset:
     """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two verdicts after the same words.
 
-    Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its mistake
+    JudgeRef is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its mistake
     where it is wrong, and what it is nearest to mistake the answer for where it is right. A reason-first judge writes
     its own rationale before both, so that only the verdict is compared. Lines of source `teacher` are left out: a
     preference is a person's, or stands by construction. The weights of lines are not used.

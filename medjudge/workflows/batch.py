@@ -11,7 +11,7 @@ from medjudge.chat_api.replies import ReplyError
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.batch import batch_requests, collect, custom_id
-from medjudge.judge.open import Chosen
+from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import assignments, split_empty
 from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
@@ -20,7 +20,7 @@ POLL_SECONDS = 30.0
 """How often `--wait` asks."""
 
 
-def judge_by_batch(run: Run, chosen: Chosen, options: JudgeOptions, wait: bool) -> list[str]:
+def judge_by_batch(run: Run, chosen: JudgeRef, options: JudgeOptions, wait: bool) -> list[str]:
     """Collects what is over, and submits what is neither judged nor under way.
 
     Args:
@@ -58,7 +58,7 @@ def judge_by_batch(run: Run, chosen: Chosen, options: JudgeOptions, wait: bool) 
         record_judge(run, chosen, options, refused=sorted(refused))
 
 
-def _collect(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, refused: set[str]) -> None:
+def _collect(run: Run, chosen: JudgeRef, options: JudgeOptions, batches: Batches, refused: set[str]) -> None:
     for part in batches.over():
         work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
         for judgment in collect(batches, part, {custom_id(one): one for one in work}, chosen.name, refused):
@@ -66,7 +66,7 @@ def _collect(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, 
         batches.finish(part)
 
 
-def _submit(run: Run, chosen: Chosen, options: JudgeOptions, batches: Batches, refused: set[str]) -> list[str]:
+def _submit(run: Run, chosen: JudgeRef, options: JudgeOptions, batches: Batches, refused: set[str]) -> list[str]:
     assert chosen.api_model is not None
     work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
     work, empty = split_empty(work, chosen.name)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.open import Chosen
+from medjudge.judge.open import JudgeRef
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
@@ -25,7 +25,7 @@ class Deferred(NamedTuple):
     by: str
 
 
-def defer(run: Run, chosen: Chosen, share: float) -> Deferred:
+def defer(run: Run, chosen: JudgeRef, share: float) -> Deferred:
     """Lists the most uncertain answers, most informative first; unscored ones come before all others.
 
     Answers that physicians scored already are not listed.

@@ -16,7 +16,7 @@ from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.judge.api import REQUEST_FAILED, ApiJudge
-from medjudge.judge.open import Chosen, load_chosen
+from medjudge.judge.open import JudgeRef, load_chosen
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
 from medjudge.models.hardware import describe
@@ -108,7 +108,7 @@ def take_answers(run: Run, answers: Sequence[Answer], source: str) -> None:
 
 def judge_answers(
     run: Run,
-    chosen: Chosen,
+    chosen: JudgeRef,
     options: JudgeOptions,
     only: set[AnswerKey] | None = None,
     loaded: Judge | None = None,
@@ -158,7 +158,7 @@ def judge_answers(
     return run.judgments(chosen.name)
 
 
-def load(chosen: Chosen, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
+def load(chosen: JudgeRef, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
     """Loads a chosen judge; what an API judge costs goes to the account of the run."""
     if options.engine == "ray" and chosen.folder is not None:
         return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens)
@@ -193,7 +193,7 @@ def forget_failed_requests(run: Run, judge: str) -> None:
         write_records(file, kept)
 
 
-def identity(chosen: Chosen, options: JudgeOptions) -> str:
+def identity(chosen: JudgeRef, options: JudgeOptions) -> str:
     """The sha256 of all that decides what a judge says: its card but for its validations, and its weights."""
     if chosen.card is not None and chosen.folder is not None:
         weights = sorted(chosen.folder.glob("*.safetensors"))
@@ -204,7 +204,7 @@ def identity(chosen: Chosen, options: JudgeOptions) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
+def require_same_judge(run: Run, chosen: JudgeRef, options: JudgeOptions) -> None:
     """Raises InputError where the run holds judgments of another judge of this name."""
     there = run.manifest().get("judges", {}).get(chosen.name)
     if there is not None and there["sha256"] != identity(chosen, options):
@@ -215,7 +215,7 @@ def require_same_judge(run: Run, chosen: Chosen, options: JudgeOptions) -> None:
 
 
 def record_judge(
-    run: Run, chosen: Chosen, options: JudgeOptions, seconds: float = 0.0, refused: Sequence[str] = ()
+    run: Run, chosen: JudgeRef, options: JudgeOptions, seconds: float = 0.0, refused: Sequence[str] = ()
 ) -> None:
     """Notes in `run.json` whose judgments these are, how many, and what an API judge cost."""
     judges = run.manifest().get("judges", {})

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors.torch import load_file
 
 from medjudge.errors import InputError
-from medjudge.judge.open import Chosen
+from medjudge.judge.open import JudgeRef
 from medjudge.judge.ordinal import HEAD_FILE, PARTS
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
 from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
@@ -57,7 +57,7 @@ class _Work(NamedTuple):
 
     run: Run
     out: Path
-    chosen: Chosen
+    chosen: JudgeRef
     options: JudgeOptions
     questions: dict[str, Question]
     answers: dict[AnswerKey, Answer]
@@ -71,7 +71,7 @@ class _Work(NamedTuple):
 Rounds = Mapping[AnswerKey, Sequence[Judgment]]
 
 
-def kinds_read(chosen: Chosen) -> frozenset[str]:
+def kinds_read(chosen: JudgeRef) -> frozenset[str]:
     """Which changes can matter to a judge.
 
     An API judge reads rubric and checklist. A generative judge was trained with the rubrics as they are: of it only
@@ -90,7 +90,7 @@ def kinds_read(chosen: Chosen) -> frozenset[str]:
     return frozenset({"checklist"})
 
 
-def why_not_refined(chosen: Chosen) -> str | None:
+def why_not_refined(chosen: JudgeRef) -> str | None:
     """Why no change could reach the judge, and which judges take one; None where one could."""
     if chosen.imported:
         return "known by its judgments only and cannot score again; give its folder or openai:MODEL"
@@ -102,7 +102,7 @@ def why_not_refined(chosen: Chosen) -> str | None:
     return None
 
 
-def require_reader(chosen: Chosen) -> None:
+def require_reader(chosen: JudgeRef) -> None:
     """Raises InputError where no change could reach the judge."""
     if why := why_not_refined(chosen):
         raise InputError(f"--judge {chosen.name}: {why}, or add --dry-run")
@@ -110,7 +110,7 @@ def require_reader(chosen: Chosen) -> None:
 
 def refine_run(
     run: Run,
-    chosen: Chosen,
+    chosen: JudgeRef,
     options: JudgeOptions,
     wanted: Wanted,
     out: Path,
@@ -167,7 +167,7 @@ def _left_out(work: _Work) -> dict[str, Any]:
     }
 
 
-def _read(run: Run, chosen: Chosen, options: JudgeOptions, wanted: Wanted, out: Path) -> _Work:
+def _read(run: Run, chosen: JudgeRef, options: JudgeOptions, wanted: Wanted, out: Path) -> _Work:
     scores = run.physician_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.open import Chosen, choose_judge
+from medjudge.judge.open import JudgeRef, choose_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 def validate_judge(
     run: Run,
-    chosen: Chosen,
+    chosen: JudgeRef,
     scores: Sequence[PhysicianScore],
     options: JudgeOptions,
     wanted: Wanted = Wanted(),
@@ -97,7 +97,7 @@ def of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[P
     return [score for score in here if score.rater != CONSTRUCTED] or here
 
 
-def require_unseen(chosen: Chosen, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
+def require_unseen(chosen: JudgeRef, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
     """Refuses questions, and conversations, that a judge was trained or tuned on."""
     seen_groups = {group_of[question_id] for question_id in chosen.seen if question_id in group_of}
     asked = {score.question_id for score in scores}
@@ -111,7 +111,7 @@ def require_unseen(chosen: Chosen, scores: Sequence[PhysicianScore], group_of: d
 
 def _probes(
     run: Run,
-    chosen: Chosen,
+    chosen: JudgeRef,
     scores: Sequence[PhysicianScore],
     judgments: Sequence[Judgment],
     options: JudgeOptions,
@@ -181,7 +181,7 @@ def _leave_out(
         raise InputError(f"--leave-out {wanted.by}: physicians scored answers of one {wanted.by} only; two are needed")
     train, validation = (wanted.training_set / f"{name}.jsonl" for name in ("train", "validation"))
     taught = frozenset(line.question.id for file in (train, validation) for line in read_training_lines(file))
-    require_unseen(Chosen(str(wanted.training_set), seen=taught), scores, group_of)
+    require_unseen(JudgeRef(str(wanted.training_set), seen=taught), scores, group_of)
     # A run of its own, so that the judges of the folds are not listed among those of the run.
     place = Run(run.path / "leave-out")
     trained = train_folds(
