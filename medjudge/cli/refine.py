@@ -116,7 +116,7 @@ def _proposer(
     from medjudge.chat_api.client import check_server
     from medjudge.chat_api.spending import Spending
     from medjudge.cli.answer import check_local_model
-    from medjudge.judge.folder import CARD_FILE, read_card
+    from medjudge.judge.folder import CARD_FILE, KINDS, read_card
     from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer
 
     if spec == "editor":
@@ -131,7 +131,7 @@ def _proposer(
     model = spec
     if (Path(spec) / CARD_FILE).is_file():
         card = read_card(Path(spec))
-        if card.kind != "generative":
+        if not KINDS[card.kind].base_writes_text:
             raise InputError(f"--proposer {spec}: an {card.kind} judge writes no text; take a chat model's folder")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model

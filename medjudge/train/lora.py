@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
+from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.store import write_json
 
 
@@ -48,6 +49,6 @@ def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
 
 def write_base_name(folder: Path, base_model: str) -> None:
     """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its folder on this machine."""
-    path = folder / "adapter_config.json"
+    path = folder / ADAPTER_CONFIG
     if path.exists():  # a judge that was trained in full has none
         write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.torch import load_file
 
 from medjudge.errors import InputError
+from medjudge.judge.folder import KINDS
 from medjudge.judge.open import JudgeRef
-from medjudge.judge.ordinal import HEAD_FILE, PARTS
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
 from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
 from medjudge.refine.decide import Decision, Scored, Trial, decide
@@ -80,13 +79,8 @@ def kinds_read(chosen: JudgeRef) -> frozenset[str]:
     """
     if chosen.api_model is not None:
         return frozenset({"checklist", "rubric"})
-    if chosen.card is None or chosen.folder is None or chosen.card.kind == "similarity":
+    if chosen.card is None or chosen.folder is None or not KINDS[chosen.card.kind].reads_checklist(chosen.folder):
         return frozenset()
-    if chosen.card.kind == "ordinal":
-        head = load_file(chosen.folder / HEAD_FILE)
-        place = PARTS.index("checklist")
-        if not any(bool(head[name][place].any()) for name in ("slope", "product", "offset")):
-            return frozenset()
     return frozenset({"checklist"})
 
 
