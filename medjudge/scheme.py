@@ -92,9 +92,9 @@ class Scheme(_Data):
         for category in self.categories:
             if missing := [language for language in self.languages if language not in category.title]:
                 raise ValueError(f"categories: {category.id} has no title in {missing[0]}")
-        agreement = self.reference_agreement.percent if self.reference_agreement else {}
-        for field, names in (("reference_agreement", agreement), ("gate", self.gate.usable_agreement)):
-            if unknown := [name for name in names if name not in self.category_ids]:
+        by_category = {"reference_agreement": self.reference_percent, "gate": self.gate.usable_agreement}
+        for field, values in by_category.items():
+            if unknown := [name for name in values if name not in self.category_ids]:
                 raise ValueError(f"{field}: no category {unknown[0]}; the scheme has {', '.join(self.category_ids)}")
         if missing := [name for name in self.rubric_names if not self.rubrics.get(name, "").strip()]:
             raise ValueError(f"no rubric {_RUBRICS}/{missing[0]}.md; every category needs one in every language")
