@@ -137,7 +137,7 @@ class Scheme(_Data):
         ):
             if value not in known:
                 listed = ", ".join(f"'{name}'" for name in known)
-                return f"{field}: scheme {self.name} has {listed} (found \"{value}\")"
+                return f'{field}: scheme {self.name} has {listed} (found "{value}")'
         return None
 
     def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":

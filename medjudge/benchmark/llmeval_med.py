@@ -145,7 +145,9 @@ def _score(value: Any, place: str) -> tuple[int | None, str | None]:
 def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
     entries = []
     seen: dict[str, str] = {}
-    category_ids = {category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title}
+    category_ids = {
+        category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
+    }
     for name, items in _categories(path, category_ids):
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
