@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, PhysicianScore, Question
 from medjudge.scale import USABLE_FROM
-from medjudge.store import Run, mend_last_line, read_text, write_records, write_whole
+from medjudge.store import Run, read_text, repair_last_line, write_records, write_whole
 
 Which = Literal["random", "informative"]
 
@@ -293,7 +293,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
 
 def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
     if path.exists():
-        mend_last_line(path)
+        repair_last_line(path)
     with path.open("a", encoding="utf-8") as file:
         file.write("".join(score.model_dump_json() + "\n" for score in scores))
         file.flush()

@@ -72,7 +72,7 @@ def refine(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.validate import judge_of
-    from medjudge.judge.open import check_chosen
+    from medjudge.judge.open import check_judge_ref
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
@@ -83,7 +83,7 @@ def refine(
     place = out or run / "refinement"
     chosen = judge_of(folder, judge)
     at_most = Limit(max_cost, prices)
-    check_chosen(chosen, base_url, offline, at_most)
+    check_judge_ref(chosen, base_url, offline, at_most)
     open_proposer = None
     if proposer is not None and not dry_run:
         require_reader(chosen)

@@ -128,7 +128,7 @@ def validate(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
-    from medjudge.judge.open import check_chosen
+    from medjudge.judge.open import check_judge_ref
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
     from medjudge.validation.gate import Gate, read_gate
@@ -145,7 +145,7 @@ def validate(
     folds = _leave_out(leave_out, config, training_set)
     chosen = judge_of(folder, judge)
     at_most = Limit(max_cost, prices)
-    check_chosen(chosen, base_url, offline, at_most)
+    check_judge_ref(chosen, base_url, offline, at_most)
     for option, name in (("--against", against), ("--teacher", teacher)):
         if name is not None and name not in folder.judges():
             there = ", ".join(folder.judges()) or "none"
@@ -236,12 +236,12 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
 
 def judge_of(run: "Run", spec: str) -> "JudgeRef":
     """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
-    from medjudge.judge.open import JudgeRef, choose_judge
+    from medjudge.judge.open import JudgeRef, resolve_judge
 
     if spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
         return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
-    return choose_judge(spec)
+    return resolve_judge(spec)
 
 
 def _write_into_card(chosen: "JudgeRef", study: dict[str, Any], file: Path) -> None:
