@@ -162,6 +162,11 @@ def write_records(path: Path, records: Iterable[Question | Answer | Judgment | P
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
 
+def write_scheme(folder: Path, scheme: Scheme) -> None:
+    """Puts the copy of a scheme beside the files of a folder that it holds for."""
+    write_whole(folder / SCHEME_FILE, scheme.model_dump_json(indent=2) + "\n")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes one JSON document at once: all of it or nothing."""
     write_whole(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
@@ -235,7 +240,7 @@ class Run:
             holder.write_text(str(os.getpid()), encoding="ascii")
             self._mend()
             self._locked = True
-            self.gather()
+            self.merge_parts()
             yield
         finally:
             self._locked = False
@@ -248,17 +253,17 @@ class Run:
     def _mend(self) -> None:
         for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
             if file.exists():
-                mend_last_line(file)
+                repair_last_line(file)
         for left in self.path.rglob("*.part"):
             pid = left.suffixes[-2:-1]
             if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
                 left.unlink(missing_ok=True)
 
     def part(self, rank: int) -> "Run":
-        """Where one of several processes appends what `gather` takes in: a run folder of its own."""
+        """Where one of several processes appends what `merge_parts` takes in: a run folder of its own."""
         return Run(self.parts_folder / str(rank))
 
-    def gather(self) -> None:
+    def merge_parts(self) -> None:
         """Moves what several processes wrote into this run's files, in the order of the questions.
 
         Nothing is lost or taken in twice, however often this is broken off.
@@ -320,7 +325,7 @@ class Run:
 
     def write_questions(self, questions: Iterable[Question], scheme: Scheme) -> None:
         """Writes the questions, and the scheme that they belong to before them."""
-        write_whole(self.path / SCHEME_FILE, scheme.model_dump_json(indent=2) + "\n")
+        write_scheme(self.path, scheme)
         write_records(self.questions_file, questions)
 
     def judges(self) -> list[str]:
@@ -383,7 +388,7 @@ def _json_object(path: Path, mend: str) -> dict[str, Any] | None:
     return content
 
 
-def mend_last_line(path: Path) -> int:
+def repair_last_line(path: Path) -> int:
     """Cuts off a last line that a crash left without its end; a whole one that only lacks its newline gets it.
 
     Returns:
