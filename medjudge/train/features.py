@@ -31,7 +31,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     """Reads a file that `medjudge distill` wrote.
 
     Raises:
-        InputError: The file is missing, empty or of another kind, or a question does not belong to the scheme beside it.
+        InputError: The file is missing, empty or of another kind, or a question is outside the scheme beside it.
     """
     scheme = scheme_beside(path)
     lines = []
