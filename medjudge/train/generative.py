@@ -77,9 +77,7 @@ class JudgedEvaluation:
         rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style)
         if alone:
             return rows
-        gathered = gather_object(
-            [(index, row) for index, row in zip(range(first, len(lines), step), rows, strict=True)]
-        )
+        gathered = gather_object(list(zip(range(first, len(lines), step), rows, strict=True)))
         return np.array([row for _, row in sorted(gathered, key=lambda pair: pair[0])])
 
 

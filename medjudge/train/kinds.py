@@ -16,7 +16,7 @@ from medjudge.train.ordinal import ordinal_trainer, save_ordinal
 from medjudge.train.preference import preference_trainer
 from medjudge.train.temperature import AtTemperature, generative_levels, ordinal_levels
 
-_QUANTISATION = (
+_QUANTIZED = (
     "load_in_4bit",
     "load_in_8bit",
     "bnb_4bit_quant_type",
@@ -71,7 +71,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     ),
     "generative": KindInTraining(
         own_options=frozenset(
-            {"style", "score_loss_weight", "regression_weight", "packing", "use_liger_kernel", "dtype", *_QUANTISATION}
+            {"style", "score_loss_weight", "regression_weight", "packing", "use_liger_kernel", "dtype", *_QUANTIZED}
         ),
         stages=("judge", "intermediate", "preference"),
         under_zero3=True,

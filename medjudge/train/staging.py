@@ -1,4 +1,4 @@
-"""A judge folder is written whole or not at all: everything goes to a staging folder inside it first, and the card comes last."""
+"""A judge folder is written whole or not at all: all files go to a staging folder in it first."""
 
 import os
 import shutil
