@@ -27,12 +27,15 @@ def train(
     import sys
     from contextlib import redirect_stdout
 
+    from medjudge.shipped import config_file
+
+    file = config_file(config)  # before the imports that take seconds
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.train import train_judge
 
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
         trained = train_judge(
-            config,
+            file,
             train_file=train_file,
             validation_file=validation_file,
             output_dir=output_dir,

@@ -311,7 +311,8 @@ def require_lines_apart(model: PreTrainedModel, training: SFTConfig) -> None:
             logits = model(torch.tensor([tokens], device=model.device), position_ids=positions, use_cache=False).logits
         after.append(logits[0, length:].float())
     model.train(was_training)
-    if not torch.allclose(*after, rtol=1e-3, atol=1e-3):
+    first_time, second_time = after
+    if not torch.allclose(first_time, second_time, rtol=1e-3, atol=1e-3):
         raise InputError(
             f"config: packing would let lines see each other in {type(model).__name__} with attention "
             f"{model.config._attn_implementation}; train without packing"

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, Category
+from medjudge.shipped import shipped
 
 Result = Literal["passed", "failed", "not shown"]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -57,7 +58,7 @@ def read_gate(path: Path) -> Gate:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(f"{path}: {place}: {first['msg']}; see configs/eval/gate.yaml") from None
+        raise InputError(f"{path}: {place}: {first['msg']}; see {shipped('configs/eval/gate.yaml')}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
