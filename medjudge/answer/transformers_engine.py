@@ -20,6 +20,7 @@ from medjudge.errors import InputError, UnfinishedError
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
+from medjudge.models.padding import pad_left
 
 
 class SeededSampling(LogitsProcessor):
@@ -173,10 +174,8 @@ class TransformersEngine:
             self.continuous = False
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
-        longest = max(map(len, prompts))
-        device = self.model.device
-        ids = torch.tensor([[self.pad_id] * (longest - len(one)) + list(one) for one in prompts], device=device)
-        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        ids, mask = pad_left(prompts, self.pad_id, self.model.device)
+        longest = ids.shape[1]
         sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
         with torch.inference_mode():
             written = self.model.generate(

@@ -72,8 +72,10 @@ def export(
     No form names a model or shows a judge's score. The same options again write the same forms; other options need
     --new-plan, because the forms of the plan that is there may be out.
     """
+    from medjudge.annotate.draw import make_plan
+    from medjudge.annotate.items import all_to_score
     from medjudge.annotate.label_studio import write_label_studio
-    from medjudge.annotate.plan import all_to_score, make_plan, plan_file, write_plan
+    from medjudge.annotate.plan import plan_file, write_plan
     from medjudge.annotate.workbook import write_workbook
     from medjudge.cli.output import console, print_json
     from medjudge.store import Run
@@ -141,8 +143,9 @@ def take_in(
     An empty score is not scored yet, and no problem. The same file again adds nothing.
     Exits with 1 where --accept-valid left something to be mended.
     """
+    from medjudge.annotate.add_scores import add_scores
     from medjudge.annotate.intake import check_forms, put_aside, read_form
-    from medjudge.annotate.plan import add_scores, read_plans
+    from medjudge.annotate.plan import read_plans
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import percent, span
     from medjudge.store import Run
