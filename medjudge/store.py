@@ -209,7 +209,7 @@ class Run:
             holder.write_text(str(os.getpid()), encoding="ascii")
             self._mend()
             self._locked = True
-            self.gather()
+            self.merge_parts()
             yield
         finally:
             self._locked = False
@@ -222,17 +222,17 @@ class Run:
     def _mend(self) -> None:
         for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
             if file.exists():
-                mend_last_line(file)
+                repair_last_line(file)
         for left in self.path.rglob("*.part"):
             pid = left.suffixes[-2:-1]
             if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
                 left.unlink(missing_ok=True)
 
     def part(self, rank: int) -> "Run":
-        """Where one of several processes appends what `gather` takes in: a run folder of its own."""
+        """Where one of several processes appends what `merge_parts` takes in: a run folder of its own."""
         return Run(self.parts_folder / str(rank))
 
-    def gather(self) -> None:
+    def merge_parts(self) -> None:
         """Moves what several processes wrote into this run's files, in the order of the questions.
 
         Nothing is lost or taken in twice, however often this is broken off.
@@ -348,7 +348,7 @@ def _json_object(path: Path, mend: str) -> dict[str, Any] | None:
     return content
 
 
-def mend_last_line(path: Path) -> int:
+def repair_last_line(path: Path) -> int:
     """Cuts off a last line that a crash left without its end; a whole one that only lacks its newline gets it.
 
     Returns:

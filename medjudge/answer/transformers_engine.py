@@ -64,6 +64,16 @@ def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedToke
     return tokenizer
 
 
+def require_chat_model(model_id: str) -> None:
+    """Finds out before any work whether the model of a folder or hub id can answer.
+
+    Raises:
+        InputError: It cannot be had, or has no chat template.
+    """
+    chat_tokenizer(model_id)
+    window(model_id)
+
+
 class TransformersEngine:
     """A chat model, loaded once.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
-from medjudge.records import Answer, Category, Judgment, Question
+from medjudge.records import Answer, Category, ErrorKind, Judgment, Question
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.store import read_text, refuse_duplicates
 
@@ -118,6 +118,7 @@ def _judgment(
         score=score,
         expected=None if score is None else float(score),
         raw=reply if isinstance(reply, str) else None,
+        error_kind=None if score is not None else ErrorKind.NOT_IN_FILE,
         error=None if score is not None else f"no score in the file: {problem}",
     )
     return judgment, oddities
