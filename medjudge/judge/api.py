@@ -10,7 +10,7 @@ from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
 from medjudge.records import Judgment
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
 
 REQUEST_FAILED = "the request failed:"
 """Begins the error of a judgment that another try may yet bring; the next run asks again."""
@@ -80,7 +80,7 @@ class ApiJudge:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": REMINDER[one.question.language]},
+                {"role": "user", "content": judge_replies(one.question.language).reminder},
             ]
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
