@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.tables import DIMENSIONS, Problem
+from medjudge.annotate.cells import DIMENSIONS, Problem
+from medjudge.annotate.items import ToScore
 from medjudge.records import Category
 
 _EARLIER = {

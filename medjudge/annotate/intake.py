@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from medjudge.annotate.add_scores import shown_score
+from medjudge.annotate.cells import DIMENSIONS, Row, is_unscored, score_values
 from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, texts
+from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.label_studio import read_project, some_tasks
-from medjudge.annotate.plan import Plan, ToScore, all_to_score, shown_score
-from medjudge.annotate.tables import DIMENSIONS, Row, is_blank, is_unscored, score_values
+from medjudge.annotate.plan import Plan
+from medjudge.annotate.spreadsheets import is_blank
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, PhysicianScore

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from medjudge.annotate.cells import DIMENSIONS, Problem, Row, physician_scores
 from medjudge.annotate.forms import Form, FormRow, texts
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
-from medjudge.annotate.tables import DIMENSIONS, Problem, Row, physician_scores
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 from medjudge.store import read_text, refuse_duplicates, write_json, write_whole

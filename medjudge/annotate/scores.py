@@ -8,8 +8,10 @@ from typing import Any
 
 from pydantic import model_validator
 
+from medjudge.annotate.cells import whole_number
 from medjudge.annotate.label_studio import read_label_studio
-from medjudge.annotate.tables import read_delimited, read_table, whole_number
+from medjudge.annotate.spreadsheets import read_delimited
+from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 from medjudge.store import read_records, read_text, refuse_duplicates

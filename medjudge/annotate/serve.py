@@ -22,9 +22,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from pydantic import ValidationError
 
-from medjudge.annotate.plan import Plan, ToScore, add_scores, scores_lock, to_score
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
-from medjudge.annotate.tables import DIMENSIONS
+from medjudge.annotate.add_scores import add_scores, scores_lock
+from medjudge.annotate.cells import DIMENSIONS
+from medjudge.annotate.items import ToScore, to_score
+from medjudge.annotate.plan import Plan
+from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, AnswerKey, Language, PhysicianScore
 from medjudge.rubrics.render import standard

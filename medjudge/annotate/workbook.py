@@ -2,16 +2,17 @@
 
 import os
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.annotate.cells import DIMENSIONS, Problem
 from medjudge.annotate.forms import Form, FormRow, printable, score_fields, texts
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS, STEPS
-from medjudge.annotate.tables import DIMENSIONS, Problem, Sheet, is_blank, read_sheets
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.spreadsheets import Sheet, is_blank, read_sheets
+from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS, STEPS
+from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, Category
 from medjudge.rubrics.render import standard
@@ -28,8 +29,6 @@ _HEADINGS = {
 }
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
 _SCORE_WIDTH = 13
-_LINES = 24
-"""Lines of a row: well below the 409 points at which Excel cuts a row off, so that every text can be read whole."""
 _LINE_HEIGHT = 15
 _CONTINUES = re.compile(r"(\S+) \+(\d+)")
 
@@ -136,7 +135,7 @@ def _write_first_sheet(sheet: Any, rater: str, categories: Sequence[Category]) -
             cell = _text(sheet.cell(number, column), text)
             cell.alignment = Alignment(wrap_text=True, vertical="top")
             cell.font = Font(bold=bold, size=14 if number == 1 else 11)
-        tallest = max(_lines(text, width) for text in (english, chinese))
+        tallest = max(lines_in(text, width) for text in (english, chinese))
         sheet.row_dimensions[number].height = tallest * _LINE_HEIGHT + 6
     _protect(sheet)
 
@@ -159,7 +158,7 @@ def _write_category(
     for one in items:
         item_id = one.item.id
         shown = {**texts(one), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
-        parts = {field: _parts(text, _WIDTHS[field]) for field, text in shown.items()}
+        parts = {field: parts_of(text, _WIDTHS[field]) for field, text in shown.items()}
         first_rows.append(number)
         for part in range(max(map(len, parts.values()))):
             here = {field: some[part] for field, some in parts.items() if part < len(some)}
@@ -171,7 +170,7 @@ def _write_category(
                 if field in here:
                     _text(cell, here[field])
             sheet.cell(number, 1).font = looks.small
-            tallest = max(_lines(here[field], _WIDTHS[field]) for field in here if field != "id")
+            tallest = max(lines_in(here[field], _WIDTHS[field]) for field in here if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
             number += 1
         for field in open_fields:
@@ -268,51 +267,6 @@ def _fill_in(cell: Any, value: object) -> None:
         _text(cell, printable(value))
     elif value is not None:
         cell.value = value
-
-
-def _parts(text: str, width: int) -> list[str]:
-    """Cuts a text into parts of so many lines at most, at line ends or spaces where there are some."""
-    parts, part, left = [], "", _LINES
-    for piece in _pieces(text, width):
-        needed = _lines(piece, width)
-        if needed > left and part:
-            parts.append(part)
-            part, left = "", _LINES
-        part += piece
-        left -= needed
-    return [*parts, part]
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """The lines of a text; one that would fill more than a part is cut at a space, or where the part is full."""
-    for line in text.splitlines(keepends=True):
-        while _lines(line, width) > _LINES:
-            end, room = 0, _LINES * _usable(width)
-            while room > 0:
-                room -= _advance(line[end])
-                end += 1
-            end -= room < 0
-            space = line.rfind(" ", end - 40, end)
-            cut = space + 1 if space >= 0 else end
-            yield line[:cut]
-            line = line[cut:]
-        yield line
-
-
-def _lines(text: str, width: int) -> int:
-    """About how many lines a text takes in a column so many characters wide."""
-    return sum(
-        max(1, -(-sum(map(_advance, line)) // _usable(width))) for line in text.rstrip("\n").splitlines() or [""]
-    )
-
-
-def _usable(width: int) -> int:
-    """Characters of a line: words that are not broken leave a tenth of it empty."""
-    return width * 9 // 10
-
-
-def _advance(character: str) -> int:
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class _Line(NamedTuple):

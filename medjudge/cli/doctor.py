@@ -1,10 +1,9 @@
 """`medjudge doctor`: what this machine has, and what will be slow or missing."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 _PACKAGES = (
@@ -21,12 +20,12 @@ _PACKAGES = (
 )
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def doctor(as_json: options.AsJson = False) -> None:
     """What this machine has, and what is missing."""
     import psutil
 
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.open import choose_judge
+    from medjudge.judge.open import resolve_judge
     from medjudge.models.hardware import describe
     from medjudge.models.loading import MINILM, located
 
@@ -34,7 +33,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     packages = {name: _version(name) for name in _PACKAGES}
     base = located(MINILM)
     try:
-        judge = choose_judge("local")
+        judge = resolve_judge("local")
         local = {"name": judge.name, "folder": str(judge.folder), "kind": judge.card.kind if judge.card else None}
     except InputError as error:
         local = {"name": None, "folder": None, "kind": None, "problem": str(error)}

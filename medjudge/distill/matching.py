@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from medjudge.benchmark.expert_sets import CATEGORY, LANGUAGE
 from medjudge.errors import InputError
 from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import Answer, Question, TrainingLine
@@ -151,11 +152,11 @@ def message(pair: Pair, generator: np.random.Generator) -> str:
 def _line(asked: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:
     question = Question(
         id=asked.name,
-        category="MK",
+        category=CATEGORY,
         subcategory=asked.kind,
         group=asked.focus or asked.name,
         prompt=prompt,
-        language="en",
+        language=LANGUAGE,
     )
     how = {OWN: "own answer", RELATED: "same subject", OTHER: "other subject"}[level]
     return TrainingLine(

@@ -23,9 +23,10 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
-from medjudge.models.batching import MemoryLimit, batches_by_length, padded
+from medjudge.models.batching import MemoryLimit, batches_by_length
 from medjudge.models.hardware import fast_dtype
-from medjudge.records import Judgment, Question
+from medjudge.models.padding import pad_right
+from medjudge.records import ErrorKind, Judgment, Question
 
 HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
@@ -165,7 +166,7 @@ def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
 
 
 def _bucket(windows: Windows, pad_id: int) -> Bucket:
-    ids, mask = padded(windows, pad_id)
+    ids, mask = pad_right(windows, pad_id)
     return {"input_ids": ids, "attention_mask": mask}
 
 
@@ -330,7 +331,7 @@ class OrdinalJudge:
             if reason is None:
                 work.append(one)
             else:
-                yield unscored(one, self.name, reason)
+                yield unscored(one, self.name, ErrorKind.LANGUAGE, reason)
         # Answers to one question together: what they share is read once a chunk.
         work.sort(key=lambda one: one.question.id)
         with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:

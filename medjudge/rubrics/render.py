@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from medjudge.languages.texts import PACKAGED, Languages
 from medjudge.records import CATEGORIES, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -109,9 +110,9 @@ def material(language: str, languages: Languages = PACKAGED) -> str:
     return languages.text(language, "judge_material.md")
 
 
-def rubric(name: str) -> str:
-    """The text of a rubric, such as `MK.en`: its title in the first line, then the standard."""
-    return _text(f"{name}.md")
+def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
+    """The text of a scheme's rubric, such as `MK.en`: its title in the first line, then the standard."""
+    return scheme.rubrics[name]
 
 
 @cache

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from medjudge.annotate.plan import Plan, make_plan, write_plan
+from medjudge.annotate.draw import make_plan
+from medjudge.annotate.plan import Plan, write_plan
 from medjudge.records import Answer, Judgment, Question
 from medjudge.store import Run, write_records
 

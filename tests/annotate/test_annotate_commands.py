@@ -10,7 +10,8 @@ from openpyxl import load_workbook
 from scoring_run import build_run, judgment
 
 from medjudge.annotate.forms import score_fields
-from medjudge.annotate.plan import Plan, read_plan, to_score
+from medjudge.annotate.items import to_score
+from medjudge.annotate.plan import Plan, read_plan
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, write_records
 
@@ -414,7 +415,7 @@ def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudg
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
-    from medjudge.annotate.plan import add_scores
+    from medjudge.annotate.add_scores import add_scores
 
     one = exported.items[0]
     add_scores(run, [PhysicianScore(**one.key._asdict(), rater="dr-a", score=4)])

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 from scoring_run import MODELS, build_run, planned
 
+from medjudge.annotate.cells import DIMENSIONS
+from medjudge.annotate.items import to_score
 from medjudge.annotate.label_studio import write_label_studio
-from medjudge.annotate.plan import to_score
-from medjudge.annotate.scale import HEADINGS
 from medjudge.annotate.scores import read_physician_scores
-from medjudge.annotate.tables import DIMENSIONS
+from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 

@@ -16,8 +16,8 @@ import pytest
 from scoring_run import build_run, planned
 
 from medjudge.annotate.forms import score_fields
+from medjudge.annotate.items import to_score
 from medjudge.annotate.label_studio import write_label_studio
-from medjudge.annotate.plan import to_score
 
 EXECUTABLE = os.environ.get("MEDJUDGE_LABEL_STUDIO") or shutil.which("label-studio")
 EMAIL, PASSWORD = "dr-a@example.org", "only-on-loopback"

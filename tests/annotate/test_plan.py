@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoring_run import MODELS, answer, build_run, judgment, planned, question
 
-from medjudge.annotate.plan import Plan, add_scores, make_plan, plan_file, read_plan, to_score
+from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.draw import make_plan
+from medjudge.annotate.items import to_score
+from medjudge.annotate.plan import Plan, plan_file, read_plan
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, PhysicianScore
 from medjudge.store import Run, write_records

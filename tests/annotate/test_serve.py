@@ -16,7 +16,8 @@ import yaml
 from starlette.testclient import TestClient
 
 import medjudge.annotate.serve as serving
-from medjudge.annotate.plan import make_plan, plan_file, read_plan, write_plan
+from medjudge.annotate.draw import make_plan
+from medjudge.annotate.plan import plan_file, read_plan, write_plan
 from medjudge.annotate.serve import app
 from medjudge.records import CATEGORIES, MTGDimensions
 from medjudge.store import Run, write_records

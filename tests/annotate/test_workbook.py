@@ -9,7 +9,8 @@ from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
 from medjudge.annotate.forms import same_text, texts
-from medjudge.annotate.plan import Item, ToScore, to_score
+from medjudge.annotate.items import ToScore, to_score
+from medjudge.annotate.plan import Item
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.records import CATEGORIES
 

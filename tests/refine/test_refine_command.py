@@ -12,7 +12,7 @@ from simulated import CORE, LACKING, checklist_of, lines, write_run
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import choose_judge
+from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -54,7 +54,7 @@ def refined(module_server, tmp_path_factory):
     with place.lock():
         summary = refine_run(
             place,
-            choose_judge("openai:judge"),
+            resolve_judge("openai:judge"),
             JudgeOptions(base_url=module_server.url),
             Wanted(),
             run / "refinement",
@@ -178,7 +178,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
     assert summary["held_out"]["difference"]["bias"]["high"] < 0
     out = run / "refinement"
     assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
-    assert "a/medjudge/rubrics/MK.en.md" in (out / "changes.diff").read_text()
+    assert "a/rubrics/MK.en.md" in (out / "changes.diff").read_text()
     held = {one["question_id"] for one in lines(out / "split.jsonl") if one["conversation"] == "held out"}
     (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
     shown = set(re.findall(r"Text-(q\d\d)-", prompt))
@@ -291,7 +291,7 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
-    assert kinds_read(choose_judge(str(folder))) == read
+    assert kinds_read(resolve_judge(str(folder))) == read
     ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways, EDITOR="true")
     if not read:
