@@ -1,4 +1,4 @@
-"""What a form says to a rater: how to score, and what the dimensions mean (`scoring_form.yaml` of each language)."""
+"""What forms and pages say to a rater: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
 
 from typing import NamedTuple
 
@@ -26,6 +26,53 @@ class FormTexts(Texts):
     dimensions: dict[str, DimensionTexts]
 
 
+class PageTexts(Texts):
+    """What the page of `annotate serve` says in one language (`scoring_page.yaml`)."""
+
+    lang: str
+    categories: dict[str, str]
+    place: str
+    scored: str
+    earlier: str
+    asked: str
+    answered: str
+    unsaid: str
+    question: str
+    answer: str
+    reference: str
+    checklist: str
+    levels: str
+    steps: str
+    missing: str
+    ask_level: str
+    ask_dimensions: str
+    captions: dict[int, str]
+    save: str
+    comment: str
+    comment_hint: str
+    save_comment: str
+    back: str
+    forward: str
+    skip: str
+    next_open: str
+    saved: str
+    undo: str
+    keys_levels: list[tuple[str, str]]
+    keys_dimensions: list[tuple[str, str]]
+    scale: str
+    refused: str
+    missing_dimensions: str
+    changed: str
+    not_saved: str
+    done_title: str
+    done: str
+    next: str
+    next_text: str
+    category: str
+    count: str
+    review: str
+
+
 class Words(NamedTuple):
     """The same text in English and Chinese, for forms that show both."""
 
@@ -36,6 +83,11 @@ class Words(NamedTuple):
 def form_texts(language: str, languages: Languages = PACKAGED) -> FormTexts:
     """The texts of a language's form."""
     return languages.load(language, "scoring_form.yaml", FormTexts)
+
+
+def page_texts(language: str, languages: Languages = PACKAGED) -> PageTexts:
+    """The texts of the page in a language."""
+    return languages.load(language, "scoring_page.yaml", PageTexts)
 
 
 _EN, _ZH = form_texts("en"), form_texts("zh")

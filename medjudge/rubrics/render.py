@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
@@ -132,8 +131,3 @@ def _template(source: str):  # type: ignore[no-untyped-def]
     # reader is a language model and not a browser.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     return environment.from_string(source)
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("medjudge.rubrics") / name).read_text(encoding="utf-8")
