@@ -6,8 +6,8 @@ These are rules of thumb on the scores: a physician decides what is wrong with a
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
 from enum import Enum
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -188,9 +188,7 @@ def _reference(
     return Cause(CauseKind.REFERENCE_DISPUTABLE, evidence)
 
 
-def _overlaps_of_usable(
-    pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer]
-) -> list[float]:
+def _overlaps_of_usable(pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer]) -> list[float]:
     """The overlap of each usable answer with its reference, where there is one."""
     usable = pairs.only(np.flatnonzero(pairs.physician >= USABLE_FROM))
     keys = [AnswerKey(*row) for row in zip(usable.question_id, usable.model, map(int, usable.sample), strict=True)]

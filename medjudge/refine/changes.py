@@ -23,7 +23,7 @@ class Change(NamedTuple):
 def unified(changes: Sequence[Change]) -> str:
     """The kept changes as one unified diff, which `git apply` and `patch -p1` take.
 
-    Rubrics are where the package has them, checklists under `checklists/`, one file per question.
+    Rubrics are under `rubrics/`, as in a scheme's folder; checklists under `checklists/`, one file per question.
     """
     return "".join(
         _diff(change.proposal.target, change.before, change.proposal.text or "")
@@ -35,7 +35,7 @@ def unified(changes: Sequence[Change]) -> str:
 def file_of(target: Target) -> str:
     """The path of a text in the diff."""
     if target.kind == "rubric":
-        return f"medjudge/rubrics/{target.name}.md"
+        return f"rubrics/{target.name}.md"
     return f"checklists/{target.name.replace('/', '--')}.md"
 
 

@@ -65,9 +65,7 @@ def find(material: Material, fdr: float) -> list[Finding]:
     view = rater_variance(pairs.raters[proposing], pairs.question_id[proposing])
     findings = _questions(material, np.flatnonzero(proposing), view, fdr)
     findings += _rubrics(material, np.flatnonzero(proposing & ~material.in_held_out_conversation), view, fdr)
-    return sorted(
-        findings, key=lambda finding: (finding.adjusted_p, -finding.size / finding.noise, finding.target)
-    )
+    return sorted(findings, key=lambda finding: (finding.adjusted_p, -finding.size / finding.noise, finding.target))
 
 
 def _questions(material: Material, rows: np.ndarray, view: float, fdr: float) -> list[Finding]:

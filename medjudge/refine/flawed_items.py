@@ -63,11 +63,11 @@ def flawed_questions(judgments: Sequence[Judgment], question_ids: set[str]) -> F
     models = sorted({key.model for key in rounds})
     questions = sorted({key.question_id for key in rounds})
     if len(models) < FEWEST_MODELS or len(questions) < FEWEST_QUESTIONS:
-        why = (
+        too_few = (
             f"{len(models)} models and {len(questions)} questions are too few; at least {FEWEST_MODELS} and "
             f"{FEWEST_QUESTIONS} are needed"
         )
-        return FlawedQuestions(len(models), len(questions), [], why)
+        return FlawedQuestions(len(models), len(questions), [], too_few)
     usable, samples = np.zeros((2, len(models), len(questions)))
     for key, made in rounds.items():
         cell = models.index(key.model), questions.index(key.question_id)

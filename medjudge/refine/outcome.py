@@ -92,6 +92,7 @@ class Refinement:
         fdr: The accepted share of false findings.
         findings: The disagreements beyond noise, surest first.
         revision: What was changed; None where nothing was proposed.
+        why_not_refinable: Why no change can affect this judge; None where one can.
     """
 
     judge: str
@@ -105,6 +106,7 @@ class Refinement:
     findings: list[Finding]
     flawed: FlawedQuestions
     revision: Revision | None = None
+    why_not_refinable: str | None = None
 
     @property
     def complete(self) -> bool:

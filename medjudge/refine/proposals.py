@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from enum import Enum
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined

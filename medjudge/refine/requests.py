@@ -93,9 +93,7 @@ def make_proposals(
         InputError: The file holds proposals by another proposer, or cannot be read.
     """
     existing = {
-        proposal.prompt_sha256: proposal
-        for proposal in _read_proposals(file)
-        if proposal.outcome is not Outcome.FAILED
+        proposal.prompt_sha256: proposal for proposal in _read_proposals(file) if proposal.outcome is not Outcome.FAILED
     }
     waiting = [prompt for prompt in prompts if prompt.sha256 not in existing]
     if waiting:

@@ -1,18 +1,21 @@
 """Refines a run's checklists and rubrics: finds disagreements, proposes texts, scores again, decides, writes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.chat_api.client import Server
+from medjudge.answer.transformers_engine import require_chat_model
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef
-from medjudge.records import AnswerKey, PhysicianScore, Question
-from medjudge.refine.changes import Change, kept_texts
+from medjudge.judge.folder import CARD_FILE, read_card
+from medjudge.judge.open import JudgeRef, check_chosen, choose_judge
+from medjudge.models.hardware import choose_device
+from medjudge.records import AnswerKey, Question
+from medjudge.refine.changes import kept_texts
 from medjudge.refine.findings import Finding, find
 from medjudge.refine.flawed_items import flawed_questions
-from medjudge.refine.material import Material, Rounds, TargetKind, material_sha256
+from medjudge.refine.material import Material, Rounds, material_sha256
 from medjudge.refine.outcome import (
     Refinement,
     Revision,
@@ -22,15 +25,204 @@ from medjudge.refine.outcome import (
     write_findings,
     write_summary,
 )
-from medjudge.refine.proposers import Proposer
-from medjudge.refine.readers import kinds_read, require_refinable
-from medjudge.refine.requests import Made, make_proposals, proposal_requests
+from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer
+from medjudge.refine.readers import kinds_read, require_refinable, why_not_refinable
+from medjudge.refine.requests import make_proposals, proposal_requests
 from medjudge.refine.rescoring import RubricText, plan_rescoring
 from medjudge.refine.settings import Settings, claim_folder
 from medjudge.refine.split import split_answers, split_lines
-from medjudge.refine.trials import Rescore, try_checklists, try_rubrics
+from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records, write_whole
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
+
+
+class RefineOptions(NamedTuple):
+    """How a run is refined.
+
+    Attributes:
+        seed: Fixes the split into proposing and held-out answers.
+        held_out: Share of each question's models, and of each category's conversations, that decide about changes.
+        fdr: Accepted share of noise among the listed disagreements.
+        fdr_kept: Accepted share of noise among the kept changes.
+        limit: The most proposals, surest disagreements first; None for no limit.
+        out: Folder for the results; None for `refinement/` in the run. A folder that another refinement was made in is
+            refused; one that this refinement began is continued.
+        judging: How the judge is run. Its server, limits and device also serve the proposer.
+        proposer_base_url: The proposer's server, where it is another one.
+        offline: Refuse to use the network.
+    """
+
+    seed: int = 0
+    held_out: float = 0.5
+    fdr: float = 0.1
+    fdr_kept: float = 0.2
+    limit: int | None = None
+    out: Path | None = None
+    judging: JudgeOptions = JudgeOptions()
+    proposer_base_url: str | None = None
+    offline: bool = False
+
+
+class _Job(NamedTuple):
+    """One refinement: its run, folder, judge, options, and the material that it works on."""
+
+    run: Run
+    folder: Path
+    judge_ref: JudgeRef
+    options: RefineOptions
+    material: Material
+
+    def rescore(self, questions: Sequence[Question], keys: Sequence[AnswerKey], rubric: RubricText | None) -> Rounds:
+        """Judges answers again, as `medjudge.refine.trials.Rescore` describes."""
+        if not keys:
+            return {}
+        rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
+        judging, judge = self.options.judging, None
+        if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
+            judge = load(self.judge_ref, judging, self.run, None if rubric is None else {rubric.name: rubric.text})
+        with rescoring.run.lock():
+            write_records(rescoring.run.questions_file, rescoring.questions)
+            write_records(rescoring.run.answers_file, rescoring.answers)
+            judgments = judge_answers(rescoring.run, self.judge_ref, judging, set(rescoring.original), judge)
+        original = rescoring.original
+        return {original[key]: made for key, made in scored_rounds(judgments).items() if key in original}
+
+
+def refine_checklists(
+    run: Run | Path | str,
+    judge: JudgeRef | str = "local",
+    *,
+    proposer: Proposer | str | None = None,
+    options: RefineOptions = RefineOptions(),
+) -> Refinement:
+    """Improves checklists and rubrics where judge and physicians disagree beyond noise.
+
+    A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
+    run's own files stay as they are; the new benchmark is `questions.jsonl` in the result folder.
+
+    Args:
+        run: A run folder with questions, answers and physicians' scores.
+        judge: `local`, `built-in`, a judge folder, `openai:MODEL`, or the name of judgments in the run.
+        proposer: Who writes the new texts: `openai:MODEL`, a chat model's folder, `editor`, or an object that proposes.
+            None to only list the disagreements and their causes.
+
+    Raises:
+        InputError: There are no physicians' scores, the judge was trained on the questions, or no change can affect it.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    folder = options.out or run.path / "refinement"
+    choose_device(options.judging.device)
+    judge_ref = choose_judge(judge, run) if isinstance(judge, str) else judge
+    check_chosen(judge_ref, options.judging.base_url, options.offline, options.judging.limit)
+    open_proposer = None
+    if proposer is not None:
+        require_refinable(judge_ref)
+        open_proposer = _opener(proposer, run, folder, options)
+    with run.lock():
+        material = _gather(run, folder, judge_ref, options)
+        findings = find(material, options.fdr)
+        flawed = flawed_questions(material.judgments, set(material.questions))
+        write_findings(folder, findings, flawed)
+        revision = None
+        if open_proposer is not None:
+            try:
+                revision = _revise(_Job(run, folder, judge_ref, options, material), findings, open_proposer)
+            finally:
+                record_spending(run, options.judging.limit.prices)
+        refinement = Refinement(
+            judge=judge_ref.name,
+            folder=folder,
+            seed=options.seed,
+            scored_answers=len(material.keys),
+            held_out_answers=int(material.held_out.sum()),
+            raters=material.pairs.raters.shape[1],
+            unscored=material.unscored(),
+            fdr=options.fdr,
+            findings=findings,
+            flawed=flawed,
+            revision=revision,
+            why_not_refinable=why_not_refinable(judge_ref),
+        )
+        write_summary(refinement)
+    return refinement
+
+
+def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOptions) -> Callable[[], Proposer]:
+    """Checks before any work whether the proposer can run; it is loaded when there is something to propose."""
+    if not isinstance(proposer, str):
+        return lambda: proposer
+    if proposer == "editor":
+        editor = EditorProposer(folder / "editing")
+        return lambda: editor
+    judging = options.judging
+    if proposer.startswith("openai:"):
+        model = proposer.removeprefix("openai:")
+        if not model:
+            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
+        base_url = options.proposer_base_url or judging.base_url
+        check_server(f"--proposer {proposer}", model, base_url, options.offline, judging.limit)
+        server = Server(base_url, judging.concurrency, judging.tokens_per_minute)
+        return lambda: ApiProposer(model, server, Spending(run, judging.limit), options.seed)
+    model = proposer
+    if (Path(proposer) / CARD_FILE).is_file():
+        card = read_card(Path(proposer))
+        if card.kind != "generative":
+            raise InputError(f"--proposer {proposer}: a judge of kind {card.kind} writes no text; take a chat model")
+        # A judge's adapter makes it write scores; the model underneath writes text.
+        model = card.base_model
+    require_chat_model(model)
+    return lambda: LocalProposer(model, judging.device)
+
+
+def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions) -> Material:
+    """Reads the run, claims the folder, judges what the physicians scored, and splits it."""
+    scores = run.physician_scores()
+    if not scores:
+        raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
+    scores = of_this_run(run, scores, run.physicians_file.name)
+    questions = {question.id: question for question in run.questions()}
+    answers = {answer.key: answer for answer in run.answers()}
+    groups = {question.id: question.group for question in questions.values()}
+    require_unseen(judge_ref, scores, groups)
+    settings = Settings(
+        judge=judge_ref.name,
+        judge_sha256=identity(judge_ref, options.judging),
+        rounds=options.judging.rounds,
+        seed=options.seed,
+        held_out=options.held_out,
+        fdr=options.fdr,
+        fdr_kept=options.fdr_kept,
+        scores_and_texts_sha256=material_sha256(questions, answers, scores),
+    )
+    claim_folder(folder, settings)
+    scored = {score.answer_key for score in scores}
+    if judge_ref.imported:
+        judgments = run.judgments(judge_ref.name)
+    else:
+        judgments = judge_answers(run, judge_ref, options.judging, scored)
+    pairs = paired(list(questions.values()), judgments, scores)
+    split = split_answers(list(questions.values()), scored, options.held_out, options.seed)
+    write_whole(folder / "split.jsonl", split_lines(split, scored, groups))
+    if not len(pairs.judge):
+        raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
+    return Material(questions, answers, scores, judgments, pairs, split)
+
+
+def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:
+    """Proposes, scores again and decides: rubrics first, then the checklists under the rubrics that were kept."""
+    material, options = job.material, job.options
+    prompts, left_out = proposal_requests(material, findings, kinds_read(job.judge_ref), options.limit)
+    made = make_proposals(job.run, prompts, job.folder / "proposals.jsonl", open_proposer)
+    before = scored_rounds(material.judgments)
+    new_rubrics = [pair for pair in made if pair.proposal.kind == "rubric"]
+    new_checklists = [pair for pair in made if pair.proposal.kind == "checklist"]
+    rubrics = try_rubrics(material, new_rubrics, before, job.rescore, options.fdr_kept)
+    kept_rubrics = kept_texts(rubrics.changes, "rubric")
+    checklists = try_checklists(material, new_checklists, rubrics.rounds, kept_rubrics, job.rescore, options.fdr_kept)
+    changes = [*rubrics.changes, *checklists.changes]
+    write_changes(job.folder, material, changes)
+    counts = count_outcomes([pair.proposal for pair in made], changes, left_out)
+    return Revision(counts, changes, joint_agreement(material, before, checklists.rounds, options.seed))
