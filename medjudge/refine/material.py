@@ -11,6 +11,7 @@ import numpy as np
 
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.refine.split import Split
+from medjudge.scheme import Scheme
 from medjudge.validation.pairs import Pairs
 
 TargetKind = Literal["checklist", "rubric"]
@@ -59,6 +60,7 @@ class Material:
     judgments: list[Judgment]
     pairs: Pairs
     split: Split
+    scheme: Scheme
 
     @cached_property
     def keys(self) -> list[AnswerKey]:

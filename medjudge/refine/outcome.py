@@ -17,7 +17,7 @@ from medjudge.refine.proposals import Outcome, Proposal
 from medjudge.rounds import level_of
 from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.two_judges import compare
-from medjudge.store import write_json, write_records, write_whole
+from medjudge.store import write_json, write_records, write_scheme, write_whole
 
 SELECTION_NOTE = "the kept changes were selected on these answers, so expect a smaller gain on new ones"
 _RESAMPLES = 2000
@@ -212,6 +212,7 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
     _write_lines(folder / "versions.jsonl", version_lines(changes))
     for name, text in kept_texts(changes, "rubric").items():
         write_whole(folder / "rubrics" / f"{name}.md", text + "\n")
+    write_scheme(folder, material.scheme)
     write_records(folder / "questions.jsonl", changed_questions(list(material.questions.values()), changes))
 
 

@@ -17,7 +17,7 @@ from medjudge.refine.proposals import Outcome, Prompt, Proposal, Shown, checklis
 from medjudge.refine.proposers import Proposer
 from medjudge.rounds import scored_rounds
 from medjudge.rubrics.render import rubric
-from medjudge.store import Run, mend_last_line, read_text
+from medjudge.store import Run, read_text, repair_last_line
 
 
 class Requests(NamedTuple):
@@ -60,7 +60,7 @@ def proposal_requests(
             left_out["beyond --limit"] += 1
         elif target.kind == "rubric":
             answers = [shown[material.keys[row]] for row in finding.rows]
-            prompts.append(rubric_prompt(target.name, rubric(target.name), cause, answers))
+            prompts.append(rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers))
         else:
             question = material.questions[target.name]
             answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
@@ -114,7 +114,7 @@ def make_proposals(
 def _read_proposals(file: Path) -> list[Proposal]:
     if not file.exists():
         return []
-    mend_last_line(file)  # the lock of the run is held
+    repair_last_line(file)  # the lock of the run is held
     try:
         return [Proposal.model_validate_json(line) for line in read_text(file).split("\n") if line]
     except ValueError as error:

@@ -9,7 +9,7 @@ from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.judge.folder import CARD_FILE, read_card
-from medjudge.judge.open import JudgeRef, check_chosen, choose_judge
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
 from medjudge.refine.changes import kept_texts
@@ -84,7 +84,7 @@ class _Job(NamedTuple):
         if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
             judge = load(self.judge_ref, judging, self.run, None if rubric is None else {rubric.name: rubric.text})
         with rescoring.run.lock():
-            write_records(rescoring.run.questions_file, rescoring.questions)
+            rescoring.run.write_questions(rescoring.questions, self.material.scheme)
             write_records(rescoring.run.answers_file, rescoring.answers)
             judgments = judge_answers(rescoring.run, self.judge_ref, judging, set(rescoring.original), judge)
         original = rescoring.original
@@ -115,8 +115,8 @@ def refine_checklists(
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     folder = options.out or run.path / "refinement"
     choose_device(options.judging.device)
-    judge_ref = choose_judge(judge, run) if isinstance(judge, str) else judge
-    check_chosen(judge_ref, options.judging.base_url, options.offline, options.judging.limit)
+    judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
+    check_judge_ref(judge_ref, options.judging.base_url, options.offline, options.judging.limit)
     open_proposer = None
     if proposer is not None:
         require_refinable(judge_ref)
@@ -208,7 +208,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     write_whole(folder / "split.jsonl", split_lines(split, scored, groups))
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
-    return Material(questions, answers, scores, judgments, pairs, split)
+    return Material(questions, answers, scores, judgments, pairs, split, run.scheme())
 
 
 def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:
