@@ -158,7 +158,7 @@ def run_page(
         if words[0] == "medjudge":
             if words[1:3] == ["annotate", "import"]:
                 for form in expanded(words[4:], tmp_path):
-                    fill_in(tmp_path / form, tmp_path)
+                    fill_in(tmp_path / form, tmp_path / words[3], tmp_path / "scores.jsonl")
             done = medjudge(*expanded(words[1:], tmp_path))
         else:
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -180,15 +180,15 @@ def expanded(words: list[str], folder: Path) -> list[str]:
     return [name for word in words for name in (sorted(glob.glob(word, root_dir=folder)) if "*" in word else [word])]
 
 
-def fill_in(form: Path, folder: Path) -> None:
+def fill_in(form: Path, run: Path, scores: Path) -> None:
     """Does the physician's part between export and import: gives each answer of a workbook its constructed level."""
     if form.suffix != ".xlsx":
         return
     from openpyxl import load_workbook
 
-    plan = json.loads((form.parents[1] / "plan.json").read_text())
-    key_of = {item["id"]: (item["question_id"], item["model"]) for item in plan["items"]}
-    lines = (folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    plans = [json.loads(file.read_text()) for file in (run / "annotation").glob("*.json")]
+    key_of = {item["id"]: (item["question_id"], item["model"]) for plan in plans for item in plan["items"]}
+    lines = scores.read_text(encoding="utf-8").splitlines()
     level_of = {(score["question_id"], score["model"]): score["score"] for score in map(json.loads, lines)}
     workbook = load_workbook(form)
     for sheet in workbook.worksheets[1:]:  # the first one is the instructions
