@@ -8,8 +8,9 @@ import numpy as np
 
 from medjudge.distill.graded import graded_answers
 from medjudge.distill.matching import Pair, message
+from medjudge.files import write_whole
 from medjudge.records import Answer, Question, TrainingLine
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 
 SCALE = (1, 2, 4, 5)
 """The levels that MEDIQA's and LiveQA's four scores become."""

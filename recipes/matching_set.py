@@ -11,8 +11,9 @@ from pathlib import Path
 
 from medjudge.distill.matching import apart, matching_lines, read_pairs, without_questions
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.records import Question
-from medjudge.store import read_records, write_whole
+from medjudge.store import read_records
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors.torch import load_file
 
 from medjudge.errors import InputError
+from medjudge.files import read_text, write_json, write_whole
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.ordinal import HEAD_FILE, PARTS
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
@@ -33,7 +34,7 @@ from medjudge.statistics.item_response import (
     flawed_items,
 )
 from medjudge.statistics.two_judges import compare
-from medjudge.store import Run, read_text, repair_last_line, write_json, write_records, write_whole
+from medjudge.store import Run, repair_last_line, write_records
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
