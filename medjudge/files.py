@@ -28,18 +28,19 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
 
 
-def read_json(path: Path, fix: str = "") -> Any:
+def read_json(path: Path, fix: str = "", surrogates: bool = False) -> Any:
     """Reads a JSON document. NaN and infinity are accepted, as Python's json module writes them.
 
     Args:
         fix: What the user can do about a broken file; ends the message.
+        surrogates: Whether a text may hold a lone surrogate, which can be read but never written.
 
     Raises:
         InputError: The file cannot be read, or is not JSON.
     """
     text = read_text(path)
     try:
-        return _parsed(text)
+        return _parsed(text, surrogates=surrogates)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON ({error}){f'; {fix}' if fix else ''}") from None
 
@@ -58,7 +59,7 @@ def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            fields = _parsed(line, parse_constant=_refuse_constant)
+            fields = _parsed(line, constants=False)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}, line {number}: not valid JSON ({error}); each line must be one JSON object"
@@ -133,10 +134,12 @@ def _complete_lines(path: Path) -> str:
     return _decoded(path, data[:end])
 
 
-def _parsed(text: str, **options: Any) -> Any:
-    """Stricter than `json.loads`: no name twice in one object, and no lone surrogate, which could not be written."""
-    value = json.loads(text, object_pairs_hook=_refuse_duplicates, **options)
-    json.dumps(value, ensure_ascii=False).encode()
+def _parsed(text: str, constants: bool = True, surrogates: bool = False) -> Any:
+    """`json.loads` that refuses a name which occurs twice in one object, and what the two flags do not allow."""
+    parse_constant = None if constants else _refuse_constant
+    value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_refuse_duplicates)
+    if not surrogates:
+        json.dumps(value, ensure_ascii=False).encode()
     return value
 
 

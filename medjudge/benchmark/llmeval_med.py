@@ -165,7 +165,7 @@ def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question,
 
 
 def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, Any]]:
-    data = read_json(path)
+    data = read_json(path, surrogates=True)  # refused below, where the question can be named
     if not isinstance(data, dict) or not data:
         raise InputError(
             f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
