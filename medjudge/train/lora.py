@@ -8,8 +8,8 @@ from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.store import write_json
 
 
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:

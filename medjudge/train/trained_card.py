@@ -8,11 +8,11 @@ import torch
 import transformers
 from trl import SFTConfig
 
+from medjudge.files import file_sha256
 from medjudge.judge.folder import KINDS as JUDGE_KINDS
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.models.loading import commit
 from medjudge.rubrics.render import prompt_hashes
-from medjudge.store import file_sha256
 from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
