@@ -285,8 +285,9 @@ class Run:
     def judgments_file(self, judge: str) -> Path:
         return self.path / "judgments" / f"{judge}.jsonl"
 
-    def agreement_file(self, judge: str) -> Path:
-        return self.path / "agreement" / f"{judge}.json"
+    def agreement_file(self, judge: str, against: str | None = None) -> Path:
+        """Where the study of a judge is; one against another judge lies beside the one against physicians."""
+        return self.path / "agreement" / f"{f'{judge}-against-{against}' if against else judge}.json"
 
     def judges(self) -> list[str]:
         """The names of the judges that have judgments here."""
@@ -328,10 +329,6 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """What made this run; empty before the first write."""
         return _json_object(self.manifest_file, "remove it or take another --run") or {}
-
-    def agreement(self, judge: str) -> dict[str, Any] | None:
-        """The study of a judge that `medjudge validate` wrote; None where there is none."""
-        return _json_object(self.agreement_file(judge), "run `medjudge validate` again")
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""

@@ -1,13 +1,20 @@
-"""A value with its interval, as the JSON files hold it."""
+"""Estimates: a value with its interval, as the JSON files hold it."""
 
 import math
 
 from scipy.stats import norm
+from typing_extensions import TypedDict  # pydantic reads the one of `typing` from Python 3.12 on only
 
 from medjudge.statistics.bootstrap import Interval
 
-Estimate = dict[str, float | int | None]
-"""`{"value", "low", "high"}`, null where undefined."""
+
+class Estimate(TypedDict):
+    """A value with the ends of its 95 % interval; None where undefined. Counts have a value only."""
+
+    value: float | int | None
+    low: float | int | None
+    high: float | int | None
+
 
 _ROUNDING = 1e-9
 
