@@ -20,6 +20,7 @@ from medjudge.errors import InputError, UnfinishedError
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
+from medjudge.models.padding import pad_left
 
 
 class SeededSampling(LogitsProcessor):
@@ -61,6 +62,16 @@ def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedToke
     if not tokenizer.chat_template:
         raise InputError(f"--model {model_id}: has no chat template; take the instruction-tuned version of the model")
     return tokenizer
+
+
+def require_chat_model(model_id: str) -> None:
+    """Finds out before any work whether the model of a folder or hub id can answer.
+
+    Raises:
+        InputError: It cannot be had, or has no chat template.
+    """
+    chat_tokenizer(model_id)
+    window(model_id)
 
 
 class TransformersEngine:
@@ -173,10 +184,8 @@ class TransformersEngine:
             self.continuous = False
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
-        longest = max(map(len, prompts))
-        device = self.model.device
-        ids = torch.tensor([[self.pad_id] * (longest - len(one)) + list(one) for one in prompts], device=device)
-        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        ids, mask = pad_left(prompts, self.pad_id, self.model.device)
+        longest = ids.shape[1]
         sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
         with torch.inference_mode():
             written = self.model.generate(

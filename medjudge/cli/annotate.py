@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from medjudge.cli import annotate_serve
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from medjudge.annotate.plan import Plan
     from medjudge.store import Run
 
-app = typer.Typer(help="Scoring forms for physicians, out and in.", no_args_is_help=True, rich_markup_mode=None)
-app.command("serve")(annotate_serve.serve)
+app = typer.Typer(help="Scoring forms for physicians, out and in.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 class Format(str, Enum):
@@ -42,7 +41,7 @@ _LISTED = 20
 
 @app.command("export")
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder with questions and answers.")],
+    run: options.RunFolder,
     rater: Annotated[list[str], typer.Option(help="Name or e-mail address of a physician. Repeatable.")],
     format: Annotated[Format, typer.Option(help="A workbook each, or projects for Label Studio.")] = Format.xlsx,
     overlap: Annotated[
@@ -58,14 +57,14 @@ def export(
     teacher: Annotated[
         Optional[str], typer.Option(help="informative: a judge of the run; the answers on which the two differ.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw, the shares and the order.")] = 0,
+    seed: options.Seed = 0,
     out: Annotated[
         Optional[Path], typer.Option(help="Folder for the forms; annotation/forms of the run unless given.")
     ] = None,
     new_plan: Annotated[
         bool, typer.Option("--new-plan", help="Draw again; the plan there is kept, and its forms can still come back.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write a scoring form for each physician.
 
@@ -128,7 +127,7 @@ def export(
 
 @app.command("import")
 def take_in(
-    run: Annotated[Path, typer.Argument(help="Run folder that the forms were exported from.")],
+    run: options.RunFolder,
     files: Annotated[list[Path], typer.Argument(help="Filled-in workbooks, or exports of Label Studio (.json).")],
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Import what is right, write the rest into forms to be mended.")
@@ -136,7 +135,7 @@ def take_in(
     replace: Annotated[
         bool, typer.Option("--replace", help="A changed score takes the place of the one imported before.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Read forms back: every cell checked, nothing imported until all is right.
 
@@ -200,9 +199,10 @@ def take_in(
 
 def _without_score(run: "Run", plan: "Plan") -> tuple[str | None, int]:
     """The run's judge, if it has judged already, and how many answers of a plan it left unscored."""
-    there = run.judges()
-    judge = plan.judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
-    if judge not in there:
+    from medjudge.workflows.which_judge import likely_judge
+
+    judge = plan.judge or likely_judge(run)
+    if judge is None or judge not in run.judges():
         return None, 0
     scored = {one.answer_key for one in run.judgments(judge) if one.score is not None}
     return judge, sum(item.key not in scored for item in plan.items)

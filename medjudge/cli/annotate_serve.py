@@ -4,20 +4,20 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 
 def serve(
-    run: Annotated[Path, typer.Argument(help="Run folder with a plan (`medjudge annotate export`).")],
+    run: options.RunFolder,
     rater: Annotated[str, typer.Option(help="Who scores; one of the plan's raters.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with the link, on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Score answers on a local web page."""
     import secrets

@@ -1,12 +1,12 @@
 """`medjudge answer`: only the answers."""
 
-import os
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,40 +46,30 @@ class _Answering(NamedTuple):
 
 
 def answer(
-    model: Annotated[list[str], typer.Option(help="Folder, hub id, or openai:MODEL. Repeatable.")],
-    benchmark: Annotated[
-        str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")
-    ] = "sample",
-    run: Annotated[
-        Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")
-    ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
-    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    engine: Annotated[
-        str,
+    model: Annotated[
+        list[str],
         typer.Option(
-            help="Of models of folders and the hub: transformers, vllm, or ray for the workers of a Ray cluster."
+            metavar="MODEL", help="Folder, hub id, or openai:MODEL. Repeatable.", rich_help_panel=options.ANSWERING
         ),
-    ] = "transformers",
-    seed: Annotated[int, typer.Option(help="With question and sample it fixes each answer's own seed.")] = 0,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 for greedy.")] = 0.7,
-    base_url: Annotated[Optional[str], typer.Option(help="Server of openai: models; key in OPENAI_API_KEY.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    tokens_per_minute: Annotated[
-        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
-    ] = None,
-    max_cost: Annotated[
-        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
-    ] = None,
-    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    ],
+    benchmark: options.Benchmark = "sample",
+    run: options.NewRun = None,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    samples: options.Samples = 3,
+    max_new_tokens: options.MaxNewTokens = 1024,
+    temperature: options.Temperature = 0.7,
+    base_url: options.BaseUrl = None,
+    concurrency: options.Concurrency = 8,
+    tokens_per_minute: options.TokensPerMinute = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    device: options.Device = "auto",
+    engine: options.Engine = "transformers",
+    offline: options.Offline = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Answer a benchmark's questions with models."""
-    if offline:
-        go_offline()
     from medjudge.cli.output import console, print_json
     from medjudge.parallel.group import check_sharing, join
     from medjudge.store import Run
@@ -90,7 +80,7 @@ def answer(
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     check_sharing(group, engine, device, [f"--model {name}" for name in model])
     questions = open_benchmark(benchmark)[:limit]
-    options = AnswerOptions(
+    answering = AnswerOptions(
         samples,
         seed,
         device,
@@ -104,7 +94,7 @@ def answer(
         engine,
     )
     for name in model:
-        check_model(name, offline, options)
+        check_model(name, offline, answering)
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     command = {
         "benchmark": benchmark,
@@ -118,7 +108,7 @@ def answer(
         if group.first:
             start_run(folder, questions, benchmark, command)
             group.wait()
-        answer_with_all(folder, model, options, group)
+        answer_with_all(folder, model, answering, group)
     if not group.first:
         return
     answers = folder.answers()
@@ -129,11 +119,6 @@ def answer(
         f"{len(answers)} answers in {folder.answers_file}, {empty} of them empty; next: medjudge eval --judge local "
         f"--benchmark {benchmark} --run {folder.path}"
     )
-
-
-def go_offline() -> None:
-    """Keeps every library off the network; must run before they are imported."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def open_benchmark(source: str) -> "list[Question]":
@@ -155,16 +140,9 @@ def check_model(model: str, offline: bool, options: AnswerOptions) -> None:
         limit = Limit(options.max_cost, options.prices)
         check_server(f"--model {model}", name, options.base_url, offline, limit)
         return
-    check_local_model(model)
+    from medjudge.answer.transformers_engine import require_chat_model
 
-
-def check_local_model(model: str) -> None:
-    """Finds out before anything is written whether a folder's or hub's model can answer."""
-    from medjudge.answer.transformers_engine import chat_tokenizer
-    from medjudge.models.loading import window
-
-    chat_tokenizer(model)
-    window(model)
+    require_chat_model(model)
 
 
 def answer_with_all(run: "Run", models: "Sequence[str]", options: AnswerOptions, group: "Group") -> None:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
-app = typer.Typer(help="Check a file, or bring other formats in.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Check a file, or bring other formats in.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 class Format(str, Enum):
@@ -22,7 +23,7 @@ class Format(str, Enum):
 @app.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Count what a file holds and list every oddity with its place."""
     from rich.table import Table
@@ -60,10 +61,10 @@ def convert(
         Format, typer.Argument(help="mediqa2019, liveqa-med, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],
-    out: Annotated[Path, typer.Option(help="Folder for the records; it can be used as a run folder.")],
+    out: options.Out,
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Convert files into the project's records."""
     from medjudge.cli.output import console, print_json

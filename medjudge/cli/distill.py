@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 
@@ -19,10 +20,8 @@ class _Sources(NamedTuple):
 
 
 def distill(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Run folders with questions, answers, and judgments or physicians' scores.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for train.jsonl, validation.jsonl and summary.json.")],
+    runs: options.RunFolders,
+    out: options.Out,
     teacher: Annotated[
         Optional[list[str]],
         typer.Option(help="Judge whose judgments teach. Repeatable. All but local judges unless given."),
@@ -62,8 +61,8 @@ def distill(
     validation_share: Annotated[
         float, typer.Option(min=0.01, max=0.9, help="Part of the conversations held out.")
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the split, the calibration's folds and the synthetic answers.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make a training set from scores.
 

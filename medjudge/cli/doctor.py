@@ -1,10 +1,9 @@
 """`medjudge doctor`: what this machine has, and what will be slow or missing."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 _PACKAGES = (
@@ -21,7 +20,7 @@ _PACKAGES = (
 )
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def doctor(as_json: options.AsJson = False) -> None:
     """What this machine has, and what is missing."""
     import psutil
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,65 +19,77 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    benchmark: Annotated[
-        str, typer.Option(help="'sample', LLMEval-Med's dataset.json, or a .jsonl of questions.")
-    ] = "sample",
+    benchmark: options.Benchmark = "sample",
     model: Annotated[
         Optional[list[str]],
-        typer.Option(help="Model that answers first: folder, hub id or openai:MODEL. Repeatable."),
-    ] = None,
-    answers: Annotated[Optional[Path], typer.Option(help="Existing answers (.jsonl) instead.")] = None,
-    judge: Annotated[str, typer.Option(help="local, a judge folder, openai:MODEL, or similarity.")] = "local",
-    run: Annotated[
-        Optional[Path], typer.Option(help="Run folder; runs/BENCHMARK unless given. An existing one goes on.")
-    ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Answers a question and model.")] = 3,
-    rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
-    limit: Annotated[Optional[int], typer.Option(min=1, help="Only the first N questions.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    engine: Annotated[
-        str,
         typer.Option(
-            help="transformers; vllm for --model; ray: models and local judges on the workers of a Ray cluster."
+            metavar="MODEL",
+            help="Model that answers first: folder, hub id, or openai:MODEL. Repeatable.",
+            rich_help_panel=options.ANSWERING,
         ),
-    ] = "transformers",
-    seed: Annotated[int, typer.Option(help="Seed of the answers.")] = 0,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 1024,
-    temperature: Annotated[float, typer.Option(min=0.0, help="Of the answering model; 0 for greedy.")] = 0.7,
-    base_url: Annotated[Optional[str], typer.Option(help="Server of openai: models; key in OPENAI_API_KEY.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    tokens_per_minute: Annotated[
-        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
     ] = None,
-    max_cost: Annotated[
-        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
-    ] = None,
-    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
-    rationale: Annotated[int, typer.Option(min=0, help="Tokens of rationale from a generative judge.")] = 0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what an openai: judge would cost, and ask nothing.")
-    ] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="By OpenAI's Batch API: submit now, the same command collects later.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --batch: stay until everything is judged.")] = False,
+    answers: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Existing answers (.jsonl).")] = None,
+    judge: options.Judge = "local",
+    run: options.NewRun = None,
+    limit: options.Limit = None,
+    seed: options.Seed = 0,
+    samples: options.Samples = 3,
+    max_new_tokens: options.MaxNewTokens = 1024,
+    temperature: options.Temperature = 0.7,
+    rounds: options.Rounds = 1,
+    rationale: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Tokens of rationale from a generative judge.", rich_help_panel=options.JUDGING
+        ),
+    ] = 0,
     defer_to_physicians: Annotated[
         Optional[float],
-        typer.Option(min=0.0, max=1.0, help="Share of answers to list for physicians, the most uncertain first."),
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Share of answers to list for physicians, the most uncertain first.",
+            rich_help_panel=options.JUDGING,
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    base_url: options.BaseUrl = None,
+    concurrency: options.Concurrency = 8,
+    tokens_per_minute: options.TokensPerMinute = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Estimate what an openai: judge would cost; send no request.",
+            rich_help_panel=options.SERVERS,
+        ),
+    ] = False,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Use OpenAI's Batch API: submit now; the same command collects later.",
+            rich_help_panel=options.SERVERS,
+        ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="With --batch: wait until everything is judged.", rich_help_panel=options.SERVERS),
+    ] = False,
+    device: options.Device = "auto",
+    engine: options.Engine = "transformers",
+    offline: options.Offline = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Judge a benchmark's answers: usability rates.
 
     Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
     """
-    from medjudge.cli.answer import AnswerOptions, answer_with_all, check_model, go_offline, open_benchmark
-
-    if offline:
-        go_offline()
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.chat_api.spending import Limit
+    from medjudge.cli.answer import AnswerOptions, answer_with_all, check_model, open_benchmark
     from medjudge.cli.output import console, leaderboard_table, print_json
     from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.models.hardware import peak_memory_told
@@ -125,11 +138,11 @@ def evaluate(
     folder = Run(run or Path("runs") / Path(benchmark).stem)
     if given is None and not model and not folder.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    options = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most, engine)
+    judging = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most, engine)
     if dry_run:
         if model:
             raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")
-        _say_cost(folder, questions, given or folder.answers(), chosen, options, batch, as_json)
+        _say_cost(folder, questions, given or folder.answers(), chosen, judging, batch, as_json)
         return
     command = {
         "benchmark": benchmark,
@@ -153,14 +166,14 @@ def evaluate(
         if batch:
             from medjudge.workflows.batch import judge_by_batch
 
-            under_way = judge_by_batch(folder, chosen, options, wait)
+            under_way = judge_by_batch(folder, chosen, judging, wait)
             if under_way:
                 _say_under_way(under_way, folder, as_json)
                 return
         else:
             here = chosen.folder is not None and engine != "ray"
             with peak_memory_told(f"judging with {chosen.name}", device if here else None):
-                judge_answers(folder, chosen, options, group=group)
+                judge_answers(folder, chosen, judging, group=group)
         if not group.first:
             return
         scores, covered = write_scores(folder, chosen.name)

@@ -6,9 +6,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
-app = typer.Typer(help="Bring a run into other tools.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Bring a run into other tools.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()
@@ -18,18 +19,18 @@ def _export() -> None:
 
 @app.command("inspect")
 def inspect(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
+    run: options.RunFolder,
+    judge: options.JudgeOfRun = None,
     out: Annotated[
         Optional[Path],
         typer.Option(help="A folder, or a file that ends in .eval where one model answered; RUN/inspect unless given."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write Inspect logs, one a model, for `inspect view`."""
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.report import judge_of
     from medjudge.store import Run
+    from medjudge.workflows.which_judge import judge_of_run
 
     if find_spec("inspect_ai") is None:
         raise InputError("export inspect: needs inspect-ai, and Python 3.11 for it; pip install 'medjudge[inspect]'")
@@ -37,7 +38,7 @@ def inspect(
 
     folder = Run.existing(run)
     target = out or folder.path / "inspect"
-    paths = write_inspect_logs(folder, judge_of(folder, judge), target)
+    paths = write_inspect_logs(folder, judge_of_run(folder, judge), target)
     if as_json:
         print_json({"written": [str(path) for path in paths]})
         return

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medjudge.cli import options
+
 if TYPE_CHECKING:
     from medjudge.store import Run
 
@@ -19,8 +21,8 @@ def quickstart(
         "judges/quickstart"
     ),
     epochs: Annotated[int, typer.Option(min=1, help="Times through the training set.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Go the whole road on the bundled sample.
 
@@ -31,9 +33,7 @@ def quickstart(
     import time
     from contextlib import redirect_stdout
 
-    from medjudge.cli.answer import go_offline
-
-    go_offline()
+    options.go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
     from medjudge.judge.open import choose_judge
@@ -65,9 +65,9 @@ def quickstart(
         with redirect_stdout(sys.stderr):
             _train(place, judge, epochs, seed)
         screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
-        options = JudgeOptions(device="cpu")
+        judging = JudgeOptions(device="cpu")
         studies = [
-            validate_judge(place, choose_judge(str(folder)), place.physician_scores(), options)
+            validate_judge(place, choose_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
         scores, _ = write_scores(place, studies[-1]["judge"])

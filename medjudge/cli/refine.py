@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 
 
 def refine(
-    run: Annotated[Path, typer.Argument(help="Run folder with questions, answers and physicians' scores.")],
-    judge: Annotated[
-        str, typer.Option(help="local, a judge folder, openai:MODEL, or a judge of this run (--dry-run only).")
-    ] = "local",
+    run: options.RunFolder,
+    judge: options.JudgeOrJudgments = "local",
     proposer: Annotated[
         Optional[str],
         typer.Option(help="Who writes: openai:MODEL, a chat model's folder, or editor. None: as --dry-run."),
@@ -40,23 +39,20 @@ def refine(
         float, typer.Option(min=0.001, max=0.5, help="Share of the kept changes that may be noise.")
     ] = 0.2,
     out: Annotated[Optional[Path], typer.Option(help="Folder for the results; refinement/ of the run.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
-    base_url: Annotated[
-        Optional[str], typer.Option(help="Server of openai: judge and proposer; key in OPENAI_API_KEY.")
+    seed: options.Seed = 0,
+    rounds: options.Rounds = 1,
+    base_url: options.BaseUrl = None,
+    proposer_base_url: Annotated[
+        Optional[str],
+        typer.Option(metavar="URL", help="Server of the proposer, if another.", rich_help_panel=options.SERVERS),
     ] = None,
-    proposer_base_url: Annotated[Optional[str], typer.Option(help="Server of the proposer, where another.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    tokens_per_minute: Annotated[
-        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
-    ] = None,
-    max_cost: Annotated[
-        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
-    ] = None,
-    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    concurrency: options.Concurrency = 8,
+    tokens_per_minute: options.TokensPerMinute = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    device: options.Device = "auto",
+    offline: options.Offline = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Mend checklists and rubrics where judge and physicians disagree beyond noise.
 
@@ -64,15 +60,10 @@ def refine(
     run's questions stay; the new ones are refinement/questions.jsonl. Exits with 1 where a proposal could not be read
     or an answer not be scored.
     """
-    from medjudge.cli.answer import go_offline
-
-    if offline:
-        go_offline()
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.validate import judge_of
-    from medjudge.judge.open import check_chosen
+    from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
@@ -81,7 +72,7 @@ def refine(
     choose_device(device)
     folder = Run.existing(run)
     place = out or run / "refinement"
-    chosen = judge_of(folder, judge)
+    chosen = choose_judge(judge, folder)
     at_most = Limit(max_cost, prices)
     check_chosen(chosen, base_url, offline, at_most)
     open_proposer = None
@@ -89,10 +80,10 @@ def refine(
         require_reader(chosen)
         server = Server(proposer_base_url or base_url, concurrency, tokens_per_minute)
         open_proposer = _proposer(proposer, folder, place, device, server, at_most, seed, offline)
-    options = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
     wanted = Wanted(seed, held_out, fdr, fdr_kept, limit)
     with folder.lock():
-        summary = refine_run(folder, chosen, options, wanted, place, open_proposer)
+        summary = refine_run(folder, chosen, judging, wanted, place, open_proposer)
     if as_json:
         print_json(summary)
     screen = console(as_json)
@@ -113,9 +104,9 @@ def _proposer(
     spec: str, run: "Run", place: Path, device: str, server: "Server", limit: "Limit", seed: int, offline: bool
 ) -> "Callable[[], Proposer]":
     """Finds out before any work whether the proposer may run; it is loaded when something is asked."""
+    from medjudge.answer.transformers_engine import require_chat_model
     from medjudge.chat_api.client import check_server
     from medjudge.chat_api.spending import Spending
-    from medjudge.cli.answer import check_local_model
     from medjudge.judge.folder import CARD_FILE, read_card
     from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer
 
@@ -135,7 +126,7 @@ def _proposer(
             raise InputError(f"--proposer {spec}: an {card.kind} judge writes no text; take a chat model's folder")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model
-    check_local_model(model)
+    require_chat_model(model)
     return lambda: LocalProposer(model, device)
 
 

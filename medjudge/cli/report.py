@@ -7,6 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 
@@ -27,8 +28,8 @@ class TableKind(str, Enum):
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
-    judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
+    runs: options.RunFolders,
+    judge: options.JudgeOfRun = None,
     html: Annotated[
         Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")
     ] = None,
@@ -45,7 +46,7 @@ def report(
         ),
     ] = None,
     out: Annotated[Optional[Path], typer.Option(help="With --format: the file; stdout unless given.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Leaderboard, subcategories, HTML page; or tables for a paper."""
     if format is None and (tables or out):
@@ -62,9 +63,10 @@ def report(
     from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
     from medjudge.report.page import write_page
     from medjudge.store import Run
+    from medjudge.workflows.which_judge import judge_of_run
 
     folders = [Run.existing(path) for path in runs]
-    used = [judge_of(folder, judge) for folder in folders]
+    used = [judge_of_run(folder, judge) for folder in folders]
     if format is not None:
         from medjudge.cli.report_tables import write_tables
 
@@ -123,14 +125,3 @@ def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
         standing = {f"judge {judge}, {folder.path}": scores["standing"] for folder, scores in some}
         boards.append({"benchmark": benchmark, "judge": judge, "models": models, "standing": standing})
     return boards
-
-
-def judge_of(run: Any, judge: str | None) -> str:
-    """The judge whose judgments of a run are meant."""
-    there: list[str] = run.judges()
-    wanted = judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
-    if wanted in there and wanted is not None:
-        return str(wanted)
-    if not there:
-        raise InputError(f"{run.path}: no judgments in it; run `medjudge eval` first")
-    raise InputError(f"{run.path}: give --judge, one of {', '.join(there)}")

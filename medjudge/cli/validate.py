@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ class Part(str, Enum):
 
 
 def validate(
-    run: Annotated[Path, typer.Argument(help="Run folder with questions and answers.")],
-    judge: Annotated[
-        str, typer.Option(help="local, a judge folder, openai:MODEL, similarity, or a judge of this run.")
-    ] = "local",
+    run: options.RunFolder,
+    judge: options.JudgeOrJudgments = "local",
     physicians: Annotated[
         Optional[Path],
         typer.Option(
@@ -101,34 +100,26 @@ def validate(
     ] = None,
     interval: Annotated[IntervalMethod, typer.Option(help="Kind of bootstrap interval.")] = IntervalMethod.bca,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of resamples, probes and folds.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
-    base_url: Annotated[Optional[str], typer.Option(help="Server of an openai: judge; key in OPENAI_API_KEY.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    tokens_per_minute: Annotated[
-        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
-    ] = None,
-    max_cost: Annotated[
-        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
-    ] = None,
-    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    seed: options.Seed = 0,
+    rounds: options.Rounds = 1,
+    base_url: options.BaseUrl = None,
+    concurrency: options.Concurrency = 8,
+    tokens_per_minute: options.TokensPerMinute = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    device: options.Device = "auto",
+    offline: options.Offline = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure a judge against physicians, and hold it against the gate.
 
     Refuses questions that the judge was trained on. Exits with 1 where the gate fails
     or an answer could not be scored.
     """
-    from medjudge.cli.answer import go_offline
-
-    if offline:
-        go_offline()
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
-    from medjudge.judge.open import check_chosen
+    from medjudge.judge.open import check_chosen, choose_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
     from medjudge.validation.gate import Gate, read_gate
@@ -143,7 +134,7 @@ def validate(
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
-    chosen = judge_of(folder, judge)
+    chosen = choose_judge(judge, folder)
     at_most = Limit(max_cost, prices)
     check_chosen(chosen, base_url, offline, at_most)
     for option, name in (("--against", against), ("--teacher", teacher)):
@@ -170,9 +161,9 @@ def validate(
         plan_width,
     )
     wanted = Wanted(settings, rules, against, teacher, probe_answers if probes else 0, folds)
-    options = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
     with folder.lock():
-        study = validate_judge(folder, chosen, scores, options, wanted, against or file.name)
+        study = validate_judge(folder, chosen, scores, judging, wanted, against or file.name)
     if against is None:
         _write_into_card(chosen, study, file)
     if against is None and file == folder.physicians_file:
@@ -232,16 +223,6 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
         if not file.is_file():
             raise InputError(f"--leave-out {part.value}: {file}: no such file")
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
-
-
-def judge_of(run: "Run", spec: str) -> "JudgeRef":
-    """A judge folder or API judge; or the name of judgments that the run has already, such as imported ones."""
-    from medjudge.judge.open import JudgeRef, choose_judge
-
-    if spec in run.judges() and not Path(spec).is_dir():
-        entry = run.manifest().get("judges", {}).get(spec)
-        return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
-    return choose_judge(spec)
 
 
 def _write_into_card(chosen: "JudgeRef", study: dict[str, Any], file: Path) -> None:

@@ -14,6 +14,7 @@ from medjudge.errors import InputError
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.models.batching import MemoryLimit, cut_middle
+from medjudge.models.padding import pad_left
 from medjudge.records import Judgment
 from medjudge.rubrics.render import Style, render
 from medjudge.rubrics.verdict import SCORE_LINE, before_score
@@ -267,7 +268,7 @@ class GenerativeJudge:
                 ids + before_score_ids(self.tokenizer, rationale, language, self.rationale_tokens)
                 for ids, rationale, language in zip(sequences, rationales, languages, strict=True)
             ]
-        ids, mask = self._left_padded(sequences)
+        ids, mask = pad_left(sequences, self.pad_id, self.model.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
         with torch.inference_mode():
             out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
@@ -301,7 +302,7 @@ class GenerativeJudge:
 
     def _written(self, sequences: Sequence[list[int]], most: int) -> list[str]:
         """Goes on from each sequence, greedily, to its end or for `most` tokens."""
-        return self._generated(*self._left_padded(sequences), most)
+        return self._generated(*pad_left(sequences, self.pad_id, self.model.device), most)
 
     def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int, **known: DynamicCache) -> list[str]:
         with torch.inference_mode():
@@ -317,14 +318,6 @@ class GenerativeJudge:
             )
         texts: list[str] = self.tokenizer.batch_decode(written[:, ids.shape[1] :], skip_special_tokens=True)
         return texts
-
-    def _left_padded(self, sequences: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        longest = max(map(len, sequences))
-        ids = torch.tensor([[self.pad_id] * (longest - len(one)) + one for one in sequences], device=self.model.device)
-        mask = torch.tensor(
-            [[0] * (longest - len(one)) + [1] * len(one) for one in sequences], device=self.model.device
-        )
-        return ids, mask
 
 
 def prompt_room(tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, rationale_tokens: int) -> int:

@@ -14,6 +14,7 @@ from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
+from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
 
@@ -37,16 +38,20 @@ class JudgeRef(NamedTuple):
         return self.folder is None and self.api_model is None
 
 
-def choose_judge(spec: str) -> JudgeRef:
+def choose_judge(spec: str, run: Run | None = None) -> JudgeRef:
     """Finds the judge that a specification means, and reads its card.
 
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges but those of an intermediate stage, else
-            the built-in one), `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+            the built-in one), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+        run: Where judgments of that name, such as imported ones, stand for a judge that is no folder here.
 
     Raises:
         InputError: There is no such judge, or its folder is incomplete.
     """
+    if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
+        entry = run.manifest().get("judges", {}).get(spec)
+        return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
     if spec.startswith("openai:"):
         model = spec.removeprefix("openai:")
         if not model:
@@ -54,8 +59,8 @@ def choose_judge(spec: str) -> JudgeRef:
         return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()
-    elif spec == "similarity":
-        folder = similarity_folder()
+    elif spec in _PACKAGED:
+        folder = _PACKAGED[spec]()
     else:
         folder = Path(spec)
     card = read_card(folder)
@@ -70,6 +75,10 @@ def built_in_folder() -> Path:
 def similarity_folder() -> Path:
     """The baseline that comes with the package."""
     return Path(str(files("medjudge") / "data" / "similarity"))
+
+
+_PACKAGED = {"built-in": built_in_folder, "similarity": similarity_folder}
+"""Judges that come with the package, by the name that `--judge` takes."""
 
 
 def _local_folder() -> Path:

@@ -23,8 +23,9 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
-from medjudge.models.batching import MemoryLimit, batches_by_length, padded
+from medjudge.models.batching import MemoryLimit, batches_by_length
 from medjudge.models.hardware import fast_dtype
+from medjudge.models.padding import pad_right
 from medjudge.records import Judgment, Question
 
 HEAD_FILE = "head.safetensors"
@@ -165,7 +166,7 @@ def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
 
 
 def _bucket(windows: Windows, pad_id: int) -> Bucket:
-    ids, mask = padded(windows, pad_id)
+    ids, mask = pad_right(windows, pad_id)
     return {"input_ids": ids, "attention_mask": mask}
 
 

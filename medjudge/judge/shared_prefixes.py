@@ -14,6 +14,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from medjudge.models.batching import MemoryLimit
+from medjudge.models.padding import pad_left
 
 T = TypeVar("T")
 _WORTH_SHARING = 128
@@ -188,14 +189,11 @@ def _forward(
     model: PreTrainedModel, sequences: Sequence[list[int]], pad_id: int, known: Known | None
 ) -> tuple[torch.Tensor, Known]:
     """Reads sequences, each behind what is known of its row: the logits after each, and what is known then."""
-    longest = max(map(len, sequences))
-    device = model.device
     # Padded on the left, so that the last column is the end of every row. Holes in the mask do no harm: positions are
     # given, and a masked column has no weight.
-    ids = torch.tensor([[pad_id] * (longest - len(one)) + one for one in sequences], device=device)
-    new = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in sequences], device=device)
+    ids, new = pad_left(sequences, pad_id, model.device)
     mask = new if known is None else torch.cat([known.mask, new], dim=1)
-    positions = (mask.cumsum(dim=1) - 1).clamp_min(0)[:, -longest:]
+    positions = (mask.cumsum(dim=1) - 1).clamp_min(0)[:, -ids.shape[1] :]
     with torch.inference_mode():
         out = model(
             ids,

@@ -11,7 +11,8 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.models.batching import batches_by_length, cut_middle, padded
+from medjudge.models.batching import batches_by_length, cut_middle
+from medjudge.models.padding import pad_right
 from medjudge.records import Judgment
 
 MAX_LENGTH = 256
@@ -112,7 +113,7 @@ def _embeddings(
     vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
     with tqdm(total=len(texts), desc="embedding (similarity)", unit="text", disable=None) as bar:
         for batch in batches_by_length([len(sequence) for sequence in sequences], 8192):
-            ids, mask = padded([sequences[index] for index in batch], tokenizer.pad_token_id)
+            ids, mask = pad_right([sequences[index] for index in batch], tokenizer.pad_token_id)
             with torch.inference_mode():
                 hidden = model(ids.to(model.device), mask.to(model.device)).last_hidden_state.float().cpu()
             mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)

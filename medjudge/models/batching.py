@@ -33,17 +33,6 @@ def cut_middle(tokens: Sequence[int], limit: int) -> tuple[list[int], int]:
     return tokens[:head] + tokens[len(tokens) - tail :], len(tokens) - limit
 
 
-def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pads on the right to the longest: ids and mask, both (batch, length)."""
-    longest = max(len(sequence) for sequence in sequences)
-    ids = torch.full((len(sequences), longest), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(sequences), longest), dtype=torch.long)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
-        mask[row, : len(sequence)] = 1
-    return ids, mask
-
-
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Groups indices, longest first, into the batches that cost least: tokens with padding, and a fee for each batch.
 

@@ -23,7 +23,7 @@ class Change(NamedTuple):
 def unified(changes: Sequence[Change]) -> str:
     """The kept changes as one unified diff, which `git apply` and `patch -p1` take.
 
-    Rubrics lie where the package has them, checklists under `checklists/`, a file a question.
+    Rubrics lie as in a scheme's folder, under `rubrics/`, checklists under `checklists/`, a file a question.
     """
     return "".join(
         _diff(change.proposal.target, change.before, change.proposal.text or "")
@@ -35,7 +35,7 @@ def unified(changes: Sequence[Change]) -> str:
 def file_of(target: Target) -> str:
     """Where a text lies, as the diff names it."""
     if target.kind == "rubric":
-        return f"medjudge/rubrics/{target.name}.md"
+        return f"rubrics/{target.name}.md"
     return f"checklists/{target.name.replace('/', '--')}.md"
 
 

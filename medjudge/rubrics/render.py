@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from jinja2 import Environment, StrictUndefined
 
 from medjudge.records import CATEGORIES, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -106,9 +107,9 @@ def material(language: str) -> str:
     return _text(f"material.{language}.md")
 
 
-def rubric(name: str) -> str:
-    """The text of a rubric, such as `MK.en`: its title in the first line, then the standard."""
-    return _text(f"{name}.md")
+def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
+    """The text of a scheme's rubric, such as `MK.en`: its title in the first line, then the standard."""
+    return scheme.rubrics[name]
 
 
 @cache

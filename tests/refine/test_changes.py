@@ -18,12 +18,12 @@ def test_the_diff_makes_new_checklists_and_changes_rubrics(tmp_path, question) -
         change("rubric", "MK.en", standard, standard.replace("All core", "Really all core")),
         change("checklist", "q2", "1. old", "1. new", kept=False),
     ]
-    (tmp_path / "medjudge" / "rubrics").mkdir(parents=True)
-    (tmp_path / "medjudge" / "rubrics" / "MK.en.md").write_text(standard, encoding="utf-8")
+    (tmp_path / "rubrics").mkdir(parents=True)
+    (tmp_path / "rubrics" / "MK.en.md").write_text(standard, encoding="utf-8")
     (tmp_path / "changes.diff").write_text(unified(changes), encoding="utf-8")
     subprocess.run(["git", "apply", "changes.diff"], cwd=tmp_path, check=True)
     assert (tmp_path / "checklists" / "q1.md").read_text() == "1. at most 4 g\n"
-    changed = (tmp_path / "medjudge" / "rubrics" / "MK.en.md").read_text(encoding="utf-8")
+    changed = (tmp_path / "rubrics" / "MK.en.md").read_text(encoding="utf-8")
     assert changed == standard.replace("All core", "Really all core")
     assert "q2" not in unified(changes)
     new = changed_questions([question(), question(id="q2", checklist="1. old")], changes)

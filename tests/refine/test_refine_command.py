@@ -178,7 +178,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
     assert summary["held_out"]["difference"]["bias"]["high"] < 0
     out = run / "refinement"
     assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
-    assert "a/medjudge/rubrics/MK.en.md" in (out / "changes.diff").read_text()
+    assert "a/rubrics/MK.en.md" in (out / "changes.diff").read_text()
     held = {one["question_id"] for one in lines(out / "split.jsonl") if one["conversation"] == "held out"}
     (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
     shown = set(re.findall(r"Text-(q\d\d)-", prompt))
