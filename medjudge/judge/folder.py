@@ -12,6 +12,7 @@ from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -54,7 +55,7 @@ class JudgeCard(BaseModel):
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()
-    validated_on: list[dict[str, Any]] = Field(default_factory=list)
+    validated_on: list[StudySummary] = Field(default_factory=list)
     training: dict[str, Any] = Field(default_factory=dict)
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
@@ -78,9 +79,10 @@ def read_card(folder: Path) -> JudgeCard:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(
-            f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again"
-        ) from None
+        fix = "restore the file or train the judge again"
+        if first["loc"][:1] == ("validated_on",):
+            fix = "remove this entry and run `medjudge validate` again"
+        raise InputError(f"{folder / CARD_FILE}: {place}: {first['msg']}; {fix}") from None
     for name in _NEEDED[card.kind]:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")

@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
-from medjudge.statistics.estimates import Estimate
+from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run, read_text
 
-SCHEMA_VERSION = 1
 Measures = dict[str, Estimate]
 """Name of a measure (`usable_agreement`, `cohen_kappa`, …) -> its estimate."""
 
@@ -172,8 +171,8 @@ class ModelRates(_Model):
     """Usability rates (0..1) of one answering model, by physicians, judge and teacher, on the same `n` answers."""
 
     n: int
-    physicians: float | None
-    judge: float | None
+    physicians: float
+    judge: float
     teacher: float | None
 
 
@@ -189,12 +188,12 @@ class Ranking(_Model):
 CalibrationPoint = TypedDict(
     "CalibrationPoint",
     {
-        "from": float | None,
-        "to": float | None,
-        "predicted": float | None,
-        "observed": float | None,
-        "low": float | None,
-        "high": float | None,
+        "from": float,
+        "to": float,
+        "predicted": float,
+        "observed": float,
+        "low": float,
+        "high": float,
         "n": int,
     },
 )
@@ -204,8 +203,8 @@ CalibrationPoint = TypedDict(
 class RiskPoint(TypedDict):
     """The share of errors (`risk`) where the judge decides only its surest answers (`coverage`), both 0..1."""
 
-    coverage: float | None
-    risk: float | None
+    coverage: float
+    risk: float
 
 
 class SetQuality(_Model):
@@ -237,10 +236,10 @@ class Confidence(_Model):
 
     n: int
     brier: Estimate
-    ece: float | None
+    ece: float
     curve: list[CalibrationPoint]
     risk_coverage: list[RiskPoint]
-    area_under_risk_coverage: float | None
+    area_under_risk_coverage: float
     conformal: ConformalSets
 
 
@@ -327,7 +326,7 @@ class _Outcome(_Model):
     `sha256` its hash (empty where the other side is a judge), and `judge_sha256` identifies the judge's files.
     """
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     file: str = ""
     sha256: str = ""
     judge_sha256: str = ""
@@ -387,17 +386,10 @@ class Study(_Outcome):
         agreement, kappa = self.overall["usable_agreement"], self.overall["cohen_kappa"]
         return (
             f"Study({self.judge} against {self.against}, {self.n} answers in {self.conversations} conversations: "
-            f"{verdict}; usable agreement {_interval(agreement)}, Cohen's kappa {_interval(kappa)})"
+            f"{verdict}; usable agreement {estimate_text(agreement)}, Cohen's kappa {estimate_text(kappa)})"
         )
 
     __str__ = __repr__
-
-
-def _interval(estimate: Estimate) -> str:
-    value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    if value is None:
-        return "undefined"
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
 def read_study(run: Run, judge: str, against: str | None = None) -> Study | None:

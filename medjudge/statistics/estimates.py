@@ -36,6 +36,14 @@ def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
 
 
+def estimate_text(value: Estimate) -> str:
+    """An estimate for people: `0.72 (0.66 to 0.78)`; a dash where it is undefined."""
+    middle, low, high = value["value"], value["low"], value["high"]
+    if middle is None:
+        return "-"
+    return f"{middle:.2f}" if low is None or high is None else f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
 def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval (1927) of a share, 0..1, of n independent ones; n need not be whole."""
     z = float(norm.ppf((1 + confidence) / 2))

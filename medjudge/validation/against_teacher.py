@@ -73,7 +73,5 @@ def against_teacher(
             teacher_only=teacher_only,
             p_value=rounded(mcnemar(judge_only, teacher_only)),
         ),
-        non_inferiority=NonInferiority(
-            margin=margin, shown=low >= -margin if conclusive and low is not None else None
-        ),
+        non_inferiority=NonInferiority(margin=margin, shown=low >= -margin if conclusive and low is not None else None),
     )

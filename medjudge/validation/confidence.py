@@ -4,6 +4,7 @@ import numpy as np
 
 from medjudge.judge.study import CalibrationPoint, Confidence, ConformalSets, RiskPoint, SetQuality
 from medjudge.scale import USABLE_FROM
+from medjudge.statistics import conformal
 from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, bootstrap, tally
 from medjudge.statistics.calibration import (
     CalibrationBin,
@@ -12,7 +13,6 @@ from medjudge.statistics.calibration import (
     expected_calibration_error,
     risk_coverage,
 )
-from medjudge.statistics import conformal
 from medjudge.statistics.conformal import conversations_needed, cross_conformal_coverage, fit_conformal
 from medjudge.statistics.estimates import estimate, rounded
 from medjudge.statistics.measures import divided
@@ -20,6 +20,7 @@ from medjudge.validation.pairs import Pairs
 
 _POINTS = 100
 """Points of the risk-coverage curve in the result, enough to draw it."""
+_DECIMALS = 6
 
 
 def confidence(
@@ -53,22 +54,22 @@ def confidence(
     return Confidence(
         n=len(usable),
         brier=estimate(interval),
-        ece=rounded(expected_calibration_error(probability, usable)),
+        ece=round(expected_calibration_error(probability, usable), _DECIMALS),
         curve=[_point(calibration_bin) for calibration_bin in calibration_curve(probability, usable)],
         risk_coverage=_thinned(sure, correct),
-        area_under_risk_coverage=rounded(area_under_risk_coverage(sure, correct)),
+        area_under_risk_coverage=round(area_under_risk_coverage(sure, correct), _DECIMALS),
         conformal=_conformal(known, error_rate, seed),
     )
 
 
 def _point(calibration_bin: CalibrationBin) -> CalibrationPoint:
     return {
-        "from": rounded(calibration_bin.lowest),
-        "to": rounded(calibration_bin.highest),
-        "predicted": rounded(calibration_bin.predicted),
-        "observed": rounded(calibration_bin.observed),
-        "low": rounded(calibration_bin.low),
-        "high": rounded(calibration_bin.high),
+        "from": round(calibration_bin.lowest, _DECIMALS),
+        "to": round(calibration_bin.highest, _DECIMALS),
+        "predicted": round(calibration_bin.predicted, _DECIMALS),
+        "observed": round(calibration_bin.observed, _DECIMALS),
+        "low": round(calibration_bin.low, _DECIMALS),
+        "high": round(calibration_bin.high, _DECIMALS),
         "n": calibration_bin.n,
     }
 
@@ -77,7 +78,10 @@ def _thinned(sure: np.ndarray, correct: np.ndarray) -> list[RiskPoint]:
     curve = risk_coverage(sure, correct)
     positions = np.unique(np.linspace(0, len(curve.coverage) - 1, _POINTS).round().astype(int))
     return [
-        RiskPoint(coverage=rounded(float(curve.coverage[position])), risk=rounded(float(curve.risk[position])))
+        RiskPoint(
+            coverage=round(float(curve.coverage[position]), _DECIMALS),
+            risk=round(float(curve.risk[position]), _DECIMALS),
+        )
         for position in positions
     ]
 

@@ -67,8 +67,8 @@ def read_gate(path: Path) -> Gate:
 def gate_result(study: Study, gate: Gate) -> GateResult:
     """Checks a study against the gate.
 
-    A check passes where the whole 95 % interval lies on the right side of the requirement, fails where the value lies on
-    the wrong side and the scores suffice (or the whole interval does), and is inconclusive otherwise. Only scores by
+    A check passes where the whole 95 % interval lies on the right side of the requirement, fails where the value lies
+    on the wrong side and the scores suffice (or the whole interval does), and is inconclusive otherwise. Only scores by
     physicians can pass a check.
 
     Args:

@@ -1,4 +1,4 @@
-"""Whether a judge ranks the answering models as physicians do: usability rates by model, and agreement of the orders."""
+"""Whether a judge ranks the answering models as physicians do, by usability rates."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -6,7 +6,7 @@ from scipy.stats import rankdata
 from medjudge.judge.study import ModelRates, Ranking
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, tally
-from medjudge.statistics.estimates import estimate, rounded
+from medjudge.statistics.estimates import estimate
 from medjudge.statistics.measures import divided
 from medjudge.validation.pairs import Pairs
 
@@ -75,10 +75,14 @@ def _rates(pairs: Pairs) -> ModelRates:
     teacher = pairs.teacher[np.isfinite(pairs.teacher)]
     return ModelRates(
         n=len(pairs.judge),
-        physicians=rounded(float((pairs.physician >= USABLE_FROM).mean())),
-        judge=rounded(float((pairs.judge >= USABLE_FROM).mean())),
-        teacher=rounded(float((teacher >= USABLE_FROM).mean())) if len(teacher) == len(pairs.judge) else None,
+        physicians=_usable_share(pairs.physician),
+        judge=_usable_share(pairs.judge),
+        teacher=_usable_share(teacher) if len(teacher) == len(pairs.judge) else None,
     )
+
+
+def _usable_share(levels: np.ndarray) -> float:
+    return round(float((levels >= USABLE_FROM).mean()), 6)
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

@@ -54,8 +54,7 @@ def validation_status(studies: Sequence[StudySummary], category: str | None = No
 
 def validation_statuses(studies: Sequence[StudySummary]) -> dict[str, ValidationStatus]:
     """The status overall (`OP`) and in each category."""
-    by_category = {category: validation_status(studies, category) for category in CATEGORIES}
-    return {"OP": validation_status(studies), **by_category}
+    return {"OP": validation_status(studies)} | {name: validation_status(studies, name) for name in CATEGORIES}
 
 
 def _whole_gate(study: StudySummary) -> ValidationState:

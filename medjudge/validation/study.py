@@ -12,9 +12,9 @@ from medjudge.rounds import raters_of
 from medjudge.statistics.bootstrap import RESAMPLES, Method
 from medjudge.statistics.measures import confusion, two_by_two
 from medjudge.validation.against_teacher import against_teacher
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.confidence import confidence
 from medjudge.validation.gate import Gate, gate_result
-from medjudge.validation.agreement import measures_of
 from medjudge.validation.narrative import cannot_conclude, weaknesses
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.validation.physicians import among_physicians
@@ -80,7 +80,9 @@ def agreement_study(
     if teacher:
         compared = against_teacher(pairs, teacher[0].judge, settings.gate.teacher_margin, *bootstrap)
         if compared is None:
-            raise InputError(f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first")
+            raise InputError(
+                f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first"
+            )
     of_physicians = kind == AgainstKind.PHYSICIANS
     study = Study(
         judge=judge,
@@ -147,9 +149,7 @@ def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
     ]
 
 
-def _by(
-    pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings
-) -> dict[str, Measures]:
+def _by(pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings) -> dict[str, Measures]:
     present = set(column) - {""}
     return {
         name: measures_of(pairs.only(column == name), settings.resamples, settings.seed, settings.interval)
@@ -161,8 +161,7 @@ def _by(
 def _subcategories(pairs: Pairs) -> np.ndarray:
     """`MK · Drugs`: names are unique within a category only."""
     named = [
-        f"{category} · {name}" if name else ""
-        for category, name in zip(pairs.category, pairs.subcategory, strict=True)
+        f"{category} · {name}" if name else "" for category, name in zip(pairs.category, pairs.subcategory, strict=True)
     ]
     return np.array(named, dtype=object)
 

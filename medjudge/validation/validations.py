@@ -20,7 +20,7 @@ def validations(run: Run, judge: str) -> list[StudySummary]:
         first = error.errors()[0]
         position = ".".join(["judges", judge, "validated_on", *(str(part) for part in first["loc"])])
         raise InputError(
-            f"{run.manifest_file}: {position}: {first['msg']}; run `medjudge eval --run {run.path}` with this judge again"
+            f"{run.manifest_file}: {position}: {first['msg']}; run `medjudge eval --run {run.path}` again"
         ) from None
     study = read_study(run, judge)
     return studies if study is None else [*studies, study.summary()]

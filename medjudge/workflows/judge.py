@@ -26,7 +26,7 @@ from medjudge.report.leaderboard import coverage, score_models
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
 from medjudge.store import Run, file_sha256, write_json, write_records
-from medjudge.validation.status import states
+from medjudge.validation.status import validation_statuses
 from medjudge.validation.validations import validations
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -231,9 +231,9 @@ def record_judge(
         "seen_question_ids": sorted(chosen.seen),
         # A validation of files that were changed since says nothing of this judge.
         "validated_on": [
-            one
-            for one in (chosen.card.validated_on if chosen.card else [])
-            if one.get("judge_sha256") == identity(chosen, options)
+            study.model_dump(mode="json")
+            for study in (chosen.card.validated_on if chosen.card else [])
+            if study.judge_sha256 == identity(chosen, options)
         ],
     }
     if chosen.api_model is not None:
@@ -254,7 +254,11 @@ def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:
     answers = run.answers()
     judgments = run.judgments(judge)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    trust = {name: one._asdict() for name, one in states(validations(run, judge)).items()}
-    scores = {"judge": judge, "standing": trust, **score_models(run.questions(), judgments, models)}
+    statuses = validation_statuses(validations(run, judge))
+    scores = {
+        "judge": judge,
+        "validation_status": {part: status._asdict() for part, status in statuses.items()},
+        **score_models(run.questions(), judgments, models),
+    }
     write_json(run.path / "scores.json", scores)
     return scores, coverage([answer.key for answer in answers], judgments)
