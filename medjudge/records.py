@@ -1,13 +1,16 @@
 """The records that travel between the stations, one JSON object a line."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, get_args
+from enum import Enum
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Category = Literal["MK", "MLU", "MR", "MSE", "MTG"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-Language = Literal["en", "zh"]
+from medjudge.scheme import LLMEVAL_MED
+
+Category = str
+CATEGORIES = LLMEVAL_MED.category_ids
+Language = str
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to deserve their level; no physician scored them."""
 
@@ -18,6 +21,24 @@ Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Count = Annotated[int, Field(ge=0)]
+
+
+class ErrorKind(str, Enum):
+    """Why a judgment has no score."""
+
+    EMPTY_ANSWER = "empty_answer"
+    LANGUAGE = "language"
+    WINDOW = "window"
+    """Rubric, question and reference leave no room for the answer in the model's context window."""
+    NO_REFERENCE = "no_reference"
+    REQUEST_FAILED = "request_failed"
+    """Another attempt may succeed: the next run sends the request again."""
+    REFUSED = "refused"
+    """The server or the model refused this chat; another attempt would get the same answer."""
+    EMPTY_REPLY = "empty_reply"
+    UNREADABLE_REPLY = "unreadable_reply"
+    NOT_IN_FILE = "not_in_file"
+    """The file that the judgment was imported from holds no valid score."""
 
 
 class AnswerKey(NamedTuple):
@@ -45,10 +66,13 @@ class _Record(BaseModel):
 
 
 class Question(_Record):
-    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation."""
+    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation.
+
+    `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them.
+    """
 
     id: Text
-    category: Category
+    category: Text
     subcategory: str = ""
     scene: str = ""
     difficulty: str = ""
@@ -57,7 +81,7 @@ class Question(_Record):
     prompt: Text
     reference: str | None = None
     checklist: str | None = None
-    language: Language
+    language: Text
 
     @property
     def key(self) -> str:
@@ -91,8 +115,9 @@ class Answer(_Record):
 class Judgment(_Record):
     """A judge's verdict on one answer: a score with its probabilities, or null and the reason.
 
-    `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question, reference and
-    checklist together, that did not fit the judge's window.
+    `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
+    `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
+    reference and checklist together, that did not fit the judge's window.
     """
 
     question_id: Text
@@ -105,6 +130,8 @@ class Judgment(_Record):
     probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=5, max_length=5)] | None = None
     rationale: str | None = None
     raw: str | None = None
+    # Not strict: JSON holds the kind as text.
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
     error: str | None = None
     answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
@@ -113,6 +140,8 @@ class Judgment(_Record):
     def _scored_or_explained(self) -> "Judgment":
         if (self.score is None) == (self.error is None):
             raise ValueError("a judgment has either a score or an error that says why there is none")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
         if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
             raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
         return self
@@ -124,6 +153,11 @@ class Judgment(_Record):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another request may yield a score. An error without a kind is retried: its cause is unknown."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class MTGDimensions(_Record):

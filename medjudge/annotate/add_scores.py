@@ -10,7 +10,7 @@ from filelock import FileLock
 from medjudge.annotate.plan import plan_file
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
-from medjudge.store import Run, mend_last_line, write_records
+from medjudge.store import Run, repair_last_line, write_records
 
 
 class Added(NamedTuple):
@@ -66,7 +66,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
 
 def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
     if path.exists():
-        mend_last_line(path)
+        repair_last_line(path)
     with path.open("a", encoding="utf-8") as file:
         file.write("".join(score.model_dump_json() + "\n" for score in scores))
         file.flush()

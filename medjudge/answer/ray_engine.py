@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from medjudge.answer.conversation import answer_questions, unanswered
-from medjudge.parallel.ray_pool import over_actors
+from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Answer, Question
 
 
@@ -49,7 +49,7 @@ class RayEngine(NamedTuple):
         work = [Asked(one, there.get(one.id, [])) for one in unanswered(questions, self.name, samples, done)]
         missing = samples * len(work) - sum(len(one.done) for one in work)
         with tqdm(total=missing, desc=f"answering ({self.name}, Ray)", unit="answer", disable=None) as bar:
-            for answers in over_actors(
+            for answers in map_on_actors(
                 _load,
                 (self.model_id, self.device, self.max_new_tokens, self.temperature, samples, seed),
                 work,

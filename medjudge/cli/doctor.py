@@ -25,7 +25,7 @@ def doctor(as_json: options.AsJson = False) -> None:
     import psutil
 
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.open import choose_judge
+    from medjudge.judge.open import resolve_judge
     from medjudge.models.hardware import describe
     from medjudge.models.loading import MINILM, located
 
@@ -33,7 +33,7 @@ def doctor(as_json: options.AsJson = False) -> None:
     packages = {name: _version(name) for name in _PACKAGES}
     base = located(MINILM)
     try:
-        judge = choose_judge("local")
+        judge = resolve_judge("local")
         local = {"name": judge.name, "folder": str(judge.folder), "kind": judge.card.kind if judge.card else None}
     except InputError as error:
         local = {"name": None, "folder": None, "kind": None, "problem": str(error)}

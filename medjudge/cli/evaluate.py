@@ -91,7 +91,7 @@ def evaluate(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.answer import AnswerOptions, answer_with_all, check_model, open_benchmark
     from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.judge.open import check_chosen, choose_judge
+    from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import peak_memory_told
     from medjudge.parallel.group import check_sharing, join
     from medjudge.records import Answer
@@ -106,14 +106,14 @@ def evaluate(
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     # Everything that can be wrong is looked at before anything is written or paid for.
     check_sharing(group, engine, device, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
-    chosen = choose_judge(judge)
+    chosen = resolve_judge(judge)
     at_most = Limit(max_cost, prices)
     if (dry_run or batch or wait) and chosen.api_model is None:
         raise InputError(f"--dry-run, --batch, --wait: for an openai: judge; {judge} works here and costs nothing")
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
     if not dry_run:
-        check_chosen(chosen, base_url, offline, at_most)
+        check_judge_ref(chosen, base_url, offline, at_most)
     if defer_to_physicians is not None and chosen.api_model is not None:
         raise InputError(f"--defer-to-physicians: {judge} gives no probabilities; take a local judge")
     everything = open_benchmark(benchmark)
@@ -212,12 +212,11 @@ def _say_cost(
 ) -> None:
     from medjudge.chat_api.spending import Limit, Spending
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.api import REQUEST_FAILED
     from medjudge.judge.protocol import assignments
     from medjudge.workflows.dry_run import estimate, told
     from medjudge.workflows.judge import not_judged
 
-    kept = [one for one in run.judgments(chosen.name) if not (one.error or "").startswith(REQUEST_FAILED)]
+    kept = [one for one in run.judgments(chosen.name) if not one.retryable]
     work = not_judged(assignments(questions, answers, options.rounds), kept)
     found = estimate(work, chosen.api_model or "", Spending(run, Limit(None, options.limit.prices)), batch)
     if as_json:

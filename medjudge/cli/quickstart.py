@@ -36,7 +36,7 @@ def quickstart(
     options.go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
-    from medjudge.judge.open import choose_judge
+    from medjudge.judge.open import resolve_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions, write_scores
@@ -67,7 +67,7 @@ def quickstart(
         screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
         judging = JudgeOptions(device="cpu")
         studies = [
-            validate_judge(place, choose_judge(str(folder)), place.physician_scores(), judging)
+            validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
         scores, _ = write_scores(place, studies[-1].judge)

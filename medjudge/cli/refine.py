@@ -63,7 +63,7 @@ def refine(
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.open import check_chosen, choose_judge
+    from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
@@ -72,9 +72,9 @@ def refine(
     choose_device(device)
     folder = Run.existing(run)
     place = out or run / "refinement"
-    chosen = choose_judge(judge, folder)
+    chosen = resolve_judge(judge, folder)
     at_most = Limit(max_cost, prices)
-    check_chosen(chosen, base_url, offline, at_most)
+    check_judge_ref(chosen, base_url, offline, at_most)
     open_proposer = None
     if proposer is not None and not dry_run:
         require_reader(chosen)

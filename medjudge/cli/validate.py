@@ -120,7 +120,7 @@ def validate(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
-    from medjudge.judge.open import check_chosen, choose_judge
+    from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run, file_sha256
     from medjudge.validation.gate import Gate, read_gate
@@ -135,9 +135,9 @@ def validate(
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
-    chosen = choose_judge(judge, folder)
+    chosen = resolve_judge(judge, folder)
     at_most = Limit(max_cost, prices)
-    check_chosen(chosen, base_url, offline, at_most)
+    check_judge_ref(chosen, base_url, offline, at_most)
     for option, name in (("--against", against), ("--teacher", teacher)):
         if name is not None and name not in folder.judges():
             there = ", ".join(folder.judges()) or "none"

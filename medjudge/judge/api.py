@@ -8,19 +8,14 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
-from medjudge.records import Judgment
+from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
 
-REQUEST_FAILED = "the request failed:"
-"""Begins the error of a judgment that another try may yet bring; the next run asks again."""
-REFUSED = "the server refused:"
-"""Begins the error of a judgment that no other try would bring."""
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
 ASKED_AGAIN = "\n\n[asked again]\n\n"
 """Stands in `raw` between a reply that could not be read and the second one."""
-_UNREADABLE = "unreadable reply:"
 
 
 def file_name(model: str) -> str:
@@ -76,7 +71,7 @@ class ApiJudge:
         first = None
         try:
             first = read_judgment(one, self.name, await self.client.ask(request))
-            if first.raw is None or not (first.error or "").startswith(_UNREADABLE):
+            if first.raw is None or first.error_kind is not ErrorKind.UNREADABLE_REPLY:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
@@ -85,12 +80,11 @@ class ApiJudge:
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
         except RequestError as error:
-            begins = REFUSED if error.lasting else REQUEST_FAILED
-            return unscored(one, self.name, f"{begins} {error}", raw=first.raw if first else None)
+            return failed_request(one, self.name, str(error), error.lasting, raw=first.raw if first else None)
         raw = first.raw + ASKED_AGAIN + (second.raw or "")
-        if second.score is None:
-            return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)
-        return second.model_copy(update={"raw": raw})
+        if second.error is None:
+            return second.model_copy(update={"raw": raw})
+        return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
 
 
 def judgment_request(
@@ -102,19 +96,33 @@ def judgment_request(
     return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
 
 
+def failed_request(one: Assignment, judge: str, problem: str, lasting: bool, raw: str | None = None) -> Judgment:
+    """The judgment of a request that got no reply.
+
+    Args:
+        problem: What the server said, or what happened to the connection.
+        lasting: Whether another attempt would fail in the same way.
+        raw: An earlier reply to the same assignment.
+    """
+    if lasting:
+        return unscored(one, judge, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
+    return unscored(one, judge, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
+
+
 def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
     """The judgment in a reply, or an unscored one that says why there is none in it."""
     if reply.refusal:
-        return unscored(one, judge, f"{REFUSED} {reply.refusal[:200]}", raw=reply.text)
+        return failed_request(one, judge, reply.refusal[:200], lasting=True, raw=reply.text)
     cut_off = reply.finish_reason == "length"
     if not reply.text:
-        return unscored(one, judge, f"the server returned no text{' within the token limit' if cut_off else ''}")
+        reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
+        return unscored(one, judge, ErrorKind.EMPTY_REPLY, reason)
     # What is cut off may end in a level that it was only weighing.
     if cut_off:
-        return unscored(one, judge, f"{_UNREADABLE} cut off at the token limit", raw=reply.text)
+        return _unreadable(one, judge, "cut off at the token limit", reply.text)
     verdict, rationale = read_reasoned(reply.text)
     if verdict.score is None:
-        return unscored(one, judge, f"{_UNREADABLE} {verdict.problem}", raw=reply.text)
+        return _unreadable(one, judge, verdict.problem, reply.text)
     return Judgment(
         question_id=one.answer.question_id,
         model=one.answer.model,
@@ -126,3 +134,7 @@ def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
         rationale=rationale or None,
         raw=reply.text,
     )
+
+
+def _unreadable(assignment: Assignment, judge: str, problem: str | None, raw: str) -> Judgment:
+    return unscored(assignment, judge, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {problem}", raw)

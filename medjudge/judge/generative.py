@@ -15,7 +15,7 @@ from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.models.batching import MemoryLimit, cut_middle
 from medjudge.models.padding import pad_left
-from medjudge.records import Judgment
+from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style, render
 from medjudge.rubrics.verdict import SCORE_LINE, before_score
 from medjudge.scale import median_level
@@ -223,7 +223,7 @@ class GenerativeJudge:
         for one, prompt in zip(work, prompts, strict=True):
             if prompt is None:
                 reason = f"rubric, question and reference leave no room in the window of {self.max_length} tokens"
-                yield unscored(one, self.name, reason)
+                yield unscored(one, self.name, ErrorKind.WINDOW, reason)
             else:
                 fitting.append((one, prompt))
         languages = [one.question.language for one, _ in fitting]

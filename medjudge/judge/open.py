@@ -38,7 +38,7 @@ class JudgeRef(NamedTuple):
         return self.folder is None and self.api_model is None
 
 
-def choose_judge(spec: str, run: Run | None = None) -> JudgeRef:
+def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     """Finds the judge that a specification means, and reads its card.
 
     Args:
@@ -96,7 +96,7 @@ def _intermediate(card: Path) -> bool:
         return False  # older or broken: said when it is chosen
 
 
-def check_chosen(chosen: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+def check_judge_ref(chosen: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
     """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
 
     Raises:
@@ -106,7 +106,7 @@ def check_chosen(chosen: JudgeRef, base_url: str | None, offline: bool, limit: L
         check_server(f"--judge openai:{chosen.api_model}", chosen.api_model, base_url, offline, limit)
 
 
-def load_chosen(
+def load_judge_ref(
     chosen: JudgeRef,
     device: str = "auto",
     server: Server = Server(),

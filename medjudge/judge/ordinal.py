@@ -26,7 +26,7 @@ from medjudge.judge.similarity import CutPoints
 from medjudge.models.batching import MemoryLimit, batches_by_length
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.padding import pad_right
-from medjudge.records import Judgment, Question
+from medjudge.records import ErrorKind, Judgment, Question
 
 HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
@@ -331,7 +331,7 @@ class OrdinalJudge:
             if reason is None:
                 work.append(one)
             else:
-                yield unscored(one, self.name, reason)
+                yield unscored(one, self.name, ErrorKind.LANGUAGE, reason)
         # Answers to one question together: what they share is read once a chunk.
         work.sort(key=lambda one: one.question.id)
         with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:

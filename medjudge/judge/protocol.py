@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from medjudge.records import Answer, Judgment, Question, earlier_turns
+from medjudge.records import Answer, ErrorKind, Judgment, Question, earlier_turns
 from medjudge.scale import median_level
 
 
@@ -78,8 +78,14 @@ def scored(
     )
 
 
-def unscored(assignment: Assignment, judge: str, error: str, raw: str | None = None) -> Judgment:
-    """A judgment that says why there is no score."""
+def unscored(assignment: Assignment, judge: str, kind: ErrorKind, error: str, raw: str | None = None) -> Judgment:
+    """A judgment without a score.
+
+    Args:
+        kind: Why there is no score; whatever depends on the reason reads this.
+        error: The same for people, in one line.
+        raw: What the model replied, if anything.
+    """
     return Judgment(
         question_id=assignment.answer.question_id,
         model=assignment.answer.model,
@@ -87,16 +93,18 @@ def unscored(assignment: Assignment, judge: str, error: str, raw: str | None = N
         judge=judge,
         round=assignment.round,
         score=None,
+        error_kind=kind,
         error=error,
         raw=raw,
     )
 
 
-EMPTY_ANSWER = "the answer is empty"
-
-
 def split_empty(work: Sequence[Assignment], judge: str) -> tuple[list[Assignment], list[Judgment]]:
     """Sets aside the answers with no text: there is nothing to score in them, and a model must not be asked to."""
     full = [one for one in work if one.answer.text.strip()]
-    empty = [unscored(one, judge, EMPTY_ANSWER) for one in work if not one.answer.text.strip()]
+    empty = [
+        unscored(one, judge, ErrorKind.EMPTY_ANSWER, "the answer is empty")
+        for one in work
+        if not one.answer.text.strip()
+    ]
     return full, empty

@@ -6,7 +6,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from medjudge.judge.protocol import Assignment
-from medjudge.parallel.ray_pool import over_actors
+from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
 
 
@@ -32,7 +32,7 @@ class RayJudge:
             UnfinishedError: A worker failed.
         """
         with tqdm(total=len(assignments), desc=f"judging ({self.name}, Ray)", unit="answer", disable=None) as bar:
-            for judgments in over_actors(
+            for judgments in map_on_actors(
                 _load,
                 self.arguments,
                 assignments,

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.models.batching import batches_by_length, cut_middle
 from medjudge.models.padding import pad_right
-from medjudge.records import Judgment
+from medjudge.records import ErrorKind, Judgment
 
 MAX_LENGTH = 256
 """The window all-MiniLM-L6-v2 was trained with (its model card)."""
@@ -81,7 +81,8 @@ class SimilarityJudge:
         yield from empty
         for one in work:
             if not one.question.reference:
-                yield unscored(one, self.name, "the question has no reference to compare the answer with")
+                reason = "the question has no reference to compare the answer with"
+                yield unscored(one, self.name, ErrorKind.NO_REFERENCE, reason)
         work = [one for one in work if one.question.reference]
         if not work:
             return

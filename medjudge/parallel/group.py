@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.parallel.shares import pieces
+from medjudge.parallel.shares import partition
 from medjudge.store import Run
 
 T = TypeVar("T")
@@ -44,10 +44,10 @@ class Group(NamedTuple):
                 ) from None
 
     def share(self, work: Sequence[T], belongs: Callable[[T], str], weight: Callable[[T], int]) -> list[T]:
-        """What of the work this process does; arguments as for `pieces`, the same in all processes."""
+        """What of the work this process does; arguments as for `partition`, the same in all processes."""
         if self.size == 1:
             return list(work)
-        return [one for piece in pieces(work, belongs, weight)[self.rank :: self.size] for one in piece]
+        return [one for piece in partition(work, belongs, weight)[self.rank :: self.size] for one in piece]
 
     @contextmanager
     def writing(self, run: Run) -> Iterator[Run]:
@@ -60,7 +60,7 @@ class Group(NamedTuple):
             yield part
         self.wait()
         if self.first:
-            run.gather()
+            run.merge_parts()
         self.wait()
 
 

@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.parallel.shares import pieces
+from medjudge.parallel.shares import partition
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,7 +33,7 @@ def require_ray() -> None:
         raise InputError("--engine ray: Ray is not installed; pip install 'medjudge[ray]'")
 
 
-def over_actors(
+def map_on_actors(
     load: Callable[..., Callable[[list[T]], list[R]]],
     arguments: Sequence[Any],
     work: Sequence[T],
@@ -113,7 +113,7 @@ def over_actors(
 def _batches(work: Sequence[T], belongs: Callable[[T], str], weight: Callable[[T], int], workers: int) -> list[list[T]]:
     most = min(_MOST, ceil(len(work) / (workers * _BATCHES_AN_ACTOR)))
     batches: list[list[T]] = []
-    for piece in pieces(work, belongs, weight):
+    for piece in partition(work, belongs, weight):
         if batches and len(batches[-1]) + len(piece) <= most:
             batches[-1] += piece
         else:

@@ -15,7 +15,7 @@ from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
-from medjudge.store import mend_last_line, write_whole
+from medjudge.store import repair_last_line, write_whole
 from medjudge.train.features import read_training_lines
 
 
@@ -71,7 +71,7 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
 def _made(out_file: Path) -> list[TrainingLine]:
     if not out_file.exists():
         return []
-    mend_last_line(out_file)
+    repair_last_line(out_file)
     return read_training_lines(out_file) if out_file.stat().st_size else []
 
 

@@ -5,12 +5,12 @@ import time
 
 import openai
 
-from medjudge.chat_api.batches import Batches
+from medjudge.chat_api.batch_jobs import BatchJobs
 from medjudge.chat_api.client import one_line
 from medjudge.chat_api.replies import ReplyError
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.judge.batch import batch_requests, collect, custom_id
+from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import assignments, split_empty
 from medjudge.store import Run
@@ -35,17 +35,17 @@ def judge_by_batch(run: Run, chosen: JudgeRef, options: JudgeOptions, wait: bool
     """
     assert chosen.api_model is not None
     require_same_judge(run, chosen, options)
-    batches = Batches(run, chosen.name, chosen.api_model, options.base_url, Spending(run, options.limit))
+    batch_jobs = BatchJobs(run, chosen.name, chosen.api_model, options.base_url, Spending(run, options.limit))
     refused = set(run.manifest().get("judges", {}).get(chosen.name, {}).get("refused_parameters", []))
     forget_failed_requests(run, chosen.name)
     record_judge(run, chosen, options)
     try:
         while True:
-            batches.submit()  # what an earlier start planned and did not get to
-            told = batches.look()
-            _collect(run, chosen, options, batches, refused)
-            if not batches.open():
-                told = _submit(run, chosen, options, batches, refused)
+            batch_jobs.submit()  # what an earlier start planned and did not get to
+            told = batch_jobs.refresh()
+            _collect(run, chosen, options, batch_jobs, refused)
+            if not batch_jobs.uncollected():
+                told = _submit(run, chosen, options, batch_jobs, refused)
             if not told or not wait:
                 return told
             print("; ".join(told), file=sys.stderr)
@@ -58,15 +58,15 @@ def judge_by_batch(run: Run, chosen: JudgeRef, options: JudgeOptions, wait: bool
         record_judge(run, chosen, options, refused=sorted(refused))
 
 
-def _collect(run: Run, chosen: JudgeRef, options: JudgeOptions, batches: Batches, refused: set[str]) -> None:
-    for part in batches.over():
+def _collect(run: Run, chosen: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
+    for job in batch_jobs.finished():
         work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
-        for judgment in collect(batches, part, {custom_id(one): one for one in work}, chosen.name, refused):
+        for judgment in collect(batch_jobs, job, {custom_id(one): one for one in work}, chosen.name, refused):
             run.append(run.judgments_file(chosen.name), judgment.model_dump_json())
-        batches.finish(part)
+        batch_jobs.mark_collected(job)
 
 
-def _submit(run: Run, chosen: JudgeRef, options: JudgeOptions, batches: Batches, refused: set[str]) -> list[str]:
+def _submit(run: Run, chosen: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> list[str]:
     assert chosen.api_model is not None
     work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
     work, empty = split_empty(work, chosen.name)
@@ -74,14 +74,14 @@ def _submit(run: Run, chosen: JudgeRef, options: JudgeOptions, batches: Batches,
         run.append(run.judgments_file(chosen.name), judgment.model_dump_json())
     if not work:
         return []
-    if not batches.plan(batch_requests(work, chosen.api_model, refused)):
+    if not batch_jobs.plan(batch_requests(work, chosen.api_model, refused)):
         raise UnfinishedError(
-            f"--max-cost {options.limit.max_cost:g}: {batches.spending.spent:.4f} USD are spent on {run.path} in all, "
-            f"and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on from "
-            "here"
+            f"--max-cost {options.limit.max_cost:g}: {batch_jobs.spending.spent:.4f} USD are spent on {run.path} in "
+            f"all, and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on "
+            "from here"
         )
-    batches.submit()
+    batch_jobs.submit()
     return [
-        f"batch {part.batch_id}: {part.requests} requests submitted, to be answered within 24 hours"
-        for part in batches.open()
+        f"batch {job.batch_id}: {job.requests} requests submitted, to be answered within 24 hours"
+        for job in batch_jobs.uncollected()
     ]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from medjudge.chat_api.batches import read_parts
+from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.judge.api import REQUEST_FAILED, ApiJudge
-from medjudge.judge.open import JudgeRef, load_chosen
+from medjudge.judge.api import ApiJudge
+from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
 from medjudge.models.hardware import describe
@@ -164,7 +164,7 @@ def load(chosen: JudgeRef, options: JudgeOptions, run: Run, rubrics: Mapping[str
         return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens)
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
     spending = Spending(run, options.limit) if chosen.api_model is not None else None
-    return load_chosen(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
+    return load_judge_ref(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -175,7 +175,7 @@ def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> lis
 
 def _refuse_beside_batch(run: Run, judge: str) -> None:
     """What a batch is judging would be paid for twice."""
-    waiting = [part.batch_id or part.name for part in read_parts(run, judge) if not part.collected]
+    waiting = [job.batch_id or job.name for job in read_batch_jobs(run, judge) if not job.collected]
     if waiting:
         raise InputError(
             f"{run.path}: batch {', '.join(waiting)} of {judge} is not collected yet; collect it with `medjudge eval "
@@ -184,10 +184,10 @@ def _refuse_beside_batch(run: Run, judge: str) -> None:
 
 
 def forget_failed_requests(run: Run, judge: str) -> None:
-    """Takes out judgments whose request failed, so that they are asked for again."""
+    """Removes judgments whose request failed, so that their requests are sent again."""
     file = run.judgments_file(judge)
     judgments = run.judgments(judge)
-    kept = [one for one in judgments if not (one.error or "").startswith(REQUEST_FAILED)]
+    kept = [one for one in judgments if not one.retryable]
     if len(kept) < len(judgments):
         print(f"{len(judgments) - len(kept)} requests failed last time and are made again", file=sys.stderr)
         write_records(file, kept)

@@ -33,7 +33,7 @@ from medjudge.statistics.item_response import (
     flawed_items,
 )
 from medjudge.statistics.two_judges import compare
-from medjudge.store import Run, mend_last_line, read_text, write_json, write_records, write_whole
+from medjudge.store import Run, read_text, repair_last_line, write_json, write_records, write_whole
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
@@ -359,7 +359,7 @@ def _proposals(
 def _read_proposals(file: Path) -> list[Proposal]:
     if not file.exists():
         return []
-    mend_last_line(file)  # the lock of the run is held
+    repair_last_line(file)  # the lock of the run is held
     try:
         return [Proposal.model_validate_json(line) for line in read_text(file).split("\n") if line]
     except ValueError as error:

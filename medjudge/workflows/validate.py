@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef, choose_judge
+from medjudge.judge.open import JudgeRef, resolve_judge
 from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy, Study
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
@@ -194,7 +194,7 @@ def _leave_out(
     )
 
     def judged(folder: Path, keys: set[AnswerKey]) -> list[Judgment]:
-        chosen = choose_judge(str(folder))
+        chosen = resolve_judge(str(folder))
         require_unseen(chosen, scores, group_of)
         return judge_answers(place, chosen, options, keys)
 

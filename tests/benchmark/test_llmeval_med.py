@@ -7,6 +7,7 @@ import pytest
 from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.llmeval_med import read_llmeval_med, read_llmeval_scores
 from medjudge.errors import InputError
+from medjudge.records import ErrorKind
 
 
 def entry(**fields: object) -> dict[str, object]:
@@ -131,6 +132,7 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     read = read_llmeval_scores([written(tmp_path, {"医疗知识": items})], "m", "j")
     assert [one.score for one in read.judgments] == [4, None, None, None, 1, 1]
     assert all(one.error for one in read.judgments if one.score is None)
+    assert {one.error_kind for one in read.judgments if one.score is None} == {ErrorKind.NOT_IN_FILE}
     said = " ".join(oddity.what for oddity in read.oddities)
     assert "recorded score 1, but the judge's reply ends in the verdict 4" in said
     assert "model_answer_score 0, read as 1" in said

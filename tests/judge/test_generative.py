@@ -7,6 +7,7 @@ from medjudge.errors import InputError
 from medjudge.judge import generative
 from medjudge.judge.generative import GenerativeJudge, before_score_ids, encode_prompt, score_token_ids
 from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.records import ErrorKind
 from medjudge.rubrics.render import render
 
 
@@ -70,6 +71,7 @@ def test_no_room_at_all_is_unscored_with_its_reason(judge, assignment) -> None:
     judge.max_length = 300
     (one,) = judge.judge([assignment("an answer " * 50)])
     assert one.score is None
+    assert one.error_kind is ErrorKind.WINDOW
     assert "no room in the window of 300 tokens" in one.error
 
 

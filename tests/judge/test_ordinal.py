@@ -7,6 +7,7 @@ import torch
 from medjudge.judge.ordinal import Encoded, OrdinalJudge, OrdinalModel, collate, encode, probabilities, windows
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.records import ErrorKind
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
     for reason, one in work.items():
         judgment = found[one.question.id]
         assert (judgment.score is None) == (reason is not None)
-        assert reason is None or reason in judgment.error
+        assert reason is None or (judgment.error_kind is ErrorKind.LANGUAGE and reason in judgment.error)
     assert next(iter(judge.judge([assignment("Paracetamol 500 mg t.i.d.", id="short")]))).score is not None
 
 
@@ -141,7 +142,7 @@ def test_special_tokens_in_a_text_are_text(judge, question) -> None:
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:
     (one,) = judge.judge([assignment("  ")])
-    assert (one.score, one.error) == (None, "the answer is empty")
+    assert (one.score, one.error_kind, one.error) == (None, ErrorKind.EMPTY_ANSWER, "the answer is empty")
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:

@@ -205,10 +205,10 @@ def test_long_texts_take_no_time(name) -> None:
 
 @pytest.mark.slow
 def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
-    from medjudge.judge.open import choose_judge, load_chosen
+    from medjudge.judge.open import load_judge_ref, resolve_judge
     from medjudge.judge.protocol import assignments
 
-    judge = load_chosen(choose_judge("similarity"), device="cpu")
+    judge = load_judge_ref(resolve_judge("similarity"), device="cpu")
     by_question = groupby(sample, key=lambda row: row[0].id)
     chosen = [rows[place % len(rows)] for place, rows in enumerate(list(group) for _, group in by_question)]
     chosen = [row for row in chosen if all(probed(*row[:2], probe) for probe in ("doubled", "filler"))][:40]

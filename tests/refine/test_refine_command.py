@@ -12,7 +12,7 @@ from simulated import CORE, LACKING, checklist_of, lines, write_run
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import choose_judge
+from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -54,7 +54,7 @@ def refined(module_server, tmp_path_factory):
     with place.lock():
         summary = refine_run(
             place,
-            choose_judge("openai:judge"),
+            resolve_judge("openai:judge"),
             JudgeOptions(base_url=module_server.url),
             Wanted(),
             run / "refinement",
@@ -291,7 +291,7 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
-    assert kinds_read(choose_judge(str(folder))) == read
+    assert kinds_read(resolve_judge(str(folder))) == read
     ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways, EDITOR="true")
     if not read:
