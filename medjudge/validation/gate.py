@@ -4,14 +4,22 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medjudge.errors import InputError
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
 from medjudge.records import CATEGORIES, Category
 from medjudge.statistics.estimates import Estimate
 
+
+def _known(category: str) -> str:
+    if category not in CATEGORIES:
+        raise ValueError(f"no such category; there are {', '.join(CATEGORIES)}")
+    return category
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
+KnownCategory = Annotated[Category, AfterValidator(_known)]
 
 _CATEGORIES: dict[Category, float] = {"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
 _FEWEST_TO_FAIL = 10
@@ -22,7 +30,7 @@ class Gate(BaseModel):
     """The requirements; `configs/eval/gate.yaml` holds these defaults with their reasons. Shares from 0 to 1."""
 
     model_config = ConfigDict(extra="forbid")
-    usable_agreement: dict[Category, Share] = Field(default=_CATEGORIES)
+    usable_agreement: dict[KnownCategory, Share] = Field(default=_CATEGORIES)
     cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
     coverage: float = Field(default=0.95, ge=0, le=1)
     teacher_margin: float = Field(default=0.05, ge=0, le=1)
