@@ -120,9 +120,10 @@ def validate(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
+    from medjudge.files import file_sha256
     from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import choose_device
-    from medjudge.store import Run, file_sha256
+    from medjudge.store import Run
     from medjudge.validation.gate import Gate, read_gate
     from medjudge.validation.study import Settings, teacher_scores
     from medjudge.workflows.judge import JudgeOptions

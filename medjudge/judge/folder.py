@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
@@ -16,7 +17,6 @@ from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
-from medjudge.store import read_text, write_whole
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
@@ -77,12 +77,10 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
         fix = "restore the file or train the judge again"
-        if first["loc"][:1] == ("validated_on",):
+        if error.errors()[0]["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
-        raise InputError(f"{folder / CARD_FILE}: {place}: {first['msg']}; {fix}") from None
+        raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     for name in _NEEDED[card.kind]:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")

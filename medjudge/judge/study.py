@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.store import Run, read_text
+from medjudge.store import Run
 
 Measures = dict[str, Estimate]
 """Name of a measure (`usable_agreement`, `cohen_kappa`, …) -> its estimate."""
@@ -425,6 +426,4 @@ def parse_study(record: type[_Record], json: str, file: Path, fix: str) -> _Reco
     try:
         return record.model_validate_json(json)
     except ValidationError as error:
-        first = error.errors()[0]
-        position = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(f"{file}: {position}: {first['msg']}; {fix}") from None
+        raise InputError(f"{file}: {first_problem(error)}; {fix}") from None

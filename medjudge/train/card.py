@@ -5,9 +5,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, cast
 
+from medjudge.files import write_whole
 from medjudge.judge.folder import JudgeCard
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.store import write_whole
 from medjudge.train.curves import CURVES_FILE
 from medjudge.train.temperature import LEAST_ANSWERS
 

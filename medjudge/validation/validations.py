@@ -3,6 +3,7 @@
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem
 from medjudge.judge.study import StudySummary, read_study
 from medjudge.store import Run
 
@@ -17,10 +18,9 @@ def validations(run: Run, judge: str) -> list[StudySummary]:
     try:
         studies = [StudySummary.model_validate(entry) for entry in recorded]
     except ValidationError as error:
-        first = error.errors()[0]
-        position = ".".join(["judges", judge, "validated_on", *(str(part) for part in first["loc"])])
         raise InputError(
-            f"{run.manifest_file}: {position}: {first['msg']}; run `medjudge eval --run {run.path}` again"
+            f"{run.manifest_file}: judges.{judge}.validated_on: {first_problem(error)}; run `medjudge eval --run "
+            f"{run.path}` again"
         ) from None
     study = read_study(run, judge)
     return studies if study is None else [*studies, study.summary()]

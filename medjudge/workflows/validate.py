@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.judge.open import JudgeRef, resolve_judge
 from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy, Study
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import train_folds
 from medjudge.validation.leave_out import leave_out_rows

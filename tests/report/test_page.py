@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.validation.study import Settings, agreement_study
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
