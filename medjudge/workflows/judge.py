@@ -19,12 +19,13 @@ from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
+from medjudge.languages.texts import languages_of
 from medjudge.models.hardware import describe
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.rubrics.render import STYLES, prompt_hashes
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
 from medjudge.store import Run, file_sha256, write_json, write_records
 from medjudge.validation.status import states
@@ -210,7 +211,9 @@ def identity(chosen: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
         weights = sorted(chosen.folder.glob("*.safetensors"))
         text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
-        asked = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, REMINDER]
+        languages = languages_of(scheme)
+        reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
+        asked = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
         text = json.dumps([chosen.api_model, options.base_url, *asked])
     return sha256(text.encode()).hexdigest()
 
