@@ -15,6 +15,7 @@ from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
+from medjudge.files import file_sha256, write_json
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
@@ -27,7 +28,7 @@ from medjudge.report.leaderboard import coverage, score_models
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
-from medjudge.store import Run, file_sha256, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.validation.status import states
 from medjudge.validation.validations import validations
 
