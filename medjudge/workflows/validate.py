@@ -74,7 +74,7 @@ def validate_judge(
     probes = _probes(run, chosen, scores, judgments, options, wanted) if wanted.probe_answers else None
     leave_out = _leave_out(run, scores, options, wanted.leave_out, wanted.settings) if wanted.leave_out else None
     study = with_parts(study, wanted.settings.gate, probes, leave_out)
-    source = {"file": file, "sha256": sha256, "judge_sha256": identity(chosen, options)}
+    source = {"file": file, "sha256": sha256, "judge_sha256": identity(chosen, options, run.scheme())}
     study = study.model_copy(update=source)
     write_json(run.agreement_file(chosen.name, wanted.against), study.model_dump(mode="json"))
     return study
@@ -140,7 +140,7 @@ def _probes(
             continue
         place = Run(run.path / "probes" / probe)
         with place.lock():
-            write_records(place.questions_file, questions.values())
+            place.write_questions(questions.values(), run.scheme())
             _replace_answers(place, changed)
             after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
@@ -200,7 +200,7 @@ def _leave_out(
         return judge_answers(place, chosen, options, keys)
 
     with place.lock():
-        write_records(place.questions_file, questions)
+        place.write_questions(questions, run.scheme())
         write_records(place.answers_file, run.answers())
         seen = judged(trained.everything, set().union(*values.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
