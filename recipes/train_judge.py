@@ -18,6 +18,7 @@ from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_tokenizer, window
+from medjudge.scheme import scheme_beside
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.card import write_readme
 from medjudge.train.checks import (
@@ -61,7 +62,9 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     ###########################################################################
     # Data
     ###########################################################################
-    data = TrainingData(read_training_lines(Path(judge.train_file)), read_training_lines(Path(judge.validation_file)))
+    train_file, validation_file = Path(judge.train_file), Path(judge.validation_file)
+    scheme = scheme_beside(train_file)
+    data = TrainingData(read_training_lines(train_file), read_training_lines(validation_file), scheme)
     require_apart(data.train, data.validation)
     require_stage(judge.train_file, data.train, judge.stage)
     require_teachable(judge.train_file, data.train, training)

@@ -17,12 +17,13 @@ from trl.trainer.utils import get_quantization_config
 from medjudge.errors import InputError
 from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.generative import GenerativeJudge, require_chat_template, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, require_chat_template, score_line, score_token_ids
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, generative_dataset, packed, prompt_ids
+from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
 from medjudge.train.start import adapter_to_train
@@ -51,6 +52,7 @@ class JudgedEvaluation:
 
     validation_lines: Sequence[TrainingLine] = ()
     style: Style = "score-first"
+    scheme: Scheme = LLMEVAL_MED
 
     def evaluation_loop(self, *arguments: Any, metric_key_prefix: str = "eval", **options: Any) -> Any:
         options["prediction_loss_only"] = True
@@ -74,7 +76,7 @@ class JudgedEvaluation:
         first, step = (0, 1) if alone else (accelerator.process_index, accelerator.num_processes)
         mine = lines[first::step]
         model = accelerator.unwrap_model(trainer.model)
-        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style)
+        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style, self.scheme)
         if alone:
             return rows
         gathered = gather_object(list(zip(range(first, len(lines), step), rows, strict=True)))
@@ -199,7 +201,7 @@ def generative_trainer(
     base = load_for_training(model, judge.start_folder)
     assert training.max_length
     train, validation = [
-        generative_dataset(lines, tokenizer, training.max_length, judge.style)
+        generative_dataset(lines, tokenizer, training.max_length, judge.style, data.scheme)
         for lines in (data.train, data.validation)
     ]
     if training.packing:
@@ -222,7 +224,7 @@ def generative_trainer(
     except ValueError as error:
         raise lora_refusal(error) from None
     trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
-    trainer.style, trainer.validation_lines = judge.style, data.validation
+    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer
 
 
@@ -320,7 +322,12 @@ def require_lines_apart(model: PreTrainedModel, training: SFTConfig) -> None:
 
 
 def score_logits(
-    model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int, style: Style
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    lines: Sequence[TrainingLine],
+    max_length: int,
+    style: Style,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> np.ndarray:
     """The logits of the five levels that the judge reads for each line, before any temperature.
 
@@ -336,8 +343,9 @@ def score_logits(
     training = model.training
     model.eval()
     judge = GenerativeJudge("trained", model, tokenizer, max_length, style=style)
-    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in lines]
-    readings = judge.read(prompts, [line.question.language for line in lines])
+    work = [line_assignment(line, scheme) for line in lines]
+    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    readings = judge.read(prompts, [score_line(assignment) for assignment in work])
     model.train(training)
     return np.array([reading.logits for reading in readings]).reshape(-1, 5)
 
@@ -354,4 +362,4 @@ def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: Judg
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
     if card.style == "score-first":
-        write_decision_files(tokenizer, card.temperature, folder)
+        write_decision_files(tokenizer, card.temperature, folder, trainer.scheme)

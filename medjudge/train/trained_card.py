@@ -12,7 +12,7 @@ from medjudge.files import file_sha256
 from medjudge.judge.folder import KINDS as JUDGE_KINDS
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.models.loading import commit
-from medjudge.rubrics.render import prompt_hashes
+from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
@@ -68,7 +68,8 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         base_model=base_name(model.model_name_or_path),
         base_revision=revision or commit(model.model_name_or_path, model.model_revision),
         style=judge.style,
-        prompt_hashes=prompt_hashes(judge.style) if kind.reads_rubrics else {},
+        scheme=data.scheme.ref,
+        prompt_hashes=_rubric_hashes(judge.style, data) if kind.reads_rubrics else {},
         max_length=training.max_length,
         windows=judge.windows if kind.reads_windows else 1,
         temperature=outcome.calibration.temperature,
@@ -92,6 +93,13 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },
     )
+
+
+def _rubric_hashes(style: Style, data: TrainingData) -> dict[str, str]:
+    """Of the categories that were trained on: a rubric that the judge never saw may change."""
+    trained = {line.question.category for line in data.train}
+    hashes = prompt_hashes(style, data.scheme)
+    return {name: digest for name, digest in hashes.items() if name.split(".")[0] in trained}
 
 
 def _hyperparameters(training: SFTConfig) -> dict[str, Any]:
