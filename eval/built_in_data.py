@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.distill.graded import graded_answers
 from medjudge.distill.matching import Pair, message
 from medjudge.records import Answer, Question, TrainingLine
-from medjudge.store import Run, write_whole
+from medjudge.scheme import open_scheme
+from medjudge.store import Run, write_scheme, write_whole
 
 SCALE = (1, 2, 4, 5)
 """The levels that MEDIQA's and LiveQA's four scores become."""
@@ -177,6 +179,7 @@ def _words(text: str) -> str:
 
 def write_lines(path: Path, lines: Iterable[TrainingLine]) -> None:
     """Writes training lines as `medjudge distill` does."""
+    write_scheme(path.parent, open_scheme(SCHEME))
     write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
 
 

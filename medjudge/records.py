@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Category = Literal["MK", "MLU", "MR", "MSE", "MTG"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-Language = Literal["en", "zh"]
+from medjudge.scheme import LLMEVAL_MED
+
+Category = str
+CATEGORIES = LLMEVAL_MED.category_ids
+Language = str
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to deserve their level; no physician scored them."""
 
@@ -64,10 +66,13 @@ class _Record(BaseModel):
 
 
 class Question(_Record):
-    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation."""
+    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation.
+
+    `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them.
+    """
 
     id: Text
-    category: Category
+    category: Text
     subcategory: str = ""
     scene: str = ""
     difficulty: str = ""
@@ -76,7 +81,7 @@ class Question(_Record):
     prompt: Text
     reference: str | None = None
     checklist: str | None = None
-    language: Language
+    language: Text
 
     @property
     def key(self) -> str:

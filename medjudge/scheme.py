@@ -129,6 +129,17 @@ class Scheme(_Data):
         """The category of an id that was checked when its question was read."""
         return next(category for category in self.categories if category.id == category_id)
 
+    def problem_with(self, category_id: str, language: str) -> str | None:
+        """Why a question of this category and language does not belong to the scheme, the field first; else None."""
+        for field, value, known in (
+            ("category", category_id, self.category_ids),
+            ("language", language, self.languages),
+        ):
+            if value not in known:
+                listed = ", ".join(f"'{name}'" for name in known)
+                return f'{field}: scheme {self.name} has {listed} (found "{value}")'
+        return None
+
     def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":
         """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
         return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 Record = TypeVar("Record", Question, Answer, Judgment, PhysicianScore)
 
@@ -32,10 +33,33 @@ SYNC_SECONDS = 1.0
 LOCK_FILE, PID_FILE = ".lock", ".pid"
 
 
-def read_records(path: Path, record: type[Record], growing: bool = False) -> list[Record]:
+def read_questions(path: Path, scheme: Scheme | None = None) -> list[Question]:
+    """Reads a JSON-lines file of questions.
+
+    Args:
+        scheme: What the questions belong to; the scheme beside the file unless given.
+
+    Raises:
+        InputError: As for `read_records`; or a category or language is not one of the scheme.
+    """
+    known = scheme or scheme_beside(path)
+    return read_records(path, Question, check=lambda question: known.problem_with(question.category, question.language))
+
+
+def check_questions(questions: Iterable[Question], scheme: Scheme) -> None:
+    """Raises InputError where a question's category or language is not one of the scheme."""
+    for question in questions:
+        if problem := scheme.problem_with(question.category, question.language):
+            raise InputError(f"question {question.id}: {problem}; choose another --scheme")
+
+
+def read_records(
+    path: Path, record: type[Record], growing: bool = False, check: Callable[[Record], str | None] | None = None
+) -> list[Record]:
     """Reads a JSON-lines file of one kind of record.
 
     Args:
+        check: Finds what is wrong with a whole record; None where nothing is.
         growing: Another process may be writing the last line: it is left out where it is not whole yet.
 
     Raises:
@@ -49,6 +73,8 @@ def read_records(path: Path, record: type[Record], growing: bool = False) -> lis
             one = record.model_validate(fields)
         except ValidationError as error:
             raise InputError(f"{path}, line {number}: {_first_problem(error)}") from None
+        if check is not None and (problem := check(one)):
+            raise InputError(f"{path}, line {number}: {problem}")
         if one.key in seen:
             raise InputError(
                 f"{path}, line {number}: {_shown(one.key)} stands already in line {seen[one.key]}; remove one of "
@@ -134,6 +160,11 @@ def _shown(key: Any) -> str:
 def write_records(path: Path, records: Iterable[Question | Answer | Judgment | PhysicianScore]) -> None:
     """Writes a whole record file at once: all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
+
+
+def write_scheme(folder: Path, scheme: Scheme) -> None:
+    """Puts the copy of a scheme beside the files of a folder that it holds for."""
+    write_whole(folder / SCHEME_FILE, scheme.model_dump_json(indent=2) + "\n")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -288,12 +319,21 @@ class Run:
     def agreement_file(self, judge: str) -> Path:
         return self.path / "agreement" / f"{judge}.json"
 
+    def scheme(self) -> Scheme:
+        """The scheme that the run keeps a copy of; LLMEval-Med's where it keeps none."""
+        return scheme_beside(self.questions_file)
+
+    def write_questions(self, questions: Iterable[Question], scheme: Scheme) -> None:
+        """Writes the questions, and the scheme that they belong to before them."""
+        write_scheme(self.path, scheme)
+        write_records(self.questions_file, questions)
+
     def judges(self) -> list[str]:
         """The names of the judges that have judgments here."""
         return sorted(file.stem for file in (self.path / "judgments").glob("*.jsonl"))
 
     def questions(self) -> list[Question]:
-        return read_records(self.questions_file, Question)
+        return read_questions(self.questions_file)
 
     def answers(self) -> list[Answer]:
         return self._appended(self.answers_file, Answer)

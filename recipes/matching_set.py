@@ -9,10 +9,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.distill.matching import apart, matching_lines, read_pairs, without_questions
 from medjudge.errors import InputError
-from medjudge.records import Question
-from medjudge.store import read_records, write_whole
+from medjudge.scheme import open_scheme
+from medjudge.store import read_questions, write_scheme, write_whole
 
 
 def main() -> None:
@@ -25,13 +26,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     try:
-        kept_out = [one.prompt for path in chosen.keep_out for one in read_records(path, Question)]
+        kept_out = [one.prompt for path in chosen.keep_out for one in read_questions(path)]
         pairs = without_questions(read_pairs(chosen.corpus), kept_out)
         sides = dict(zip(("train", "validation"), apart(pairs, 0.03, chosen.seed), strict=True))
         made = {name: matching_lines(pairs, chosen.questions, chosen.seed) for name, pairs in sides.items()}
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    write_scheme(chosen.out, open_scheme(SCHEME))
     for name, lines in made.items():
         write_whole(chosen.out / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
         print(f"{chosen.out / name}.jsonl: {len(lines)} answers", file=sys.stderr)

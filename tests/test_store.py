@@ -9,7 +9,8 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.store import Run, read_records, repair_last_line, write_records
+from medjudge.scheme import LLMEVAL_MED, open_scheme
+from medjudge.store import Run, read_questions, read_records, repair_last_line, write_records
 
 Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
 
@@ -36,7 +37,7 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
 def test_a_bad_line_is_named_with_file_line_and_field(jsonl, line: str, message: str) -> None:
     path = jsonl("questions.jsonl", Q, line)
     with pytest.raises(InputError, match=message) as caught:
-        read_records(path, Question)
+        read_questions(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -165,3 +166,22 @@ def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:
 def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         Run.existing(tmp_path)
+
+
+def test_a_question_outside_the_scheme_is_named_with_its_line_and_the_known_categories(jsonl) -> None:
+    consumer = open_scheme("consumer-health")
+    with pytest.raises(InputError, match=r"line 1: category: scheme consumer-health has 'CHQ' \(found \"MK\"\)"):
+        read_questions(jsonl("questions.jsonl", Q), consumer)
+    path = jsonl("questions.jsonl", {**Q, "category": "CHQ"}, {**Q, "id": "q2", "category": "CHQ", "language": "fr"})
+    with pytest.raises(InputError, match=r"line 2: language: scheme consumer-health has 'en' \(found \"fr\"\)"):
+        read_questions(path, consumer)
+    with pytest.raises(InputError, match=r"line 1: category: scheme llmeval-med has 'MK', .* \(found \"CHQ\"\)"):
+        read_questions(path)
+
+
+def test_a_run_s_questions_are_read_by_the_copy_of_its_scheme(tmp_path: Path, question) -> None:
+    run = Run(tmp_path)
+    assert run.scheme() is LLMEVAL_MED
+    run.write_questions([question(category="CHQ")], open_scheme("consumer-health"))
+    assert run.scheme() == open_scheme("consumer-health")
+    assert [one.category for one in run.questions()] == ["CHQ"]

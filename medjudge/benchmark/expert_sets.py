@@ -14,6 +14,10 @@ LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
 
 
+SCHEME, CATEGORY, LANGUAGE = "consumer-health", "CHQ", "en"
+"""What the questions of these sets belong to."""
+
+
 class ExpertSet(NamedTuple):
     """Questions, their answers, and the experts' scores of these answers."""
 
@@ -72,7 +76,7 @@ def _question(element: ElementTree.Element, set_name: str, path: Path) -> Questi
     if not number or not text:
         raise InputError(f"{path}: a question without QID or QuestionText (QID {number})")
     name = f"mediqa-{set_name}-{number}"
-    return Question(id=name, category="MK", subcategory="consumer health", group=name, prompt=text, language="en")
+    return Question(id=name, category=CATEGORY, group=name, prompt=text, language=LANGUAGE)
 
 
 def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list[tuple[Answer, PhysicianScore]]:
@@ -142,10 +146,9 @@ def _liveqa_question(number: str, element: ElementTree.Element) -> Question:
     answers = [" ".join((answer.text or "").split()) for answer in element.iter("ANSWER")]
     return Question(
         id=f"liveqa-{number}",
-        category="MK",
-        subcategory="consumer health",
+        category=CATEGORY,
         group=f"liveqa-{number}",
         prompt=". ".join(part for part in asked if part),
         reference="\n\n".join(answer for answer in answers if answer) or None,
-        language="en",
+        language=LANGUAGE,
     )

@@ -9,7 +9,8 @@ from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, rea
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.store import read_records, read_text
+from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+from medjudge.store import read_questions, read_records, read_text
 
 _MARKS: list[tuple[str, type[Any]]] = [
     ("prompt", Question),
@@ -28,19 +29,24 @@ class Contents(NamedTuple):
     oddities: list[Oddity]
 
 
-def read_benchmark(source: str) -> Benchmark:
+def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
     """Reads `sample`, a file in LLMEval-Med's format (.json) or a questions file (.jsonl).
+
+    Args:
+        scheme: What the questions belong to; unless given, the scheme beside a questions file, else LLMEval-Med's.
 
     Raises:
         InputError: The file is missing, has another format, or breaks a rule of its format.
     """
     if source == "sample":
-        return Benchmark(read_records(sample_folder() / "questions.jsonl", Question), [])
+        scheme = scheme or LLMEVAL_MED
+        return Benchmark(read_questions(sample_folder() / "questions.jsonl", scheme), [], scheme)
     path = Path(source)
     if path.suffix == ".json":
-        benchmark = read_llmeval_med(path)
+        benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
     elif path.suffix == ".jsonl":
-        benchmark = Benchmark(read_records(path, Question), [])
+        scheme = scheme or scheme_beside(path)
+        benchmark = Benchmark(read_questions(path, scheme), [], scheme)
     else:
         raise InputError(f"{path}: a benchmark is 'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions")
     if not benchmark.questions:
@@ -48,23 +54,27 @@ def read_benchmark(source: str) -> Benchmark:
     return benchmark
 
 
-def check_file(path: Path) -> Contents:
+def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
     """Reads any file that a station takes and counts what is in it.
+
+    Args:
+        scheme: What questions belong to; as for `read_benchmark`.
 
     Raises:
         InputError: No station could use the file; the message says where it breaks.
     """
     if path.suffix == ".json":
-        benchmark = read_llmeval_med(path)
+        benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
         return Contents("benchmark in LLMEval-Med's format", _question_counts(benchmark.questions), benchmark.oddities)
     if path.suffix != ".jsonl":
         raise InputError(
             f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others"
         )
     record = _record_of(path)
-    records = read_records(path, record)
     if record is Question:
-        return Contents("questions", _question_counts(records), _question_oddities(path, records))
+        questions = read_questions(path, scheme)
+        return Contents("questions", _question_counts(questions), _question_oddities(path, questions))
+    records = read_records(path, record)
     return Contents(_PLURAL[record], _other_counts(records), [])
 
 

@@ -2,23 +2,20 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
-from medjudge.records import Answer, Category, ErrorKind, Judgment, Question
+from medjudge.records import Answer, ErrorKind, Judgment, Question
 from medjudge.rubrics.verdict import read_verdict
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.store import read_text, refuse_duplicates
 
-CATEGORY_OF: dict[str, Category] = {
-    "医疗知识": "MK",
-    "医疗语言理解": "MLU",
-    "医疗推理": "MR",
-    "医疗安全伦理": "MSE",
-    "医疗文本生成": "MTG",
-}
+LANGUAGE = "zh"
+"""The format's language: its categories go by their titles in it."""
 _TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
 _LONG_PROMPT = 8000
 _MOST_ROUNDS = 100
@@ -32,10 +29,11 @@ class Oddity(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """The questions of a file, and what was odd about it."""
+    """The questions of a file, what was odd about it, and the scheme that the questions belong to."""
 
     questions: list[Question]
     oddities: list[Oddity]
+    scheme: Scheme = LLMEVAL_MED
 
 
 class Scores(NamedTuple):
@@ -47,7 +45,7 @@ class Scores(NamedTuple):
     oddities: list[Oddity]
 
 
-def read_llmeval_med(path: Path) -> Benchmark:
+def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     """Reads a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
 
     Bare NaN and missing keys become null, numbers become text; each is an oddity with its place.
@@ -56,13 +54,13 @@ def read_llmeval_med(path: Path) -> Benchmark:
         InputError: The file has another shape, a question lacks its prompt, or a question stands twice.
     """
     questions, oddities = [], []
-    for _, question, odd in _entries(path):
+    for _, question, odd in _entries(path, scheme):
         questions.append(question)
         oddities += odd
-    return Benchmark(questions, oddities + missing_turns(path, questions))
+    return Benchmark(questions, oddities + missing_turns(path, questions), scheme)
 
 
-def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
+def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Scheme = LLMEVAL_MED) -> Scores:
     """Reads files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
 
     Several files are several judging runs, as for the benchmark's own Aggregate.py: where a file has another answer to
@@ -76,7 +74,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
     rounds: dict[tuple[str, int], int] = {}
     scores = Scores([], [], [], [])
     for path in paths:
-        for entry, question, odd in _entries(path):
+        for entry, question, odd in _entries(path, scheme):
             scores.oddities.extend(odd)
             if question.id not in questions:
                 questions[question.id] = question
@@ -145,15 +143,18 @@ def _score(value: Any, place: str) -> tuple[int | None, str | None]:
     return int(number), None
 
 
-def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
+def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
     entries = []
     seen: dict[str, str] = {}
-    for name, items in _categories(path):
+    category_ids = {
+        category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
+    }
+    for name, items in _categories(path, category_ids):
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
         for index, entry in enumerate(items):
             place = f"{path}, {name}[{index}]"
-            question, oddities = _question(entry, name, place)
+            question, oddities = _question(entry, name, category_ids[name], place)
             if question.id in seen:
                 raise InputError(
                     f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at "
@@ -164,7 +165,7 @@ def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
     return entries
 
 
-def _categories(path: Path) -> list[tuple[str, Any]]:
+def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, Any]]:
     try:
         data = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
     except (ValueError, RecursionError) as error:
@@ -174,12 +175,12 @@ def _categories(path: Path) -> list[tuple[str, Any]]:
             f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
         )
     for name in data:
-        if name not in CATEGORY_OF:
-            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(CATEGORY_OF)}")
+        if name not in category_ids:
+            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(category_ids)}")
     return list(data.items())
 
 
-def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]]:
+def _question(entry: Any, name: str, category: str, place: str) -> tuple[Question, list[Oddity]]:
     if not isinstance(entry, dict):
         raise InputError(f"{place}: an object is expected")
     for field in ("problem", "groupCode", "round"):
@@ -197,7 +198,6 @@ def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]
     stated = entry.get("category1")
     if stated != name:
         oddities.append(Oddity(place, f"category1 is '{stated}', and the question stands under '{name}', which counts"))
-    category = CATEGORY_OF[name]
     group = f"{category}-{entry['groupCode']}"  # groupCode alone is unique only within a category
     fields = {
         "id": f"{group}-{entry['round']}",
@@ -210,7 +210,7 @@ def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]
         "prompt": prompt,
         "reference": texts["sanswer"],
         "checklist": texts["checklist"],
-        "language": "zh",
+        "language": LANGUAGE,
     }
     try:
         return Question.model_validate(fields), oddities

@@ -23,6 +23,7 @@ class Format(str, Enum):
 @app.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
+    scheme: options.Scheme = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Count what a file holds and list every oddity with its place."""
@@ -30,8 +31,9 @@ def check(
 
     from medjudge.benchmark.files import check_file
     from medjudge.cli.output import console, print_json
+    from medjudge.scheme import open_scheme
 
-    contents = check_file(file)
+    contents = check_file(file, None if scheme is None else open_scheme(scheme))
     if as_json:
         oddities = [{"place": oddity.place, "what": oddity.what} for oddity in contents.oddities]
         print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
@@ -64,12 +66,14 @@ def convert(
     out: options.Out,
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
+    scheme: options.Scheme = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Convert files into the project's records."""
     from medjudge.cli.output import console, print_json
     from medjudge.judge.api import file_name
-    from medjudge.store import Run, write_records
+    from medjudge.scheme import LLMEVAL_MED, open_scheme
+    from medjudge.store import Run, check_questions, write_records
 
     if not model.strip() or not file_name(judge).strip():
         raise InputError("--model and --judge: a name is needed, not an empty text")
@@ -79,29 +83,27 @@ def convert(
         raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
     oddities: list[Any] = []
     if format is not Format.llmeval_scores:
-        from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
+        from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_med, read_mediqa2019
 
         if format is Format.liveqa_med and len(files) != 2:
             raise InputError("liveqa-med: name two files, the XML of the reference answers and the judged answers")
         experts = read_mediqa2019(files) if format is Format.mediqa2019 else read_liveqa_med(*files)
-        parts: dict[Path, Any] = {
-            run.physicians_file: experts.scores,
-            run.answers_file: experts.answers,
-            run.questions_file: experts.questions,
-        }
+        belongs_to = open_scheme(scheme or SCHEME)
+        questions = experts.questions
+        parts: dict[Path, Any] = {run.physicians_file: experts.scores, run.answers_file: experts.answers}
     else:
         from medjudge.benchmark.llmeval_med import read_llmeval_scores
 
-        scores = read_llmeval_scores(files, model, judge)
+        belongs_to = LLMEVAL_MED if scheme is None else open_scheme(scheme)
+        scores = read_llmeval_scores(files, model, judge, belongs_to)
         oddities = [oddity for oddity in scores.oddities if "score" in oddity.what]
-        parts = {
-            run.judgments_file(judge): scores.judgments,
-            run.answers_file: scores.answers,
-            run.questions_file: scores.questions,
-        }
+        questions = scores.questions
+        parts = {run.judgments_file(judge): scores.judgments, run.answers_file: scores.answers}
+    check_questions(questions, belongs_to)
     for path, records in parts.items():
         write_records(path, records)
-    counts = {str(path): len(records) for path, records in parts.items()}
+    run.write_questions(questions, belongs_to)
+    counts = {str(path): len(records) for path, records in parts.items()} | {str(run.questions_file): len(questions)}
     if as_json:
         listed = [{"place": oddity.place, "what": oddity.what} for oddity in oddities]
         print_json({"written": counts, "oddities": listed})

@@ -29,6 +29,14 @@ Benchmark = Annotated[
     str,
     typer.Option(metavar="FILE", help="'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions."),
 ]
+Scheme = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Scheme of the questions: llmeval-med, consumer-health, a scheme's folder or file. Default: the one "
+        "beside the questions, else llmeval-med.",
+    ),
+]
 NewRun = Annotated[
     Optional[Path],
     typer.Option("--run", metavar="FOLDER", help="Run folder; an existing one is continued. Default: runs/BENCHMARK."),

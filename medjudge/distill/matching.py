@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
+from medjudge.benchmark.expert_sets import CATEGORY, LANGUAGE
 from medjudge.errors import InputError
 from medjudge.records import Answer, Question, TrainingLine
 
@@ -149,11 +150,11 @@ def _messages() -> dict[str, list[str]]:
 def _line(asked: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:
     question = Question(
         id=asked.name,
-        category="MK",
+        category=CATEGORY,
         subcategory=asked.kind,
         group=asked.focus or asked.name,
         prompt=prompt,
-        language="en",
+        language=LANGUAGE,
     )
     how = {OWN: "own answer", RELATED: "same subject", OTHER: "other subject"}[level]
     return TrainingLine(

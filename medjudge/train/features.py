@@ -23,6 +23,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
+from medjudge.scheme import scheme_beside
 from medjudge.store import read_text
 
 
@@ -30,8 +31,9 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     """Reads a file that `medjudge distill` wrote.
 
     Raises:
-        InputError: The file is missing, empty or of another kind.
+        InputError: The file is missing, empty or of another kind, or a question is outside the scheme beside it.
     """
+    scheme = scheme_beside(path)
     lines = []
     for number, text in enumerate(read_text(path).split("\n"), start=1):
         if not text.strip():
@@ -45,6 +47,9 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
                 f"{path}, line {number}: {place}: {first['msg']} (found {str(first['input'])[:40]}); write it with "
                 "`medjudge distill`"
             ) from None
+        question = lines[-1].question
+        if problem := scheme.problem_with(question.category, question.language):
+            raise InputError(f"{path}, line {number}: question.{problem}")
         if not abs(sum(lines[-1].probabilities) - 1) <= 1e-3 or min(lines[-1].probabilities) < 0:
             raise InputError(
                 f"{path}, line {number}: probabilities: {lines[-1].probabilities} are not shares that add up to 1; "
