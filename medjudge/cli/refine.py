@@ -80,7 +80,8 @@ def refine(
         require_reader(chosen)
         server = Server(proposer_base_url or base_url, concurrency, tokens_per_minute)
         open_proposer = _proposer(proposer, folder, place, device, server, at_most, seed, offline)
-    judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    judging_server = Server(base_url, concurrency, tokens_per_minute)
+    judging = JudgeOptions(device=device, rounds=rounds, server=judging_server, limit=at_most)
     wanted = Wanted(seed, held_out, fdr, fdr_kept, limit)
     with folder.lock():
         summary = refine_run(folder, chosen, judging, wanted, place, open_proposer)

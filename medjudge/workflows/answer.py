@@ -29,8 +29,7 @@ from medjudge.workflows.run_folder import default_run, record_spending, start_ru
 _SERVER_PREFIX = "openai:"
 
 
-@dataclass(frozen=True)
-class AnswerOptions:
+class AnswerOptions(NamedTuple):
     """How models answer.
 
     Attributes:

@@ -23,8 +23,7 @@ from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, answers_to, default_run, start_run
 
 
-@dataclass(frozen=True)
-class EvaluationRequest:
+class EvaluationRequest(NamedTuple):
     """What is judged, by whom, and how.
 
     Attributes:

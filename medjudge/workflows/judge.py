@@ -4,8 +4,8 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
@@ -23,8 +23,7 @@ from medjudge.store import Run, file_sha256, write_records
 from medjudge.workflows.run_folder import record_spending
 
 
-@dataclass(frozen=True)
-class JudgeOptions:
+class JudgeOptions(NamedTuple):
     """How a judge is run.
 
     Attributes:

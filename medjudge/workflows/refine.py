@@ -35,7 +35,8 @@ from medjudge.statistics.item_response import (
 from medjudge.statistics.two_judges import compare
 from medjudge.store import Run, read_text, repair_last_line, write_json, write_records, write_whole
 from medjudge.validation.pairs import Pairs, paired
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.run_folder import record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
 
 _RESAMPLES = 2000

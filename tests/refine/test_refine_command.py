@@ -55,7 +55,7 @@ def refined(module_server, tmp_path_factory):
         summary = refine_run(
             place,
             resolve_judge("openai:judge"),
-            JudgeOptions(base_url=module_server.url),
+            JudgeOptions(server=Server(module_server.url)),
             Wanted(),
             run / "refinement",
             lambda: ApiProposer("proposer", Server(module_server.url), Spending(place)),
