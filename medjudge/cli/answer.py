@@ -15,6 +15,7 @@ def answer(
         ),
     ],
     benchmark: options.Benchmark = "sample",
+    scheme: options.Scheme = None,
     run: options.NewRun = None,
     limit: options.Limit = None,
     seed: options.Seed = 0,
@@ -39,7 +40,9 @@ def answer(
 
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
     answering = AnswerOptions(samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit)
-    result = answer_questions(benchmark, models=model, run=run, limit=limit, options=answering, offline=offline)
+    result = answer_questions(
+        benchmark, scheme=scheme, models=model, run=run, limit=limit, options=answering, offline=offline
+    )
     if not result.first_process:
         return
     if as_json:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     benchmark: options.Benchmark = "sample",
+    scheme: options.Scheme = None,
     model: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -95,6 +96,7 @@ def evaluate(
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
     request = EvaluationRequest(
         benchmark=benchmark,
+        scheme=scheme,
         models=tuple(model or ()),
         answers=answers,
         judge=judge,

@@ -39,7 +39,8 @@ def quickstart(
     from medjudge.judge.open import resolve_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
-    from medjudge.workflows.judge import JudgeOptions, write_scores
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.report import write_scores
     from medjudge.workflows.validate import validate_judge
 
     start = time.monotonic()
@@ -70,7 +71,7 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1]["judge"])
+        scores = write_scores(place, studies[-1]["judge"]).rates
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
@@ -118,12 +119,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
     from medjudge.distill.training_set import build_training_set
-    from medjudge.records import Answer, PhysicianScore, Question
-    from medjudge.store import read_records, write_records, write_whole
-    from medjudge.workflows.judge import start_run
+    from medjudge.records import Answer, PhysicianScore
+    from medjudge.scheme import LLMEVAL_MED
+    from medjudge.store import read_questions, read_records, write_records, write_whole
+    from medjudge.workflows.run_folder import start_run
 
     source = sample_folder()
-    questions = read_records(source / "questions.jsonl", Question)
+    questions = read_questions(source / "questions.jsonl")
     answers = read_records(source / "answers.jsonl", Answer)
     scores = read_records(source / "physician_scores.jsonl", PhysicianScore)
     unseen = held_out_groups(questions, 0.33, seed)
@@ -132,6 +134,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     start_run(
         run,
         [one for one in questions if one.id in kept_apart],
+        LLMEVAL_MED,
         "sample (unseen part)",
         {"quickstart": True, "seed": seed},
     )

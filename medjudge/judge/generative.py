@@ -125,7 +125,8 @@ def encode_prompt(
 
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str, style: Style) -> list[int]:
-    prompt = render(assignment.question, assignment.earlier, answer, style, _control_tokens(tokenizer))
+    control_tokens = _control_tokens(tokenizer)
+    prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     # enable_thinking: templates of reasoning models (Qwen3) then close the thinking part, so that the reply comes next.
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)

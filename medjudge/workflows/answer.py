@@ -22,6 +22,7 @@ from medjudge.models.hardware import peak_memory_told
 from medjudge.models.loading import commit
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
+from medjudge.scheme import open_scheme
 from medjudge.store import Run
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.run_folder import default_run, record_spending, start_run
@@ -88,6 +89,7 @@ class _AnsweringModel(NamedTuple):
 def answer_questions(
     benchmark: str = "sample",
     *,
+    scheme: str | None = None,
     models: Sequence[str],
     run: Path | str | None = None,
     limit: int | None = None,
@@ -100,6 +102,8 @@ def answer_questions(
 
     Args:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: What the questions belong to: a scheme's name, folder or file; the one beside the questions unless
+            given.
         models: Folders, hub ids or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
@@ -111,7 +115,7 @@ def answer_questions(
     """
     group = join_processes(options.device)
     check_answering(models, options, group, offline)
-    questions = read_benchmark(benchmark).questions[:limit]
+    opened = read_benchmark(benchmark, None if scheme is None else open_scheme(scheme))
     folder = Run(Path(run) if run else default_run(benchmark))
     command = {
         "benchmark": benchmark,
@@ -123,7 +127,7 @@ def answer_questions(
     }
     with folder.lock() if group.first else nullcontext():
         if group.first:
-            start_run(folder, questions, benchmark, command)
+            start_run(folder, opened.questions[:limit], opened.scheme, benchmark, command)
             group.wait()
         answer_with_all(folder, models, options, group)
     return AnsweredRun(folder, tuple(folder.answers()), group.first)

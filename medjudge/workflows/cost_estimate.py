@@ -102,7 +102,7 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
         raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     answers = run.answers() if prepared.answers is None else prepared.answers
     judgments = [judgment for judgment in run.judgments(judge_ref.name) if not judgment.retryable]
-    work = not_judged(assignments(prepared.questions, answers, options.rounds), judgments)
+    work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
     return estimate(work, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
 
 

@@ -13,6 +13,7 @@ from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import peak_memory_told
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
+from medjudge.scheme import Scheme, open_scheme
 from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
@@ -28,6 +29,8 @@ class EvaluationRequest(NamedTuple):
 
     Attributes:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: What the questions belong to: a scheme's name, folder or file; the one beside the questions unless
+            given.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
         judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
@@ -40,6 +43,7 @@ class EvaluationRequest(NamedTuple):
     """
 
     benchmark: str = "sample"
+    scheme: str | None = None
     models: tuple[str, ...] = ()
     answers: Path | None = None
     judge: str = "local"
@@ -145,6 +149,7 @@ class Prepared(NamedTuple):
     request: EvaluationRequest
     group: Group
     judge_ref: JudgeRef
+    scheme: Scheme
     questions: list[Question]
     answers: list[Answer] | None
     run: Run
@@ -244,7 +249,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
             check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
         if request.defer_share is not None:
             raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
-    benchmark = read_benchmark(request.benchmark)
+    benchmark = read_benchmark(request.benchmark, None if request.scheme is None else open_scheme(request.scheme))
     file = request.answers
     if request.benchmark == "sample" and not request.models and file is None:
         file = sample_folder() / "answers.jsonl"
@@ -255,7 +260,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     run = Run(request.run or default_run(request.benchmark))
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    return Prepared(request, group, judge_ref, benchmark.questions[: request.limit], answers, run)
+    return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)
 
 
 @contextmanager
@@ -275,7 +280,7 @@ def _answered(prepared: Prepared) -> Iterator[None]:
     }
     with run.lock() if group.first else nullcontext():
         if group.first:
-            start_run(run, prepared.questions, request.benchmark, command)
+            start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
             if prepared.answers is not None:

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from medjudge.parallel.group import Group
 from medjudge.records import AnswerKey, Judgment
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
+from medjudge.scheme import Scheme
 from medjudge.store import Run, file_sha256, write_records
 from medjudge.workflows.run_folder import record_spending
 
@@ -68,7 +69,7 @@ def judge_answers(
     if judge_ref.api_model is not None:
         _refuse_beside_batch_job(run, judge_ref.name)
         forget_failed_requests(run, judge_ref.name)
-    work = assignments(run.questions(), run.answers(), options.rounds)
+    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
     waiting = not_judged(
         work if only is None else [assignment for assignment in work if assignment.answer.key in only], judgments
@@ -97,12 +98,12 @@ def judge_answers(
     return run.judgments(judge_ref.name)
 
 
-def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
-    """Loads a judge; what an API judge costs goes to the account of the run."""
+def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
+    """Loads a judge for the scheme of a run; what an API judge costs goes to the account of the run."""
     if options.engine == "ray" and judge_ref.folder is not None:
-        return RayJudge(judge_ref.folder, judge_ref.name, options.device, options.rationale_tokens)
+        return RayJudge(judge_ref.folder, judge_ref.name, options.device, options.rationale_tokens, run.scheme())
     spending = Spending(run, options.limit) if judge_ref.api_model is not None else None
-    return load_judge_ref(judge_ref, options.device, options.server, spending, options.rationale_tokens, rubrics)
+    return load_judge_ref(judge_ref, options.device, options.server, spending, options.rationale_tokens, run.scheme())
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -131,13 +132,17 @@ def forget_failed_requests(run: Run, judge: str) -> None:
         write_records(file, remaining)
 
 
-def identity(judge_ref: JudgeRef, options: JudgeOptions) -> str:
-    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights."""
+def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
+    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights.
+
+    Args:
+        scheme: Holds the rubrics that an API judge reads.
+    """
     if judge_ref.card is not None and judge_ref.folder is not None:
         weights = sorted(judge_ref.folder.glob("*.safetensors"))
         text = judge_ref.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(file) for file in weights)
     else:
-        prompts = [prompt_hashes("reason-first"), VERDICT_SCHEMA, REMINDER]
+        prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, REMINDER]
         text = json.dumps([judge_ref.api_model, options.server.base_url, *prompts])
     return sha256(text.encode()).hexdigest()
 
@@ -145,7 +150,7 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions) -> str:
 def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> None:
     """Raises InputError where the run holds judgments of another judge of this name."""
     recorded = run.manifest().get("judges", {}).get(judge_ref.name)
-    if recorded is not None and recorded["sha256"] != identity(judge_ref, options):
+    if recorded is not None and recorded["sha256"] != identity(judge_ref, options, run.scheme()):
         raise InputError(
             f"{run.path}: holds judgments of another judge named {judge_ref.name}; rename the judge folder or choose "
             "another --run"
@@ -162,7 +167,7 @@ def record_judge(
         "kind": "api" if judge_ref.card is None else judge_ref.card.kind,
         "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
         "base_revision": judge_ref.card.base_revision if judge_ref.card else None,
-        "sha256": identity(judge_ref, options),
+        "sha256": identity(judge_ref, options, run.scheme()),
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before["seconds"] + seconds, 1),
@@ -171,7 +176,7 @@ def record_judge(
         "validated_on": [
             study
             for study in (judge_ref.card.validated_on if judge_ref.card else [])
-            if study.get("judge_sha256") == identity(judge_ref, options)
+            if study.get("judge_sha256") == identity(judge_ref, options, run.scheme())
         ],
     }
     if judge_ref.api_model is not None:

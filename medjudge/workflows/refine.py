@@ -33,7 +33,7 @@ from medjudge.statistics.item_response import (
     flawed_items,
 )
 from medjudge.statistics.two_judges import compare
-from medjudge.store import Run, read_text, repair_last_line, write_json, write_records, write_whole
+from medjudge.store import Run, read_text, repair_last_line, write_json, write_records, write_scheme, write_whole
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
 from medjudge.workflows.run_folder import record_spending
@@ -183,7 +183,7 @@ def _read(run: Run, chosen: JudgeRef, options: JudgeOptions, wanted: Wanted, out
         out,
         {
             "judge": chosen.name,
-            "judge_sha256": identity(chosen, options),
+            "judge_sha256": identity(chosen, options, run.scheme()),
             "rounds": options.rounds,
             "seed": wanted.seed,
             "held_out": wanted.held_out,
@@ -330,7 +330,8 @@ def _prompts(work: _Work, findings: Sequence[Finding], limit: int | None) -> tup
                 for key in (work.keys[row] for row in rows)
             ]
             if one.target.kind == "rubric":
-                prompts.append(rubric_prompt(one.target.name, rubric(one.target.name), one.causes[0], shown))
+                before = rubric(one.target.name, work.run.scheme())
+                prompts.append(rubric_prompt(one.target.name, before, one.causes[0], shown))
             else:
                 asked = work.questions[one.target.name]
                 prompts.append(checklist_prompt(asked, earlier[asked.id], one.causes[0], shown))
@@ -506,9 +507,10 @@ def _again(
         return {}
     judge = None
     if work.chosen.api_model is not None:  # on the account of the run that is refined
-        judge = load(work.chosen, work.options, work.run, None if with_rubric is None else dict([with_rubric]))
+        judge = load(work.chosen, work.options, work.run)
     with place.lock():
-        write_records(place.questions_file, questions.values())
+        scheme = work.run.scheme()
+        place.write_questions(questions.values(), scheme.with_rubrics(dict([with_rubric])) if with_rubric else scheme)
         write_records(place.answers_file, answers.values())
         judgments = judge_answers(place, work.chosen, work.options, set(wanted), judge)
     return {wanted[key]: some for key, some in scored_rounds(judgments).items() if key in wanted}
@@ -524,6 +526,8 @@ def _write(work: _Work, changes: Sequence[Change]) -> None:
     _write_lines(work.out / "versions.jsonl", version_lines(changes))
     for name, text in kept_texts(changes, "rubric").items():
         write_whole(work.out / "rubrics" / f"{name}.md", text + "\n")
+    # Of the scheme with the kept rubrics, so that the folder's questions can be evaluated as they are.
+    write_scheme(work.out, work.run.scheme().with_rubrics(kept_texts(changes, "rubric")))
     write_records(work.out / "questions.jsonl", changed_questions(list(work.questions.values()), changes))
 
 

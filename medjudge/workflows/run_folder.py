@@ -12,6 +12,7 @@ from medjudge.errors import InputError
 from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import STYLES, prompt_hashes
+from medjudge.scheme import Scheme
 from medjudge.store import Run, file_sha256, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -22,28 +23,35 @@ def default_run(benchmark: str) -> Path:
     return Path("runs") / Path(benchmark).stem
 
 
-def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
+def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark: str, command: dict[str, Any]) -> None:
     """Writes the questions into a run folder, or checks that the folder holds the same ones already.
 
     Args:
+        scheme: What the questions belong to.
         command: The settings of the command, for the manifest.
 
     Raises:
         InputError: The folder belongs to another benchmark.
     """
     if run.questions_file.exists():
+        if run.scheme().sha256 != scheme.sha256:
+            raise InputError(
+                f"--run {run.path}: holds questions of another scheme, or of an earlier state of {scheme.name}; choose "
+                "another --run"
+            )
         if run.questions() != list(questions):
             raise InputError(
                 f"--run {run.path}: holds other questions than {benchmark} (or another --limit); choose another --run"
             )
     else:
-        write_records(run.questions_file, questions)
+        run.write_questions(questions, scheme)
     run.update_manifest(
         id=run.manifest().get("id", uuid4().hex),
         versions={name: version(name) for name in _VERSIONS},
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
-        prompts={style: prompt_hashes(style) for style in STYLES},
+        scheme=scheme.ref.model_dump(),
+        prompts={style: prompt_hashes(style, scheme) for style in STYLES},
         hardware=describe(),
         updated=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
