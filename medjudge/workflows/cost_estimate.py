@@ -125,9 +125,10 @@ def estimate(work: Sequence[Assignment], model: str, spending: Spending, batch_j
     about_out = round(len(to_send) * (learnt.tokens_out if learnt else USUAL_REPLY))
     price = spending.prices.get(model)
     share = price.batch if price and batch_job else 1.0
-    usd = price and Amount(
-        round(share * price.cost(about_in, about_out), 4), round(share * price.cost(most_in, most_out), 4)
-    )
+    usd = None
+    if price is not None:
+        about, at_most = price.cost(about_in, about_out), price.cost(most_in, most_out)
+        usd = Amount(round(share * about, 4), round(share * at_most, 4))
     return CostEstimate(
         model=model,
         calls=len(to_send),
