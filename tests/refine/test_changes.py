@@ -2,12 +2,14 @@ import subprocess
 
 from medjudge.refine.changes import Change, changed_questions, unified, version_lines
 from medjudge.refine.decide import Decision
-from medjudge.refine.proposals import Proposal
+from medjudge.refine.proposals import Outcome, Proposal
 from medjudge.rubrics.render import rubric
 
 
 def change(kind: str, name: str, before: str, after: str, kept: bool = True) -> Change:
-    made = Proposal(kind=kind, name=name, by="a", cause="c", prompt_sha256="0", reply=after, text=after)
+    made = Proposal(
+        kind=kind, name=name, by="a", cause="c", prompt_sha256="0", reply=after, outcome=Outcome.PROPOSED, text=after
+    )
     return Change(made, before, Decision(kept, "why", 1.0, 0.3, 0.01), None)
 
 

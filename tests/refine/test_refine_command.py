@@ -10,17 +10,16 @@ import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
 from medjudge.chat_api.client import Server
-from medjudge.chat_api.spending import Spending
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
-from medjudge.refine.proposers import ApiProposer
+from medjudge.refine.readers import kinds_read
 from medjudge.store import Run, write_records
 from medjudge.workflows.judge import JudgeOptions
-from medjudge.workflows.refine import Wanted, kinds_read, refine_run
+from medjudge.workflows.refine import RefineOptions, refine_checklists
 
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
@@ -50,17 +49,9 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
 def refined(module_server, tmp_path_factory):
     run = write_run(tmp_path_factory.mktemp("refined") / "run")
     module_server.replies["proposer"] = propose
-    place = Run(run)
-    with place.lock():
-        summary = refine_run(
-            place,
-            resolve_judge("openai:judge"),
-            JudgeOptions(server=Server(module_server.url)),
-            Wanted(),
-            run / "refinement",
-            lambda: ApiProposer("proposer", Server(module_server.url), Spending(place)),
-        )
-    return summary, run / "refinement"
+    options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
+    refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
+    return refinement.to_json(), run / "refinement"
 
 
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
@@ -256,7 +247,7 @@ def test_a_person_writes_in_an_editor(server, lacking_run, medjudge, tmp_path) -
     done = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--limit", 2), EDITOR=str(editor))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert {one["why"] for one in summary["kept"]} == {"nearer to the physicians on held-out answers"}
+    assert {one["why"] for one in summary["kept"]} == {"closer to the physicians on held-out answers"}
     made = lines(lacking_run / "refinement" / "proposals.jsonl")
     assert [one["text"] for one in made] == [checklist_of(*CORE, "no alcohol")] * 2
     refused = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--out", "other"), EDITOR="")
@@ -301,5 +292,5 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     summary = json.loads(done.stdout)
     # It calls everything usable, which the rubric could be blamed for, and that it never reads.
     assert "MK.en" in {one["name"] for one in summary["disagreements"]}
-    assert summary["proposals"]["left_out"]["the judge does not take another rubric"] == 1
+    assert summary["proposals"]["left_out"]["the judge cannot use a new rubric"] == 1
     assert summary["proposals"]["declined"] == summary["proposals"]["asked"]
