@@ -10,11 +10,9 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
-import yaml
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -26,7 +24,7 @@ from medjudge.annotate.add_scores import add_scores, scores_lock
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.items import ToScore, to_score
 from medjudge.annotate.plan import Plan
-from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, STEPS
+from medjudge.annotate.wording import form_texts, page_texts
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, AnswerKey, Language, PhysicianScore
 from medjudge.rubrics.render import standard
@@ -112,7 +110,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         one = screens[number]
         done = scores()
         score = done.get(one.item.key)
-        words = _words(one.question.language)
+        words = page_texts(one.question.language)
         return _page("screen.html").render(
             words=words,
             rater=rater,
@@ -126,7 +124,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
             answer=one.answer,
             rubric=_rubric(one.question.category, one.question.language),
             dimensions=_dimensions(one.question.language) if one.question.category == "MTG" else None,
-            steps=[getattr(step, one.question.language) for step in STEPS],
+            steps=form_texts(one.question.language).steps,
             usable_from=USABLE_FROM,
             score=score,
             chosen=_chosen(one, score) if chosen is None else chosen,
@@ -158,7 +156,7 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
         return _page("end.html").render(
-            words=_words(screens[0].question.language),
+            words=page_texts(screens[0].question.language),
             rater=rater,
             total=len(screens),
             progress=_progress(screens, scores()),
@@ -179,22 +177,22 @@ def app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
     def save(item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
         number = number_of(item)
         one = screens[number]
-        words = _words(one.question.language)
+        words = page_texts(one.question.language)
         chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
         comment = fields.get("comment", "").strip()
         try:
             score = _score(one, rater, chosen, comment)
         except ValidationError:
-            wrong = words["missing_dimensions" if one.question.category == "MTG" else "refused"]
+            wrong = words.missing_dimensions if one.question.category == "MTG" else words.refused
             return HTMLResponse(screen(number, message=wrong, chosen=chosen, comment=comment), 400)
         try:
             add_scores(run, [score], replace="replaces" in fields)
         except (InputError, OSError) as error:
             there = scores().get(one.item.key)
             if there is not None and there != score:  # another window was faster; the page showed no score
-                return HTMLResponse(screen(number, message=words["changed"], comment=comment), 409)
+                return HTMLResponse(screen(number, message=words.changed, comment=comment), 409)
             print(f"error: {error}", file=sys.stderr)
-            return HTMLResponse(screen(number, message=words["not_saved"], chosen=chosen, comment=comment), 500)
+            return HTMLResponse(screen(number, message=words.not_saved, chosen=chosen, comment=comment), 500)
         following = first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
@@ -309,20 +307,9 @@ def _page(name: str) -> Template:
     return _pages().get_template(name)
 
 
-@cache
-def _words(language: str) -> dict[str, Any]:
-    """The page speaks the language of the question."""
-    words: dict[str, Any] = yaml.safe_load(
-        (files("medjudge.annotate") / "page" / f"{language}.yaml").read_text(encoding="utf-8")
-    )
-    return words
-
-
 def _dimensions(language: Language) -> list[Dimension]:
-    return [
-        Dimension(name, getattr(DIMENSION_WORDS[name], language), getattr(DIMENSION_MEANING[name], language), high)
-        for name, high in DIMENSIONS.items()
-    ]
+    texts = form_texts(language).dimensions
+    return [Dimension(name, texts[name].name, texts[name].meaning, high) for name, high in DIMENSIONS.items()]
 
 
 def _rubric(category: str, language: str) -> Rubric:

@@ -8,9 +8,10 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
+from medjudge.languages.texts import languages_of
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
 
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
@@ -72,7 +73,7 @@ class ApiJudge:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": REMINDER[one.question.language]},
+                {"role": "user", "content": judge_replies(one.question.language, languages_of(one.scheme)).reminder},
             ]
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
 
+from medjudge.languages.texts import PACKAGED, Languages, languages_of
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -53,8 +53,9 @@ def render(
         return neutralise(text, control_tokens)
 
     title, levels = standard(question.category, question.language, scheme)
-    system = frame(title, levels, question.language, style)
-    user = _template(f"material.{question.language}.md").render(
+    languages = languages_of(scheme)
+    system = frame(title, levels, question.language, style, languages)
+    user = _template(material(question.language, languages)).render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
@@ -86,23 +87,24 @@ def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
 def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
     """The sha256 of each rubric of a scheme as rendered for a style, by `CATEGORY.language`."""
     hashes = {}
+    languages = languages_of(scheme)
     for language in scheme.languages:
-        given = material(language)
+        given = material(language, languages)
         for category in scheme.category_ids:
-            system = frame(*standard(category, language, scheme), language, style)
+            system = frame(*standard(category, language, scheme), language, style, languages)
             hashes[f"{category}.{language}"] = sha256((system + given).encode()).hexdigest()
     return hashes
 
 
-def frame(title: str, levels: str, language: str, style: Style) -> str:
+def frame(title: str, levels: str, language: str, style: Style, languages: Languages = PACKAGED) -> str:
     """The system message of a rubric."""
-    text: str = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
+    text: str = _template(languages.text(language, "judge_frame.md")).render(title=title, standard=levels, style=style)
     return text
 
 
-def material(language: str) -> str:
+def material(language: str, languages: Languages = PACKAGED) -> str:
     """The Jinja template of the user message."""
-    return _text(f"material.{language}.md")
+    return languages.text(language, "judge_material.md")
 
 
 def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
@@ -121,13 +123,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 @cache
-def _template(name: str):  # type: ignore[no-untyped-def]
+def _template(source: str):  # type: ignore[no-untyped-def]
     # Jinja renders values as they are: a template inside an answer is text, never run. Autoescape is off, since the
     # reader is a language model and not a browser.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string(_text(name))
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("medjudge.rubrics") / name).read_text(encoding="utf-8")
+    return environment.from_string(source)

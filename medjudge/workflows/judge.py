@@ -11,16 +11,18 @@ from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
+from medjudge.languages.texts import languages_of
 from medjudge.parallel.group import Group
 from medjudge.records import AnswerKey, Judgment
 from medjudge.rubrics.render import prompt_hashes
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
-from medjudge.store import Run, file_sha256, write_records
+from medjudge.store import Run, write_records
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -142,7 +144,9 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
         weights = sorted(judge_ref.folder.glob("*.safetensors"))
         text = judge_ref.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(file) for file in weights)
     else:
-        prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, REMINDER]
+        languages = languages_of(scheme)
+        reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
+        prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
         text = json.dumps([judge_ref.api_model, options.server.base_url, *prompts])
     return sha256(text.encode()).hexdigest()
 

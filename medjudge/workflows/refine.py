@@ -8,6 +8,7 @@ from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
@@ -33,7 +34,7 @@ from medjudge.refine.settings import Settings, claim_folder
 from medjudge.refine.split import split_answers, split_lines
 from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
-from medjudge.store import Run, write_records, write_whole
+from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
 from medjudge.workflows.run_folder import record_spending
@@ -82,11 +83,9 @@ class _Job(NamedTuple):
             return {}
         rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
         judging, judge = self.options.judging, None
+        scheme = self.material.scheme.with_rubrics({} if rubric is None else {rubric.name: rubric.text})
         if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
             judge = load(self.judge_ref, judging, self.run)
-        scheme = self.material.scheme
-        if rubric is not None:
-            scheme = scheme.with_rubrics({rubric.name: rubric.text})
         with rescoring.run.lock():
             rescoring.run.write_questions(rescoring.questions, scheme)
             write_records(rescoring.run.answers_file, rescoring.answers)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256, write_json, write_whole
 from medjudge.report.boards import board_key
 from medjudge.report.contents import models_apart, names_apart
 from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.page import write_page
 from medjudge.report.plot_files import write_plots
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
-from medjudge.store import Run, file_sha256, write_json, write_whole
+from medjudge.store import Run
 from medjudge.validation.status import states
 from medjudge.validation.validations import validations
 from medjudge.workflows.which_judge import judge_of_run

@@ -9,11 +9,12 @@ from uuid import uuid4
 
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.scheme import Scheme
-from medjudge.store import Run, file_sha256, write_records
+from medjudge.store import Run, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
 

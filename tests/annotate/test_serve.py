@@ -19,6 +19,7 @@ import medjudge.annotate.serve as serving
 from medjudge.annotate.draw import make_plan
 from medjudge.annotate.plan import plan_file, read_plan, write_plan
 from medjudge.annotate.serve import app
+from medjudge.languages.texts import PACKAGED
 from medjudge.records import CATEGORIES, MTGDimensions
 from medjudge.store import Run, write_records
 
@@ -211,8 +212,7 @@ def test_skipped_answers_come_again(knowledge: Run) -> None:
 
 
 def test_page_speaks_both_languages() -> None:
-    folder = Path(serving.__file__).parent / "page"
-    words = {name: yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8")) for name in ("en", "zh")}
+    words = {name: yaml.safe_load(PACKAGED.text(name, "scoring_page.yaml")) for name in ("en", "zh")}
     assert words["en"].keys() == words["zh"].keys()
     for one in words.values():
         assert list(one["captions"]) == [1, 2, 3, 4, 5]
