@@ -91,7 +91,7 @@ class Evaluation:
     @property
     def status_line(self) -> str:
         """How far the judge's scores can be trusted, in one sentence."""
-        return str(self.scores.rates["standing"]["OP"]["line"])
+        return str(self.scores.rates["validation_status"]["OP"]["line"])
 
     @property
     def complete(self) -> bool:

@@ -178,9 +178,9 @@ def record_judge(
         "seen_question_ids": sorted(judge_ref.seen),
         # A validation of files that were changed since says nothing of this judge.
         "validated_on": [
-            study
+            study.model_dump(mode="json")
             for study in (judge_ref.card.validated_on if judge_ref.card else [])
-            if study.get("judge_sha256") == identity(judge_ref, options, run.scheme())
+            if study.judge_sha256 == identity(judge_ref, options, run.scheme())
         ],
     }
     if judge_ref.api_model is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, write_json, write_whole
+from medjudge.judge.study import read_study
 from medjudge.report.boards import board_key
 from medjudge.report.contents import models_apart, names_apart
 from medjudge.report.leaderboard import coverage, score_models, usable_table
@@ -15,7 +16,7 @@ from medjudge.report.page import write_page
 from medjudge.report.plot_files import write_plots
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
-from medjudge.validation.status import states
+from medjudge.validation.status import validation_statuses
 from medjudge.validation.validations import validations
 from medjudge.workflows.which_judge import judge_of_run
 
@@ -33,8 +34,13 @@ def score_run(run: Run, judge_name: str) -> Scores:
     answers = run.answers()
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    standing = {column: state._asdict() for column, state in states(validations(run, judge_name)).items()}
-    rates = {"judge": judge_name, "standing": standing, **score_models(run.questions(), judgments, models)}
+    statuses = validation_statuses(validations(run, judge_name))
+    status_by_part = {part: status._asdict() for part, status in statuses.items()}
+    rates = {
+        "judge": judge_name,
+        "validation_status": status_by_part,
+        **score_models(run.questions(), judgments, models),
+    }
     counts = coverage([answer.key for answer in answers], judgments)
     return Scores(rates, counts["answers"], counts["unscored"])
 
@@ -54,17 +60,22 @@ class Leaderboard:
         benchmark: The sha256 of the questions.
         judge: The judge's name.
         models: Rates by model, as in `scores.json`.
-        standing: The judge's validation status by run, overall (`OP`) and by category.
+        statuses: The judge's validation status by run, overall (`OP`) and by category.
     """
 
     benchmark: str
     judge: str
     models: dict[str, Any]
-    standing: dict[str, dict[str, Any]]
+    statuses: dict[str, dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
         """One of the leaderboards that `report --json` prints."""
-        return {"benchmark": self.benchmark, "judge": self.judge, "models": self.models, "standing": self.standing}
+        return {
+            "benchmark": self.benchmark,
+            "judge": self.judge,
+            "models": self.models,
+            "validation_status": self.statuses,
+        }
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class Report:
         """The object that `report --json` prints."""
         boards = [board.as_json() for board in self.leaderboards]
         # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
-        only = {name: boards[0][name] for name in ("models", "standing")} if len(boards) == 1 else {}
+        only = {name: boards[0][name] for name in ("models", "validation_status")} if len(boards) == 1 else {}
         return {**only, "leaderboards": boards, "plots": [str(file) for file in self.plots]}
 
     def __repr__(self) -> str:
@@ -137,8 +148,8 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
             for names_of_run, rates_of_run in zip(names, rates, strict=True)
             for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
         }
-        standing = {f"judge {judge_name}, {run.path}": scores["standing"] for run, scores in scored_runs}
-        boards.append(Leaderboard(benchmark, judge_name, models, standing))
+        statuses = {f"judge {judge_name}, {run.path}": scores["validation_status"] for run, scores in scored_runs}
+        boards.append(Leaderboard(benchmark, judge_name, models, statuses))
     return boards
 
 
@@ -181,7 +192,6 @@ def tables_for_papers(
 def _board(name: str, run: Run, judge_name: str) -> Board:
     scores = write_scores(run, judge_name).rates
     questions = run.questions()
-    study = run.agreement(judge_name)
     # The same name with other weights is another judge.
     manifest = run.manifest()
     identity = manifest.get("judges", {}).get(judge_name, {}).get("sha256", judge_name)
@@ -192,7 +202,7 @@ def _board(name: str, run: Run, judge_name: str) -> Board:
         scores,
         questions,
         usable_table(questions, run.judgments(judge_name), list(scores["models"])),
-        study if study is not None and "cannot_conclude" in study else None,  # else an older version wrote it
+        read_study(run, judge_name),
         manifest.get("notes", []),
     )
 
