@@ -155,9 +155,7 @@ def _surprise(run: Run, judge: str | None, teacher: str | None) -> dict[AnswerKe
     return surprise
 
 
-def _spread(
-    items: Sequence[Item], categories: Mapping[str, str], groups: Mapping[str, str], size: int
-) -> list[Item]:
+def _spread(items: Sequence[Item], categories: Mapping[str, str], groups: Mapping[str, str], size: int) -> list[Item]:
     """Draws items category by category and model by model, each from the conversation drawn from least so far."""
     if size == len(items):
         return list(items)

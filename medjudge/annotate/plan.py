@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text, write_whole
 from medjudge.records import AnswerKey
-from medjudge.store import Run, read_text, write_whole
+from medjudge.store import Run
 
 Which = Literal["random", "informative"]
 
@@ -41,9 +42,7 @@ class PlanOptions(NamedTuple):
 
     def same_plan(self, other: "PlanOptions") -> bool:
         """Whether both draw the same plan; the order of the raters makes no difference."""
-        first, second = (
-            options.with_defaults()._replace(raters=sorted(options.raters)) for options in (self, other)
-        )
+        first, second = (options.with_defaults()._replace(raters=sorted(options.raters)) for options in (self, other))
         return first == second
 
     def command_line(self) -> str:
@@ -139,9 +138,7 @@ def _read(file: Path) -> Plan:
     try:
         return Plan.model_validate_json(read_text(file))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise InputError(f"{file}: not a plan ({field}: {first['msg']}); restore it from a copy") from None
+        raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 
 def write_plan(run: Run, plan: Plan) -> Path | None:

@@ -72,7 +72,7 @@ def distill(
     from medjudge.cli.output import console, print_json
     from medjudge.distill.checks import check_training_set
     from medjudge.distill.training_set import build_training_set, side
-    from medjudge.store import write_json, write_whole
+    from medjudge.files import write_json, write_whole
 
     for name in ("train.jsonl", "validation.jsonl"):
         if (out / name).exists():
@@ -191,7 +191,8 @@ def _without(sources: _Sources, files: list[Path]) -> tuple[_Sources, dict[str, 
 def _unseen(path: Path) -> tuple[set[str], set[str]]:
     """The question ids, and where they are known the texts, of a run folder or of a file of records or scores."""
     from medjudge.annotate.scores import read_physician_scores
-    from medjudge.store import Run, read_text
+    from medjudge.files import read_text
+    from medjudge.store import Run
 
     if path.is_dir():
         questions = Run.existing(path).questions()

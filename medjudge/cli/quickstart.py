@@ -118,8 +118,9 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
     from medjudge.distill.training_set import build_training_set
+    from medjudge.files import write_whole
     from medjudge.records import Answer, PhysicianScore, Question
-    from medjudge.store import read_records, write_records, write_whole
+    from medjudge.store import read_records, write_records
     from medjudge.workflows.judge import start_run
 
     source = sample_folder()

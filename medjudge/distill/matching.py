@@ -11,16 +11,14 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import yaml
 
 from medjudge.benchmark.expert_sets import CATEGORY, LANGUAGE
 from medjudge.errors import InputError
+from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import Answer, Question, TrainingLine
 
 OWN, RELATED, OTHER = 5, 2, 1
@@ -42,6 +40,16 @@ class Pair(NamedTuple):
     answer: str
     focus: str
     kind: str
+
+
+class _MessageTexts(Texts):
+    """Sentences around a question in a message (`messages.yaml`); `{focus}` is its subject."""
+
+    openings: list[str]
+    context: list[str]
+    aside: list[str]
+    asking: list[str]
+    closings: list[str]
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -131,20 +139,14 @@ def matching_lines(pairs: Sequence[Pair], questions: int, seed: int) -> list[Tra
 
 def message(pair: Pair, generator: np.random.Generator) -> str:
     """The question of a pair inside a message: an opening, what it is about, perhaps an aside, the question, thanks."""
-    texts = _messages()
+    texts = PACKAGED.load("en", "messages.yaml", _MessageTexts)
 
-    def some(part: str, chance: float) -> list[str]:
-        return [str(generator.choice(texts[part]))] if generator.random() < chance else []
+    def drawn(sentences: list[str], chance: float) -> list[str]:
+        return [str(generator.choice(sentences))] if generator.random() < chance else []
 
-    before = [*some("openings", 0.5), *(some("context", 0.8) if pair.focus else []), *some("aside", 0.5)]
-    sentences = [*before, *some("asking", 1.0), *some("aside", 0.2), *some("closings", 0.5)]
+    before = [*drawn(texts.openings, 0.5), *(drawn(texts.context, 0.8) if pair.focus else []), *drawn(texts.aside, 0.5)]
+    sentences = [*before, *drawn(texts.asking, 1.0), *drawn(texts.aside, 0.2), *drawn(texts.closings, 0.5)]
     return " ".join(sentences).replace("{focus}", pair.focus).replace("{question}", pair.question)
-
-
-@cache
-def _messages() -> dict[str, list[str]]:
-    read: dict[str, list[str]] = yaml.safe_load((files("medjudge.distill") / "messages.en.yaml").read_text("utf-8"))
-    return read
 
 
 def _line(asked: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:

@@ -10,7 +10,7 @@ from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
 
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
@@ -75,7 +75,7 @@ class ApiJudge:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": REMINDER[one.question.language]},
+                {"role": "user", "content": judge_replies(one.question.language).reminder},
             ]
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
@@ -15,7 +16,6 @@ from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
-from medjudge.store import read_text, write_whole
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
@@ -76,10 +76,8 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
         raise InputError(
-            f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again"
+            f"{folder / CARD_FILE}: {first_problem(error)}; restore the file or train the judge again"
         ) from None
     for name in _NEEDED[card.kind]:
         if not (folder / name).is_file():

@@ -13,11 +13,12 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from medjudge.errors import InputError
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
+from medjudge.languages.texts import PACKAGED
 from medjudge.models.batching import MemoryLimit, cut_middle
 from medjudge.models.padding import pad_left
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style, render
-from medjudge.rubrics.verdict import SCORE_LINE, before_score
+from medjudge.rubrics.verdict import before_score, judge_replies
 from medjudge.scale import median_level
 
 LABELS = ("1", "2", "3", "4", "5")
@@ -70,7 +71,7 @@ def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, languag
         language: Of the question; it chooses the words of the last line.
         most: The most tokens of the rationale; the rest is cut off.
     """
-    line = SCORE_LINE[language]
+    line = judge_replies(language).score_line
     if not rationale:
         return token_ids(tokenizer, line)
     return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{line}")]
@@ -324,5 +325,6 @@ def prompt_room(tokenizer: PreTrainedTokenizerBase, max_length: int, style: Styl
     """The tokens of the window that are left for a prompt, beside rationale and score."""
     if style == "score-first":
         return max_length - rationale_tokens - 1
-    line = max(len(token_ids(tokenizer, f"\n{text}")) for text in SCORE_LINE.values())
+    score_lines = (judge_replies(language).score_line for language in PACKAGED.codes())
+    line = max(len(token_ids(tokenizer, f"\n{text}")) for text in score_lines)
     return max_length - rationale_tokens - line - 1

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.checklist import points_of
+from medjudge.languages.texts import PACKAGED
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.refine.causes import Cause
 from medjudge.refine.material import Target, TargetKind
@@ -240,4 +240,4 @@ def _answer(shown: Shown) -> dict[str, Any]:
 def _template(kind: str, language: str):  # type: ignore[no-untyped-def]
     # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string((files("medjudge.refine") / f"{kind}.{language}.md").read_text(encoding="utf-8"))
+    return environment.from_string(PACKAGED.text(language, f"refine_{kind}.md"))

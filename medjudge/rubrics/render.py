@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
 
+from medjudge.languages.texts import PACKAGED, Languages
 from medjudge.records import CATEGORIES, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -37,6 +37,7 @@ def render(
     style: Style,
     control_tokens: Iterable[str] = (),
     rubrics: Mapping[str, str] | None = None,
+    languages: Languages = PACKAGED,
 ) -> JudgePrompt:
     """Renders the prompt for one answer.
 
@@ -46,7 +47,8 @@ def render(
         answer: The model's answer, any text.
         style: Whether the reply begins with the score or ends with it.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
-        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
+        rubrics: Rubrics that replace those of the package, by `CATEGORY.language`.
+        languages: Where the frame of a rubric and the material around an answer are looked up.
     """
 
     def plain(text: str) -> str:
@@ -55,8 +57,8 @@ def render(
     name = f"{question.category}.{question.language}"
     given = (rubrics or {}).get(name)
     title, levels = standard(question.category, question.language) if given is None else _split(given)
-    system = frame(title, levels, question.language, style)
-    user = _template(f"material.{question.language}.md").render(
+    system = frame(title, levels, question.language, style, languages)
+    user = _template(material(question.language, languages)).render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
@@ -96,15 +98,15 @@ def prompt_hashes(style: Style) -> dict[str, str]:
     return hashes
 
 
-def frame(title: str, levels: str, language: str, style: Style) -> str:
+def frame(title: str, levels: str, language: str, style: Style, languages: Languages = PACKAGED) -> str:
     """The system message of a rubric."""
-    text: str = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
+    text: str = _template(languages.text(language, "judge_frame.md")).render(title=title, standard=levels, style=style)
     return text
 
 
-def material(language: str) -> str:
+def material(language: str, languages: Languages = PACKAGED) -> str:
     """The Jinja template of the user message."""
-    return _text(f"material.{language}.md")
+    return languages.text(language, "judge_material.md")
 
 
 def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
@@ -124,13 +126,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 @cache
-def _template(name: str):  # type: ignore[no-untyped-def]
+def _template(source: str):  # type: ignore[no-untyped-def]
     # Jinja renders values as they are: a template inside an answer is text, never run. Autoescape is off, since the
     # reader is a language model and not a browser.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string(_text(name))
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("medjudge.rubrics") / name).read_text(encoding="utf-8")
+    return environment.from_string(source)

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from medjudge.languages.texts import PACKAGED, Languages, Texts
+
 _STATED = re.compile(
     r"(?:\b(?:score|level|rating)\b|得分|评分|分数|等级)[\"'”’*_`]*\s*(?:[（(][^()（）\n]{0,30}[)）])?\s*(?:is|为|是)?"
     r"\s*[:：=]?\s*[\"'“‘*_`]*\s*\[{0,2}\s*([0-9]+(?:\.[0-9]+)?)",
@@ -14,8 +16,6 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 """What makes a number a range, a choice, or a mark on another scale, standing right behind it."""
-SCORE_LINE = {"en": "Score: ", "zh": "得分："}
-"""How the last line of a reason-first reply begins, by language, as `frame.*.md` asks for it."""
 _SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分)[ \t*_]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LAST_LINE = re.compile(r"[*_\"'\s]*([1-5])[*_\"'\s.。]*(?:分)?[\s.。\"'”]*")
 
@@ -32,13 +32,22 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 """The reply of a reason-first judge as a JSON object, for servers that can hold a model to a schema."""
 
-REMINDER = {
-    "en": "No score can be read from your reply. Reply once more, briefly, in the form that was asked for: the reasons "
-    "first, in one sentence, and the score at the end, N being 1, 2, 3, 4 or 5:\nScore: N",
-    "zh": "从你的回复中读不出得分。请按要求的形式再简短地回复一次：先用一句话说明理由，最后给出得分，"
-    "N为1、2、3、4或5：\n得分：N",
-}
-"""What a judge is told once where its reply could not be read, by language."""
+
+class JudgeReplies(Texts):
+    """What a judge's replies look like in one language (`judge_replies.yaml`).
+
+    Attributes:
+        score_line: How the last line of a reason-first reply begins, as `judge_frame.md` asks for it.
+        reminder: What a judge reads, once, where its reply could not be read.
+    """
+
+    score_line: str
+    reminder: str
+
+
+def judge_replies(language: str, languages: Languages = PACKAGED) -> JudgeReplies:
+    """The texts of a language on a judge's replies."""
+    return languages.load(language, "judge_replies.yaml", JudgeReplies)
 
 
 class Verdict(NamedTuple):

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
     Prompt,
@@ -24,7 +25,6 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import scheme_beside
-from medjudge.store import read_text
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -41,11 +41,8 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
         try:
             lines.append(TrainingLine.model_validate_json(text))
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
             raise InputError(
-                f"{path}, line {number}: {place}: {first['msg']} (found {str(first['input'])[:40]}); write it with "
-                "`medjudge distill`"
+                f"{path}, line {number}: {first_problem(error)}; write it with `medjudge distill`"
             ) from None
         question = lines[-1].question
         if problem := scheme.problem_with(question.category, question.language):

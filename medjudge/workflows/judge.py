@@ -15,17 +15,19 @@ from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
+from medjudge.files import file_sha256, write_json
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
+from medjudge.languages.texts import PACKAGED
 from medjudge.models.hardware import describe
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.rubrics.render import STYLES, prompt_hashes
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA
-from medjudge.store import Run, file_sha256, write_json, write_records
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
+from medjudge.store import Run, write_records
 from medjudge.validation.status import states
 from medjudge.validation.validations import validations
 
@@ -199,7 +201,8 @@ def identity(chosen: JudgeRef, options: JudgeOptions) -> str:
         weights = sorted(chosen.folder.glob("*.safetensors"))
         text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
-        asked = [prompt_hashes("reason-first"), VERDICT_SCHEMA, REMINDER]
+        reminders = {language: judge_replies(language).reminder for language in PACKAGED.codes()}
+        asked = [prompt_hashes("reason-first"), VERDICT_SCHEMA, reminders]
         text = json.dumps([chosen.api_model, options.base_url, *asked])
     return sha256(text.encode()).hexdigest()
 

@@ -8,6 +8,7 @@ from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
@@ -33,7 +34,7 @@ from medjudge.refine.settings import Settings, claim_folder
 from medjudge.refine.split import split_answers, split_lines
 from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
-from medjudge.store import Run, write_records, write_whole
+from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen

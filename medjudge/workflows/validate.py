@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.judge.open import JudgeRef, resolve_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import train_folds
 from medjudge.validation.gate import Gate

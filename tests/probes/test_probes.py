@@ -9,7 +9,7 @@ import pytest
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.probes.probes import PROBES, probed
-from medjudge.probes.texts import texts_of
+from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Question
 from medjudge.store import Run
 from medjudge.validation.probe_effect import probe_effect
@@ -113,7 +113,7 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
         ),
         ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险"),
     ):
-        variants = texts_of(language).variants
+        variants = probe_texts(language).model_dump()
         for name in ("filler", "wrapper", "fluent"):
             for place, texts in variants[name].items():
                 assert len(texts) >= 4
@@ -133,7 +133,7 @@ def test_where_a_probe_does_not_apply() -> None:
     assert change("No marks in 5 mg.", "plain") is None
     assert change("One sentence only.", "reordered") is None
     assert change("***", "plain") is None
-    with pytest.raises(InputError, match=r"probe fillers: no such probe; take one of filler, "):
+    with pytest.raises(InputError, match=r"probe fillers: no such probe; choose one of filler, "):
         change("A.", "fillers")
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import SCORE_LINE, before_score, read_reasoned, read_verdict
+from medjudge.rubrics.verdict import before_score, judge_replies, read_reasoned, read_verdict
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_the_rationale_ends_where_a_line_begins_to_state_the_score(reply: str, r
 
 
 def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
-    for language, line in SCORE_LINE.items():
+    for language in ("en", "zh"):
+        line = judge_replies(language).score_line
         system = render(question(language=language), (), "x", "reason-first").system
         assert system.endswith(f"{line}N")
         assert read_verdict(f"Fine.\n{line}3").score == 3

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from medjudge.distill.training_set import build_training_set
+from medjudge.files import write_whole
 from medjudge.records import TrainingLine
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

@@ -1,4 +1,4 @@
-from medjudge.probes.formatting import plain
+from medjudge.text.formatting import plain
 
 
 def test_plain_strips_marks_and_nothing_else() -> None:

@@ -1,7 +1,9 @@
-"""Formatting stripped from a text: the marks go, every word stays."""
+"""Takes the formatting off a text: the marks go, every word stays."""
 
 import re
 from itertools import zip_longest
+
+from medjudge.text.blocks import BULLET, RULE, TABLE_RULE_CELL, is_fence
 
 _ATTRIBUTES = r"""(?:\s+[\w:-]{1,40}\s*=\s*(?:"[^"<>\n]*"|'[^'<>\n]*'|[^\s"'<>]+))*"""
 _TAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -15,21 +17,18 @@ _TAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 """Tags by name, attributes only with "=": "p<b and c>d" is no tag. Text that is struck out (<s>, ~~) keeps its mark."""
-_MEANT = (
+_MEANINGFUL = (
     "✅❌❎✓✔✕✖✗✘☐☑☒⛔⭕➕➖➗♀♂❶-➓\U0001f44d\U0001f44e\U0001f4c8\U0001f4c9\U0001f51f\U0001f534\U0001f535"
     "\U0001f53a-\U0001f53d\U0001f6ab\U0001f6d1\U0001f7e0-\U0001f7ef"
 )
-"""Emoji that say something stay: ticks, crosses, signs, arrows, numbers, sexes, thumbs, stop signs, coloured dots."""
-_DECORATION = f"(?![{_MEANT}])[\U0001f300-\U0001faff☀-➓⭐]"
+"""Emoji that carry meaning stay: ticks, crosses, signs, arrows, numbers, sexes, thumbs, stop signs, coloured dots."""
+_DECORATION = f"(?![{_MEANINGFUL}])[\U0001f300-\U0001faff☀-➓⭐]"
 _EMOJI = re.compile(f"{_DECORATION}(?:\ufe0f|\u200d.|{_DECORATION})* ?")
 _EMOJI_BETWEEN_DIGITS = re.compile(rf"(?<=\d){_EMOJI.pattern}(?=\d)")
 _KEYCAP = re.compile(r"(\d)\ufe0f?\u20e3 ?")
-_CODE_FENCE = re.compile(r"(?:```|~~~)[\w+-]*")
-_RULE = re.compile(r"\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|={3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
 _CLOSING_HASHES = re.compile(r"(?<=\s)#{1,6}$")
 _QUOTE = re.compile(r"\s{0,3}(?:>\s?)+(?![\s\d.=])")
-_BULLET = re.compile(r"\s*(?:[-*+–—·‣]\s+|[•●▪◦■◆]\s*)(?=\S)")
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"`{1,3}([^`\n]+)`{1,3}"), r"\1"),
     (re.compile(r"!?\[([^\[\]\n]+)\]\(((?:https?://|www\.|mailto:|#)[^()\s]+)\)"), r"\1 (\2)"),
@@ -38,7 +37,6 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:(?<!\d)|(?=\*\*\D))(?<!\*)\*{2,3}(?=[^\s*])([^*\n]*[^\s*])\*{2,3}(?!\*)"), r"\1"),
     (re.compile(r"(?<![\w])_{1,3}(?=[^\s_])([^_\n]*[^\s_])_{1,3}(?!\w)"), r"\1"),
 )
-_TABLE_RULE = re.compile(r":?-+:?")
 
 
 def plain(text: str) -> str:
@@ -47,28 +45,22 @@ def plain(text: str) -> str:
         text = tag.sub(instead, text)
     text = _KEYCAP.sub(r"\1. ", text)
     text = _EMOJI.sub("", _EMOJI_BETWEEN_DIGITS.sub(" ", text))
-    kept = [_plain_line(line) for line in _unrolled(text.split("\n")) if not is_fence(line)]
-    return "\n".join(line for line in kept if line is not None)
-
-
-def is_fence(line: str) -> bool:
-    """Whether a line opens or closes a block of code."""
-    mark = line.strip()
-    return mark[:3] in ("```", "~~~") and bool(_CODE_FENCE.fullmatch(mark))
+    lines = [_plain_line(line) for line in _unrolled(text.split("\n")) if not is_fence(line)]
+    return "\n".join(line for line in lines if line is not None)
 
 
 def _plain_line(line: str) -> str | None:
     """A line without its marks; None for a rule."""
     if not line.strip():
         return line
-    if _RULE.fullmatch(line):
+    if RULE.fullmatch(line):
         return None
     if heading := _HEADING.match(line):
         line = _CLOSING_HASHES.sub("", line[heading.end() :].rstrip()).rstrip()
     # Quotes before bullets: in "- > 5" the sign is no quote.
-    for mark in (_QUOTE, _BULLET):
-        if found := mark.match(line):
-            line = line[found.end() :]
+    for mark in (_QUOTE, BULLET):
+        if match := mark.match(line):
+            line = line[match.end() :]
     for marks, instead in _INLINE:
         line = marks.sub(instead, line)
     return line
@@ -84,8 +76,8 @@ def _unrolled(lines: list[str]) -> list[str]:
             result.append(lines[at])
             at += 1
             continue
-        heads, *body = rows
-        result += ["; ".join(_named(heads, cells)) for cells in body] or ["; ".join(heads)]
+        headings, *body = rows
+        result += ["; ".join(_named(headings, cells)) for cells in body] or ["; ".join(headings)]
         at += 1 + len(rows)
     return result
 
@@ -94,7 +86,7 @@ def _table_rows(lines: list[str], at: int) -> list[list[str]] | None:
     """The cells of the table whose heading is line `at`, heading first, its rule left out; None where none begins."""
     if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1]:
         return None
-    if not all(_TABLE_RULE.fullmatch(cell) for cell in _cells(lines[at + 1])):
+    if not all(TABLE_RULE_CELL.fullmatch(cell) for cell in _cells(lines[at + 1])):
         return None
     end = at + 2
     while end < len(lines) and "|" in lines[end]:
@@ -102,8 +94,9 @@ def _table_rows(lines: list[str], at: int) -> list[list[str]] | None:
     return [_cells(row) for row in (lines[at], *lines[at + 2 : end])]
 
 
-def _named(heads: list[str], cells: list[str]) -> list[str]:
-    return [f"{head}: {cell}" if head else cell for head, cell in zip_longest(heads, cells, fillvalue="") if cell]
+def _named(headings: list[str], cells: list[str]) -> list[str]:
+    named = zip_longest(headings, cells, fillvalue="")
+    return [f"{heading}: {cell}" if heading else cell for heading, cell in named if cell]
 
 
 def _cells(row: str) -> list[str]:

@@ -2,13 +2,13 @@ import re
 from collections import Counter
 from random import Random
 
-from medjudge.probes.reordering import reordered
-from medjudge.probes.texts import texts_of
 from medjudge.records import Language
+from medjudge.text.grammar import grammar_of
+from medjudge.text.reordering import reordered
 
 
 def moved(text: str, language: Language = "en", seed: int = 0) -> str:
-    return reordered(text, texts_of(language), Random(seed))
+    return reordered(text, grammar_of(language), Random(seed))
 
 
 def stays(text: str, language: Language = "en") -> bool:
