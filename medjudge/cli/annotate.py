@@ -180,10 +180,11 @@ def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:
     if agreement is None:
         screen.print("agreement among raters: no answer was scored by two raters yet")
         return
-    kappas = {"Cohen's kappa": "cohen_kappa", "quadratic kappa": "quadratic_kappa", "alpha": "krippendorff_alpha"}
-    measures = [f"usable {percent(agreement['usable_agreement'])}"]
-    measures += [f"{label} {span(agreement[name])}" for label, name in kappas.items()]
-    screen.print(f"agreement among raters on {agreement['answers']} answers: {', '.join(measures)}")
+    screen.print(
+        f"agreement among raters on {agreement.answers} answers: usable {percent(agreement.usable_agreement)}, Cohen's "
+        f"kappa {span(agreement.cohen_kappa)}, quadratic kappa {span(agreement.quadratic_kappa)}, alpha "
+        f"{span(agreement.krippendorff_alpha)}"
+    )
 
 
 def _missing_items(file: str, sheets: dict[str, list[str]]) -> str:

@@ -70,16 +70,21 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1]["judge"])
+        scores, _ = write_scores(place, studies[-1].judge)
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
 
-    title = (
-        f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
-    )
+    title = f"\nAgreement with the sample's constructed levels ({studies[0].questions} unseen questions, 95 % interval)"
     if as_json:
-        print_json({"agreement": studies, "scores": scores, "report": str(page), "judge": str(judge)})
+        print_json(
+            {
+                "agreement": [study.model_dump(mode="json") for study in studies],
+                "scores": scores,
+                "report": str(page),
+                "judge": str(judge),
+            }
+        )
     screen.print(leaderboard_table(scores, f"\nUsability rates of the sample's five answer sets by judge {judge.name}"))
     screen.print(agreement_table(studies, title))
     screen.print(NOTICE)
@@ -119,12 +124,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.benchmark.splits import held_out_groups
     from medjudge.distill.training_set import build_training_set
     from medjudge.files import write_whole
-    from medjudge.records import Answer, PhysicianScore, Question
-    from medjudge.store import read_records, write_records
+    from medjudge.records import Answer, PhysicianScore
+    from medjudge.scheme import LLMEVAL_MED
+    from medjudge.store import read_questions, read_records, write_records
     from medjudge.workflows.judge import start_run
 
     source = sample_folder()
-    questions = read_records(source / "questions.jsonl", Question)
+    questions = read_questions(source / "questions.jsonl")
     answers = read_records(source / "answers.jsonl", Answer)
     scores = read_records(source / "physician_scores.jsonl", PhysicianScore)
     unseen = held_out_groups(questions, 0.33, seed)
@@ -133,6 +139,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     start_run(
         run,
         [one for one in questions if one.id in kept_apart],
+        LLMEVAL_MED,
         "sample (unseen part)",
         {"quickstart": True, "seed": seed},
     )

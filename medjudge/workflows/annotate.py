@@ -18,6 +18,7 @@ from medjudge.annotate.plan import Plan, PlanOptions, earlier_file, plan_file, r
 from medjudge.annotate.progress import RaterProgress, progress_by_rater
 from medjudge.annotate.workbook import write_workbook
 from medjudge.errors import InputError
+from medjudge.judge.study import RaterAgreement
 from medjudge.store import Run
 from medjudge.validation.physicians import agreement_of_physicians
 from medjudge.workflows.which_judge import likely_judge
@@ -85,7 +86,7 @@ class ImportedScores:
     checked: Checked
     to_fix: list[Path]
     progress: dict[str, RaterProgress]
-    agreement: dict[str, Any] | None
+    agreement: RaterAgreement | None
 
     @property
     def informative(self) -> bool:
@@ -106,7 +107,7 @@ class ImportedScores:
             "raters": {
                 rater: {**progress._asdict(), "open": progress.open} for rater, progress in self.progress.items()
             },
-            "agreement": self.agreement,
+            "agreement": self.agreement and self.agreement.model_dump(mode="json"),
         }
 
 
