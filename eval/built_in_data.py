@@ -9,9 +9,10 @@ import numpy as np
 from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.distill.graded import graded_answers
 from medjudge.distill.matching import Pair, message
+from medjudge.files import write_whole
 from medjudge.records import Answer, Question, TrainingLine
 from medjudge.scheme import open_scheme
-from medjudge.store import Run, write_scheme, write_whole
+from medjudge.store import Run, write_scheme
 
 SCALE = (1, 2, 4, 5)
 """The levels that MEDIQA's and LiveQA's four scores become."""

@@ -45,8 +45,8 @@ from built_in_table import (
 )
 from study import REPOSITORY, record
 
+from medjudge.files import file_sha256, write_json
 from medjudge.records import TrainingLine
-from medjudge.store import file_sha256, write_json
 
 SEEDS = (0, 1, 2)
 CONFIG = REPOSITORY / "configs" / "judges" / "built-in.yaml"

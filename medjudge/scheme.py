@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
 
 SCHEME_FILE = "scheme.json"
 """A run folder's copy of its scheme; also beside a benchmark's questions.jsonl, whose scheme it is."""
@@ -125,6 +126,11 @@ class Scheme(_Data):
         """The sha256 of all that the scheme holds."""
         return sha256(self.model_dump_json().encode()).hexdigest()
 
+    @property
+    def ref(self) -> "SchemeRef":
+        """Its name and hash."""
+        return SchemeRef(name=self.name, sha256=self.sha256)
+
     def category(self, category_id: str) -> Category:
         """The category of an id that was checked when its question was read."""
         return next(category for category in self.categories if category.id == category_id)
@@ -143,6 +149,13 @@ class Scheme(_Data):
     def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":
         """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
         return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})
+
+
+class SchemeRef(_Data):
+    """Names a scheme in `run.json` and `judge.json`."""
+
+    name: Name
+    sha256: str
 
 
 def scheme_names() -> list[str]:
@@ -178,9 +191,9 @@ def read_scheme(path: Path) -> Scheme:
         InputError: It is missing or corrupt.
     """
     try:
-        return Scheme.model_validate_json(_text(path))
+        return Scheme.model_validate_json(read_text(path))
     except ValidationError as error:
-        raise InputError(f"{path}: {_problem(error)}") from None
+        raise InputError(f"{path}: {first_problem(error)}") from None
 
 
 def scheme_beside(file: Path) -> Scheme:
@@ -196,7 +209,7 @@ def scheme_beside(file: Path) -> Scheme:
 def _from_folder(folder: Path) -> Scheme:
     definition = folder / _DEFINITION
     try:
-        fields = yaml.safe_load(_text(definition))
+        fields = yaml.safe_load(read_text(definition))
     except yaml.YAMLError as error:
         raise InputError(f"{definition}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
     if not isinstance(fields, dict):
@@ -206,9 +219,9 @@ def _from_folder(folder: Path) -> Scheme:
         raise InputError(f"{definition}: extends: {base!r} is no scheme of the package ({', '.join(scheme_names())})")
     own = {
         **fields,
-        "rubrics": {file.stem: _text(file) for file in sorted((folder / _RUBRICS).glob("*.md"))},
+        "rubrics": {file.stem: read_text(file) for file in sorted((folder / _RUBRICS).glob("*.md"))},
         "texts": {
-            language.name: {file.name: _text(file) for file in sorted(language.iterdir()) if file.is_file()}
+            language.name: {file.name: read_text(file) for file in sorted(language.iterdir()) if file.is_file()}
             for language in sorted((folder / _LANGUAGES).glob("*"))
             if language.is_dir()
         },
@@ -216,7 +229,7 @@ def _from_folder(folder: Path) -> Scheme:
     try:
         return Scheme.model_validate(own if base is None else _extended(_from_folder(_BENCHMARKS / base), own))
     except ValidationError as error:
-        raise InputError(f"{definition}: {_problem(error)}") from None
+        raise InputError(f"{definition}: {first_problem(error)}") from None
 
 
 def _extended(base: Scheme, own: dict[str, Any]) -> dict[str, Any]:
@@ -240,22 +253,6 @@ def _merged(before: Any, value: Any) -> Any:
     if not isinstance(before, dict) or not isinstance(value, dict):
         return value
     return {**before, **{name: _merged(before.get(name), entry) for name, entry in value.items()}}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
-
-
-def _problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{field}: {message}" if field else message
 
 
 LLMEVAL_MED: Scheme = _from_folder(_BENCHMARKS / "llmeval-med")

@@ -12,8 +12,9 @@ from pathlib import Path
 from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.distill.matching import apart, matching_lines, read_pairs, without_questions
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.scheme import open_scheme
-from medjudge.store import read_questions, write_scheme, write_whole
+from medjudge.store import read_questions, write_scheme
 
 
 def main() -> None:

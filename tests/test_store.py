@@ -27,9 +27,9 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
         ),
         (json.dumps({**Q, "id": "q2", "prompt": "  "}), r"line 2: prompt"),
         (json.dumps({**Q, "id": "q2", "refrence": "x"}), r"line 2: refrence: Extra inputs"),
-        (json.dumps(Q), r"line 2: 'q1' stands already in line 1"),
+        (json.dumps(Q), r"line 2: 'q1' duplicates line 1"),
         (json.dumps({**Q, "id": "q2", "prompt": None}), r"line 2: prompt: .*string"),
-        ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' stands twice"),
+        ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' occurs twice"),
         (json.dumps({**Q, "id": "q2", "prompt": "\ud800"}), r"line 2: .*surrogates"),
         ("[" * 100_000, r"line 2: not valid JSON"),
     ],
@@ -83,9 +83,9 @@ def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys)
     # A reader may stand beside a running eval: it leaves the line out and the file alone.
     assert [one.sample for one in run.judgments("j")] == [0]
     assert run.judgments_file("j").read_bytes() == torn
-    assert "the last line is incomplete (18 bytes) and is left out" in capsys.readouterr().err
+    assert "the last line is incomplete (18 bytes) and is ignored" in capsys.readouterr().err
     with run.lock():
-        assert "the last line was incomplete (18 bytes) and is cut off" in capsys.readouterr().err
+        assert "the last line was incomplete (18 bytes) and was removed" in capsys.readouterr().err
         run.append(run.judgments_file("j"), second)
     assert [one.sample for one in run.judgments("j")] == [0, 1]
     assert repair_last_line(run.judgments_file("j")) == 0

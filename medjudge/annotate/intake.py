@@ -14,8 +14,9 @@ from medjudge.annotate.plan import Plan
 from medjudge.annotate.spreadsheets import is_blank
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.records import CATEGORIES, PhysicianScore
-from medjudge.store import Run, write_json
+from medjudge.store import Run
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
 

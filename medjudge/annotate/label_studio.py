@@ -1,6 +1,5 @@
 """Label Studio: writes projects for raters, reads exports, JSON (tasks with annotations) or JSON-MIN."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +10,8 @@ from medjudge.annotate.forms import Form, FormRow, texts
 from medjudge.annotate.items import ToScore
 from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
 from medjudge.errors import InputError
+from medjudge.files import read_json, write_json, write_whole
 from medjudge.records import PhysicianScore
-from medjudge.store import read_text, refuse_duplicates, write_json, write_whole
 
 _SCORES = ("score", *DIMENSIONS)
 _KINDS = ("rating", "choices", "number", "text")
@@ -138,16 +137,12 @@ def read_project(path: Path) -> Form:
 
 def some_tasks(path: Path, items: Collection[str]) -> list[dict[str, Any]]:
     """The tasks of an export that belong to some items, as they are, to be mended and imported again."""
-    tasks = json.loads(read_text(path))
+    tasks = read_json(path)
     return [task for task in tasks if str(task.get("data", task).get("item", "")).strip() in items]
 
 
 def _annotations(path: Path) -> Iterator[_Annotation]:
-    try:
-        tasks = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-        json.dumps(tasks, ensure_ascii=False).encode()  # a lone surrogate could be read, but never written again
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}); a Label Studio export is expected") from None
+    tasks = read_json(path, "a Label Studio export is expected")
     if isinstance(tasks, list) and tasks and all(map(_is_task, tasks)):
         yield from _from_tasks(tasks)
     elif isinstance(tasks, list) and tasks and all(isinstance(one, dict) and "annotator" in one for one in tasks):

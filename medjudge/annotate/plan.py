@@ -6,8 +6,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text, write_whole
 from medjudge.records import AnswerKey
-from medjudge.store import Run, read_text, write_whole
+from medjudge.store import Run
 
 Which = Literal["random", "informative"]
 
@@ -92,9 +93,7 @@ def _read(file: Path) -> Plan:
     try:
         return Plan.model_validate_json(read_text(file))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{file}: not a plan ({place}: {first['msg']}); restore it from a copy") from None
+        raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 
 def write_plan(run: Run, plan: Plan) -> Path | None:

@@ -1,6 +1,5 @@
 """Physicians' scores from the file that a hospital has: chooses the reader by the kind of file."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,9 @@ from medjudge.annotate.label_studio import read_label_studio
 from medjudge.annotate.spreadsheets import read_delimited
 from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
+from medjudge.files import read_json, read_text
 from medjudge.records import PhysicianScore
-from medjudge.store import read_records, read_text, refuse_duplicates
+from medjudge.store import read_records
 
 _TABLES = (".csv", ".tsv", ".xlsx")
 
@@ -104,10 +104,7 @@ def _csv_entries(path: Path) -> Iterable[tuple[str, object]]:
 
 
 def _json_entries(path: Path) -> Iterable[tuple[str, object]]:
-    try:
-        entries = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error})") from None
+    entries = read_json(path)
     if not isinstance(entries, dict):
         raise InputError(f'{path}: one object of labels and levels is expected, such as {{"entailment": 5}}')
     return entries.items()

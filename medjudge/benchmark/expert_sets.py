@@ -7,8 +7,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.records import Answer, PhysicianScore, Question
-from medjudge.store import read_text
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""

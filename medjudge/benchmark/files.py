@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
-from medjudge.store import read_questions, read_records, read_text
+from medjudge.store import read_questions, read_records
 
 _MARKS: list[tuple[str, type[Any]]] = [
     ("prompt", Question),
@@ -85,7 +86,7 @@ def _record_of(path: Path) -> type[Any]:
     try:
         fields = json.loads(first)
     except ValueError as error:
-        raise InputError(f"{path}, line 1: not valid JSON ({error}); one object a line is expected") from None
+        raise InputError(f"{path}, line 1: not valid JSON ({error}); each line must be one JSON object") from None
     for mark, record in _MARKS:
         if isinstance(fields, dict) and mark in fields:
             return record

@@ -1,6 +1,5 @@
 """Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_json
 from medjudge.records import Answer, ErrorKind, Judgment, Question
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.store import read_text, refuse_duplicates
 
 LANGUAGE = "zh"
 """The format's language: its categories go by their titles in it."""
@@ -166,10 +165,7 @@ def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question,
 
 
 def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, Any]]:
-    try:
-        data = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error})") from None
+    data = read_json(path, surrogates=True)  # refused below, where the question can be named
     if not isinstance(data, dict) or not data:
         raise InputError(
             f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
@@ -215,8 +211,7 @@ def _question(entry: Any, name: str, category: str, place: str) -> tuple[Questio
     try:
         return Question.model_validate(fields), oddities
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{place}: {first['loc'][0]}: {first['msg']}") from None
+        raise InputError(f"{place}: {first_problem(error)}") from None
 
 
 def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:

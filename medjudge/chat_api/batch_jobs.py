@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import openai
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from medjudge.chat_api.client import body_bytes, one_line, refuses_the_chat
 from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
 from medjudge.chat_api.spending import Spending, Used
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.store import Run, read_text, write_json, write_whole
+from medjudge.files import first_problem, read_text, write_json, write_whole
+from medjudge.store import Run
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -42,6 +43,9 @@ class BatchJob(BaseModel):
     batch_id: str | None = None
     status: str = "planned"
     collected: bool = False
+
+
+_Jobs = TypeAdapter(list[BatchJob])
 
 
 class BatchResult(NamedTuple):
@@ -270,6 +274,6 @@ def read_batch_jobs(run: Run, name: str) -> list[BatchJob]:
     if not file.exists():
         return []
     try:
-        return [BatchJob.model_validate(fields) for fields in json.loads(read_text(file))]
-    except (ValueError, ValidationError, TypeError) as error:
-        raise InputError(f"{file}: not the state of batch jobs ({one_line(error)}); restore the file") from None
+        return _Jobs.validate_json(read_text(file))
+    except ValidationError as error:
+        raise InputError(f"{file}: not the state of batch jobs ({first_problem(error)}); restore the file") from None

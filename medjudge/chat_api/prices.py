@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.store import read_text
+from medjudge.files import first_problem, read_text
 
 
 class Price(BaseModel):
@@ -44,16 +44,17 @@ def read_prices(file: Path | None = None) -> dict[str, Price]:
     """
     path = file or shipped_prices()
     try:
-        content = yaml.safe_load(read_text(path)) or {}
-        return {str(model): Price.model_validate(fields) for model, fields in content.items()}
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"{path}: {'.'.join(map(str, first['loc'])) or 'an entry'}: {first['msg'].lower()}; a price reads like "
-            f"{example('MODEL')}"
-        ) from None
+        entries = (yaml.safe_load(read_text(path)) or {}).items()
     except (yaml.YAMLError, AttributeError):
-        raise InputError(f"{path}: no prices by model; an entry reads like {example('MODEL')}") from None
+        raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}") from None
+    prices = {}
+    for model, fields in entries:
+        try:
+            prices[str(model)] = Price.model_validate(fields)
+        except ValidationError as error:
+            problem = first_problem(error)
+            raise InputError(f"{path}: {model}: {problem}; an entry looks like {example('MODEL')}") from None
+    return prices
 
 
 def price_of(model: str, prices: dict[str, Price], file: Path | None = None) -> Price:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.errors import InputError
-from medjudge.store import Run, json_lines
+from medjudge.files import json_lines
+from medjudge.store import Run
 
 
 class Used(NamedTuple):

@@ -100,8 +100,6 @@ def _weights(entries: list[str]) -> dict[str, float]:
         except ValueError:
             number = 0.0
         if source not in WEIGHTS or not 0 < number < float("inf"):
-            raise InputError(
-                f"--weight {entry}: SOURCE=W with {', '.join(WEIGHTS)} and a number above 0 is expected"
-            )
+            raise InputError(f"--weight {entry}: SOURCE=W with {', '.join(WEIGHTS)} and a number above 0 is expected")
         weights[source] = number
     return weights

@@ -78,9 +78,7 @@ def _teachers(summary: DistillSummary) -> Iterator[str]:
 
 def _held_out(held_out: dict[str, dict[str, Estimate]]) -> str:
     loss = held_out["log_loss"]["difference"]
-    sides = {
-        name: [estimates[side]["value"] for side in ("before", "after")] for name, estimates in held_out.items()
-    }
+    sides = {name: [estimates[side]["value"] for side in ("before", "after")] for name, estimates in held_out.items()}
     measures = [
         f"log loss {_pair(sides['log_loss'], '.2f')} (difference {_number(loss['value'], '+.2f')}, "
         f"{_number(loss['low'], '+.2f')} to {_number(loss['high'], '+.2f')})",

@@ -117,13 +117,15 @@ def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
-    from medjudge.distill.training_set import build_training_set
-    from medjudge.records import Answer, PhysicianScore, Question
-    from medjudge.store import read_records, write_records, write_whole
+    from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
+    from medjudge.files import write_whole
+    from medjudge.records import Answer, PhysicianScore
+    from medjudge.scheme import LLMEVAL_MED
+    from medjudge.store import read_questions, read_records, write_records
     from medjudge.workflows.judge import start_run
 
     source = sample_folder()
-    questions = read_records(source / "questions.jsonl", Question)
+    questions = read_questions(source / "questions.jsonl")
     answers = read_records(source / "answers.jsonl", Answer)
     scores = read_records(source / "physician_scores.jsonl", PhysicianScore)
     unseen = held_out_groups(questions, 0.33, seed)
@@ -132,20 +134,20 @@ def _split_sample(run: "Run", seed: int) -> str:
     start_run(
         run,
         [one for one in questions if one.id in kept_apart],
+        LLMEVAL_MED,
         "sample (unseen part)",
         {"quickstart": True, "seed": seed},
     )
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, [one for one in answers if one.question_id in kept_apart])
     write_records(run.physicians_file, [one for one in scores if one.question_id in kept_apart])
-    made = build_training_set(
-        [one for one in questions if one.id not in kept_apart],
-        [one for one in answers if one.question_id not in kept_apart],
-        [],
-        [one for one in scores if one.question_id not in kept_apart],
-        validation_share=0.15,
-        seed=seed,
+    sources = ScoredAnswers(
+        questions=[one for one in questions if one.id not in kept_apart],
+        answers=[one for one in answers if one.question_id not in kept_apart],
+        judgments=[],
+        scores=[one for one in scores if one.question_id not in kept_apart],
     )
+    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(run.path / "training" / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
     return (

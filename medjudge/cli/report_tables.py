@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256, write_whole
 from medjudge.report.contents import names_apart
 from medjudge.report.leaderboard import usable_table
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
-from medjudge.store import Run, file_sha256, write_whole
+from medjudge.store import Run
 from medjudge.workflows.judge import write_scores
 
 

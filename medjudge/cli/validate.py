@@ -227,8 +227,8 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
 
 def _write_into_card(chosen: "JudgeRef", study: dict[str, Any], file: Path) -> None:
     """Adds the result to the judge folder, in place of an earlier one on the same file."""
+    from medjudge.files import file_sha256
     from medjudge.judge.open import built_in_folder, similarity_folder
-    from medjudge.store import file_sha256
     from medjudge.train.card import write_readme
 
     if chosen.card is None or chosen.folder is None or chosen.folder in (built_in_folder(), similarity_folder()):

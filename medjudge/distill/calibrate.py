@@ -192,9 +192,7 @@ def calibrate_teacher(
 
 def soft_label(rounds: Sequence[Judgment]) -> np.ndarray:
     """The mean over rounds of a judge's probabilities, or of its score as one-hot where it gives none, shape (5,)."""
-    return np.mean(
-        [judgment.probabilities or np.eye(LEVELS)[(judgment.score or 0) - 1] for judgment in rounds], axis=0
-    )
+    return np.mean([judgment.probabilities or np.eye(LEVELS)[(judgment.score or 0) - 1] for judgment in rounds], axis=0)
 
 
 def compared(

@@ -6,7 +6,14 @@ from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from medjudge.distill.calibrate import NOT_CALIBRATED, Calibration, TeacherReport, calibrate_teacher, calibrated, soft_label
+from medjudge.distill.calibrate import (
+    NOT_CALIBRATED,
+    Calibration,
+    TeacherReport,
+    calibrate_teacher,
+    calibrated,
+    soft_label,
+)
 from medjudge.distill.raters import RatersReport, rater_labels
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
@@ -115,9 +122,7 @@ def label_answers(
     soft, raters = rater_labels(scored)
     levels = {key: consensus(scored[key].values()) for key in calibrate_on or () if key in scored}
     maps = {
-        name: NOT_CALIBRATED
-        if calibrate_on is None
-        else calibrate_teacher(rounds, levels, questions, seed)
+        name: NOT_CALIBRATED if calibrate_on is None else calibrate_teacher(rounds, levels, questions, seed)
         for name, rounds in teachers.items()
     }
     after = {name: _mapped(calibration, teachers[name], questions) for name, calibration in maps.items()}

@@ -13,7 +13,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from medjudge.errors import InputError
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
-from medjudge.languages.texts import PACKAGED
+from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit, cut_middle
 from medjudge.models.padding import pad_left
 from medjudge.records import ErrorKind, Judgment
@@ -63,18 +63,17 @@ def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return ids
 
 
-def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, language: str, most: int) -> list[int]:
+def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_line: str, most: int) -> list[int]:
     """The tokens between a reason-first prompt and its score: the rationale, and "Score: " on a line of its own.
 
     Args:
         rationale: Empty for a score without reasons.
-        language: Of the question; it chooses the words of the last line.
+        last_line: From `score_line`.
         most: The most tokens of the rationale; the rest is cut off.
     """
-    line = judge_replies(language).score_line
     if not rationale:
-        return token_ids(tokenizer, line)
-    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{line}")]
+        return token_ids(tokenizer, last_line)
+    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{last_line}")]
 
 
 def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
@@ -126,7 +125,8 @@ def encode_prompt(
 
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str, style: Style) -> list[int]:
-    prompt = render(assignment.question, assignment.earlier, answer, style, _control_tokens(tokenizer))
+    control_tokens = _control_tokens(tokenizer)
+    prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     # enable_thinking: templates of reasoning models (Qwen3) then close the thinking part, so that the reply comes next.
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
@@ -216,8 +216,10 @@ class GenerativeJudge:
                     bar.update()
 
     def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
-        room = prompt_room(tokenizer, self.max_length, self.style, self.rationale_tokens)
-        return [encode_prompt(tokenizer, one, room, self.style) for one in work]
+        rooms = [
+            prompt_room(tokenizer, self.max_length, self.style, self.rationale_tokens, score_line(one)) for one in work
+        ]
+        return [encode_prompt(tokenizer, one, room, self.style) for one, room in zip(work, rooms, strict=True)]
 
     def _judged(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
         fitting: list[tuple[Assignment, Prompt]] = []
@@ -227,8 +229,8 @@ class GenerativeJudge:
                 yield unscored(one, self.name, ErrorKind.WINDOW, reason)
             else:
                 fitting.append((one, prompt))
-        languages = [one.question.language for one, _ in fitting]
-        for index, reading in self._readings([prompt for _, prompt in fitting], languages):
+        score_lines = [score_line(one) for one, _ in fitting]
+        for index, reading in self._readings([prompt for _, prompt in fitting], score_lines):
             one, prompt = fitting[index]
             row = self._levels(reading.logits)
             yield scored(one, self.name, row, rationale=reading.rationale, answer_tokens_cut=prompt.answer_tokens_cut)
@@ -238,12 +240,12 @@ class GenerativeJudge:
         levels: np.ndarray = torch.tensor(logits / self.temperature).softmax(dim=-1).numpy()
         return levels
 
-    def read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
+    def read(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> list[Reading]:
         """Reads the score's logits, not yet divided by the temperature, after each prompt."""
-        readings = dict(self._readings(prompts, languages))
+        readings = dict(self._readings(prompts, score_lines))
         return [readings[index] for index in range(len(prompts))]
 
-    def _readings(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+    def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
         """Reads each prompt; yields its place with what was read."""
         sequences = [prompt.input_ids for prompt in prompts]
         if self.style == "score-first" and self.shares:
@@ -256,18 +258,18 @@ class GenerativeJudge:
         for batch, found in self.memory.run(
             range(len(prompts)),
             [len(ids) + written for ids in sequences],
-            lambda batch: self._read([sequences[index] for index in batch], [languages[index] for index in batch]),
+            lambda batch: self._read([sequences[index] for index in batch], [score_lines[index] for index in batch]),
         ):
             yield from zip(batch, found, strict=True)
 
-    def _read(self, sequences: Sequence[list[int]], languages: Sequence[str]) -> list[Reading]:
+    def _read(self, sequences: Sequence[list[int]], score_lines: Sequence[str]) -> list[Reading]:
         """One batch whose prompts share nothing; reason first, the rationales are written before."""
         rationales: list[str] = [""] * len(sequences)
         if self.style == "reason-first":
             rationales = [before_score(text) for text in self._written(sequences, self.rationale_tokens)]
             sequences = [
-                ids + before_score_ids(self.tokenizer, rationale, language, self.rationale_tokens)
-                for ids, rationale, language in zip(sequences, rationales, languages, strict=True)
+                ids + before_score_ids(self.tokenizer, rationale, line, self.rationale_tokens)
+                for ids, rationale, line in zip(sequences, rationales, score_lines, strict=True)
             ]
         ids, mask = pad_left(sequences, self.pad_id, self.model.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
@@ -321,10 +323,19 @@ class GenerativeJudge:
         return texts
 
 
-def prompt_room(tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, rationale_tokens: int) -> int:
-    """The tokens of the window that are left for a prompt, beside rationale and score."""
+def score_line(assignment: Assignment) -> str:
+    """How the last line of a reason-first reply begins, in the language of the question."""
+    return judge_replies(assignment.question.language, languages_of(assignment.scheme)).score_line
+
+
+def prompt_room(
+    tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, rationale_tokens: int, last_line: str
+) -> int:
+    """The tokens of the window that are left for a prompt, beside rationale and score.
+
+    Args:
+        last_line: From `score_line`.
+    """
     if style == "score-first":
         return max_length - rationale_tokens - 1
-    score_lines = (judge_replies(language).score_line for language in PACKAGED.codes())
-    line = max(len(token_ids(tokenizer, f"\n{text}")) for text in score_lines)
-    return max_length - rationale_tokens - line - 1
+    return max_length - rationale_tokens - len(token_ids(tokenizer, f"\n{last_line}")) - 1

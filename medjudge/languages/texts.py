@@ -11,6 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem
+from medjudge.scheme import Scheme
 
 _EXAMPLE = "en"
 
@@ -87,6 +89,11 @@ PACKAGED = Languages()
 """English and Chinese, as the package brings them."""
 
 
+def languages_of(scheme: Scheme) -> Languages:
+    """The package's texts, and those that a scheme adds."""
+    return Languages.with_added(scheme.texts) if scheme.texts else PACKAGED
+
+
 def _folder() -> Path:
     return Path(str(files("medjudge.languages")))
 
@@ -104,6 +111,4 @@ def _loaded(text: str, place: str, model: type[Any]) -> Any:
     except yaml.YAMLError as error:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{place}: {field}: {first['msg']}") from None
+        raise InputError(f"{place}: {first_problem(error)}") from None

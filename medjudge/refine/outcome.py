@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.files import write_json, write_whole
 from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
 from medjudge.refine.findings import Finding
 from medjudge.refine.flawed_items import FlawedQuestions
@@ -17,7 +18,7 @@ from medjudge.refine.proposals import Outcome, Proposal
 from medjudge.rounds import level_of
 from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.two_judges import compare
-from medjudge.store import write_json, write_records, write_scheme, write_whole
+from medjudge.store import write_records, write_scheme
 
 SELECTION_NOTE = "the kept changes were selected on these answers, so expect a smaller gain on new ones"
 _RESAMPLES = 2000
@@ -212,7 +213,8 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
     _write_lines(folder / "versions.jsonl", version_lines(changes))
     for name, text in kept_texts(changes, "rubric").items():
         write_whole(folder / "rubrics" / f"{name}.md", text + "\n")
-    write_scheme(folder, material.scheme)
+    # With the kept rubrics, so that the folder's questions can be evaluated as they are.
+    write_scheme(folder, material.scheme.with_rubrics(kept_texts(changes, "rubric")))
     write_records(folder / "questions.jsonl", changed_questions(list(material.questions.values()), changes))
 
 

@@ -13,8 +13,8 @@ from tqdm import tqdm
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
+from medjudge.files import read_text, write_whole
 from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
-from medjudge.store import read_text, write_whole
 
 _MAX_TOKENS = 2048
 _OPENINGS = 5

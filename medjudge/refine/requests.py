@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.records import AnswerKey, PhysicianScore, earlier_turns
 from medjudge.refine.causes import CauseKind
 from medjudge.refine.findings import Finding
@@ -17,7 +18,7 @@ from medjudge.refine.proposals import Outcome, Prompt, Proposal, Shown, checklis
 from medjudge.refine.proposers import Proposer
 from medjudge.rounds import scored_rounds
 from medjudge.rubrics.render import rubric
-from medjudge.store import Run, read_text, repair_last_line
+from medjudge.store import Run, repair_last_line
 
 
 class Requests(NamedTuple):

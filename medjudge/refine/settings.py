@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.store import read_text, write_json
+from medjudge.files import read_text, write_json
 
 FILE = "settings.json"
 

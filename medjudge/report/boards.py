@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.files import file_sha256
 from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
-from medjudge.store import Run, file_sha256
+from medjudge.store import Run
 from medjudge.validation.status import Standing, states
 from medjudge.validation.validations import validations
 

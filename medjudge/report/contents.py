@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from medjudge.files import file_sha256
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
-from medjudge.store import Run, file_sha256
+from medjudge.store import Run
 
 
 class Contents(NamedTuple):

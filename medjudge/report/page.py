@@ -11,13 +11,14 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from medjudge.files import write_whole
 from medjudge.report.boards import leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
 from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 _HAN = re.compile("[\u3400-\u9fff]")

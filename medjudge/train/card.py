@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from medjudge.files import write_whole
 from medjudge.judge.folder import JudgeCard
-from medjudge.store import write_whole
 from medjudge.train.curves import CURVES_FILE
 from medjudge.train.temperature import LEAST_ANSWERS
 from medjudge.validation.status import standing

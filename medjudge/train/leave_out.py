@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from medjudge.errors import InputError
+from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.records import TrainingLine
-from medjudge.store import read_text, write_whole
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
-from medjudge.store import write_json
+from medjudge.files import write_json
 
 
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:

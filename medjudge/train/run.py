@@ -18,6 +18,7 @@ from trl import ModelConfig, SFTConfig, TrlParser
 from yaml import YAMLError
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import CARD_FILE, JudgeCard, TrainedOn
 from medjudge.judge.generative import require_chat_template
@@ -25,7 +26,6 @@ from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import STYLES, Style, prompt_hashes
-from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
 from medjudge.train.checks import StopWhereNotFinite, batch_size, memory_explained, require_stage, require_teachable
 from medjudge.train.curves import CURVES_FILE, write_curves

@@ -12,10 +12,11 @@ from pathlib import Path
 import torch
 
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
-from medjudge.store import repair_last_line, write_whole
+from medjudge.store import repair_last_line
 from medjudge.train.features import read_training_lines
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference, fit_cut_points
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.store import file_sha256
 from medjudge.train.card import write_readme
 
 

@@ -13,8 +13,8 @@ from torch import nn
 from trl import ModelConfig
 
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
-from medjudge.store import read_text
 
 _LORA_FIELDS = {
     "lora_r": "r",

@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem
 from medjudge.records import CATEGORIES, Category
 
 Result = Literal["passed", "failed", "not shown"]
@@ -55,9 +56,7 @@ def read_gate(path: Path) -> Gate:
     try:
         return Gate.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(f"{path}: {place}: {first['msg']}; see configs/eval/gate.yaml") from None
+        raise InputError(f"{path}: {first_problem(error)}; see configs/eval/gate.yaml") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None

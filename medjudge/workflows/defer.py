@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.open import JudgeRef
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 from medjudge.validation.validations import validations
 
 FILE = "for_physicians.jsonl"

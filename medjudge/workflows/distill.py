@@ -16,9 +16,10 @@ from medjudge.distill.training_set import (
     side_summary,
 )
 from medjudge.errors import InputError
+from medjudge.files import read_text, write_json, write_whole
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
-from medjudge.store import Run, read_text, write_json, write_scheme, write_whole
+from medjudge.store import Run, write_scheme
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
 

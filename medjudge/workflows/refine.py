@@ -8,6 +8,7 @@ from medjudge.answer.transformers_engine import require_chat_model
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
@@ -33,7 +34,7 @@ from medjudge.refine.settings import Settings, claim_folder
 from medjudge.refine.split import split_answers, split_lines
 from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
-from medjudge.store import Run, write_records, write_whole
+from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
@@ -81,10 +82,11 @@ class _Job(NamedTuple):
             return {}
         rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
         judging, judge = self.options.judging, None
+        scheme = self.material.scheme.with_rubrics({} if rubric is None else {rubric.name: rubric.text})
         if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
-            judge = load(self.judge_ref, judging, self.run, None if rubric is None else {rubric.name: rubric.text})
+            judge = load(self.judge_ref, judging, self.run)
         with rescoring.run.lock():
-            rescoring.run.write_questions(rescoring.questions, self.material.scheme)
+            rescoring.run.write_questions(rescoring.questions, scheme)
             write_records(rescoring.run.answers_file, rescoring.answers)
             judgments = judge_answers(rescoring.run, self.judge_ref, judging, set(rescoring.original), judge)
         original = rescoring.original
@@ -189,7 +191,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     require_unseen(judge_ref, scores, groups)
     settings = Settings(
         judge=judge_ref.name,
-        judge_sha256=identity(judge_ref, options.judging),
+        judge_sha256=identity(judge_ref, options.judging, run.scheme()),
         rounds=options.judging.rounds,
         seed=options.seed,
         held_out=options.held_out,

@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.judge.open import JudgeRef, resolve_judge
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import train_folds
 from medjudge.validation.gate import Gate
@@ -73,7 +74,7 @@ def validate_judge(
         study["probes"] = _probes(run, chosen, scores, judgments, options, wanted)
     if wanted.leave_out:
         study["leave_out"] = _leave_out(run, scores, options, wanted.leave_out, wanted.settings)
-    study = with_gate({"file": file, "judge_sha256": identity(chosen, options), **study}, wanted.gate)
+    study = with_gate({"file": file, "judge_sha256": identity(chosen, options, run.scheme()), **study}, wanted.gate)
     # Beside the study against physicians, not over it.
     name = f"{chosen.name}-against-{wanted.against}" if wanted.against else chosen.name
     write_json(run.agreement_file(name), study)
@@ -140,7 +141,7 @@ def _probes(
             continue
         place = Run(run.path / "probes" / probe)
         with place.lock():
-            write_records(place.questions_file, questions.values())
+            place.write_questions(questions.values(), run.scheme())
             _replace_answers(place, changed)
             after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
@@ -200,7 +201,7 @@ def _leave_out(
         return judge_answers(place, chosen, options, keys)
 
     with place.lock():
-        write_records(place.questions_file, questions)
+        place.write_questions(questions, run.scheme())
         write_records(place.answers_file, run.answers())
         seen = judged(trained.everything, set().union(*values.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}

@@ -147,7 +147,7 @@ def test_nothing_is_written_where_the_input_is_wrong(medjudge, jsonl, tmp_path) 
         {"question_id": "q1", "model": "m", "text": "x"},
         {"question_id": "q1", "model": "m", "text": "y"},
     )
-    refused(medjudge("eval", "--answers", answers), "line 2", "stands already in line 1")
+    refused(medjudge("eval", "--answers", answers), "line 2", "duplicates line 1")
     assert not (tmp_path / "runs").exists()
 
 

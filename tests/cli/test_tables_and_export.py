@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from medjudge.files import write_json
 from medjudge.records import Judgment
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.validation.gate import Gate
 from medjudge.validation.study import Settings, agreement_study, with_gate
 

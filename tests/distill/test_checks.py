@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from medjudge.distill.checks import check_training_set, questions_to_keep_out, near_duplicates
+from medjudge.distill.checks import check_training_set, near_duplicates, questions_to_keep_out
 from medjudge.errors import InputError
 from medjudge.records import TrainingLine
 

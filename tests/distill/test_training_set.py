@@ -150,8 +150,7 @@ def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> Non
     assert {name: one["applied"] for name, one in reports.items()} == {"gpt": True, "other": False, "rare": False}
     line = lines_by_id(made)["q1"]
     alone = [
-        lines_by_id(build(questions, answers, some, scores, 0.2, 0))["q1"].probabilities
-        for some in (judgments, other)
+        lines_by_id(build(questions, answers, some, scores, 0.2, 0))["q1"].probabilities for some in (judgments, other)
     ]
     assert line.probabilities == pytest.approx(np.mean([*alone, [1, 0, 0, 0, 0]], axis=0), abs=1e-5)
     assert line.scored_by == ["gpt, round 1", "other, round 1", "rare, round 1", "rare, round 2", "rare, round 3"]
@@ -243,16 +242,12 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
         build([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
     taken = [answer(question_id="q1", model="synthetic")]
     with pytest.raises(InputError, match="rename it"):
-        build(
-            questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5
-        )
+        build(questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5)
 
 
 def test_a_line_of_an_earlier_version_is_read(pieces, physician_score) -> None:
     questions, answers = pieces
-    made = build(
-        questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0
-    )
+    made = build(questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0)
     fields = json.loads(made.train[0].model_dump_json())
     del fields["made_from"]
     assert TrainingLine.model_validate(fields) == made.train[0]

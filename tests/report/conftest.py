@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.files import write_json
 from medjudge.records import Judgment, PhysicianScore
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.validation.gate import Gate
 from medjudge.validation.leave_out import leave_out_rows
 from medjudge.validation.study import Settings, agreement_study, with_gate

@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.files import write_json
 from medjudge.records import Judgment
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 
 
 @pytest.fixture

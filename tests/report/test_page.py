@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from medjudge.files import write_json
 from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 from medjudge.validation.gate import Gate
 from medjudge.validation.study import Settings, agreement_study, with_gate
 

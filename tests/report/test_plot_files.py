@@ -4,8 +4,9 @@ from xml.etree import ElementTree
 
 from matplotlib.image import imread
 
+from medjudge.files import write_json
 from medjudge.report.plot_files import write_plots
-from medjudge.store import Run, write_json
+from medjudge.store import Run
 
 STUDY = ("agreement", "confusion", "calibration", "risk-coverage", "ranking")
 

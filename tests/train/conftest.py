@@ -8,7 +8,7 @@ import pytest
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.records import TrainingLine
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

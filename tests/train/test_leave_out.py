@@ -10,10 +10,11 @@ import torch
 import yaml
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import assignments
 from medjudge.records import TrainingLine
-from medjudge.store import Run, file_sha256
+from medjudge.store import Run
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import TrainedFolds, folds, train_folds
 from medjudge.validation.leave_out import leave_out_rows

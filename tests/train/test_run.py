@@ -13,12 +13,13 @@ from safetensors.torch import load_file, save_file
 from transformers import Trainer
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.folder import JudgeCard, load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_encoder
-from medjudge.store import Run, file_sha256
+from medjudge.store import Run
 from medjudge.train import ordinal as ordinal_module
 from medjudge.train import run as run_module
 from medjudge.train.card import write_readme

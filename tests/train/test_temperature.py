@@ -184,9 +184,7 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     answers, scores = [
         [one for one in rows if one.question_id in ids] for rows in (run.answers(), run.physician_scores())
     ]
-    made = build_training_set(
-        ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5)
-    )
+    made = build_training_set(ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
