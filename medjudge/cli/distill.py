@@ -20,7 +20,7 @@ def distill(
         Optional[list[Path]],
         typer.Option(
             metavar="FILE",
-            help="Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Default: those of the runs.",
+            help="Physicians' scores (.jsonl, .csv, .xlsx, Label Studio .json). Repeatable. Default: the runs' own.",
         ),
     ] = None,
     calibration: Annotated[
@@ -37,8 +37,8 @@ def distill(
         Optional[list[str]],
         typer.Option(
             metavar="SOURCE=W",
-            help="Weight of a source's lines. Default: physician, constructed, teacher 1; synthetic 0.5, because faults "
-            "made by rule are cruder than real ones and should not outvote them. Repeatable.",
+            help="Weight of a source's lines. Default: physician, constructed, teacher 1; synthetic 0.5, because "
+            "faults made by rule are cruder than real ones and should not outvote them. Repeatable.",
         ),
     ] = None,
     keep_out: Annotated[

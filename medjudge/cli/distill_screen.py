@@ -28,8 +28,8 @@ def summary_lines(summary: DistillSummary) -> Iterator[str]:
 def _kept_out(kept_out: KeptOut) -> Iterator[str]:
     if kept_out["questions"]:
         yield (
-            f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as {kept_out['ids'][0]} "
-            f"({kept_out['by_id']:,} by id, the others for their text or conversation)"
+            f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as "
+            f"{kept_out['ids'][0]} ({kept_out['by_id']:,} by id, the others for their text or conversation)"
         )
 
 

@@ -76,7 +76,7 @@ class Balance(TypedDict):
 
 
 class LengthReport(TypedDict):
-    """How well length predicts the level; `usable_by_length` is the best agreement of one cut, `_by_majority` of none."""
+    """How well length predicts the level; `usable_by_length` is the best agreement of one cut, the other of none."""
 
     answers: int
     spearman: float | None

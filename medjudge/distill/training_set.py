@@ -27,7 +27,7 @@ from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 WEIGHTS: Mapping[str, float] = MappingProxyType({"physician": 1, "constructed": 1, "teacher": 1, "synthetic": 0.5})
-"""The weight of a line by its source. Synthetic faults are made by rule, cruder than those that models make: they should
+"""The weight of a line by its source. Synthetic faults are made by rule and cruder than those of models: they should
 teach where nothing else does, and not outvote scores of real answers."""
 
 

@@ -167,8 +167,8 @@ def _shared_scheme(runs: Iterable[Run]) -> Scheme:
         other = run.scheme()
         if other.sha256 != scheme.sha256:
             raise InputError(
-                f"{run.path}: its scheme is {other.name}, and that of {first.path} is {scheme.name}, or another version "
-                "of it; distil them one by one"
+                f"{run.path}: its scheme ({other.name}) differs from that of {first.path} ({scheme.name}); distil them "
+                "one by one"
             )
     return scheme
 

@@ -331,7 +331,7 @@ def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_r
     [
         ({"score": 7}, ["physician_scores.jsonl, line 1", "score", "7"]),
         ({"score": 0}, ["physician_scores.jsonl, line 1", "score", "0"]),
-        ({"model": "nobody"}, ["belongs to no answer", "nobody", "were the answers of another run given?"]),
+        ({"model": "nobody"}, ["belongs to no answer", "nobody", "check whether the answers are those of another run"]),
     ],
 )
 def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, parts) -> None:

@@ -58,7 +58,7 @@ def test_near_duplicates_are_those_of_the_plain_definition() -> None:
         for place in draw.sample(range(80), seed // 2):  # the later, the more changed
             parts[place] = words(1, 10_000 + 100 * seed + place)
         changed.append(" ".join(parts))
-    found = {one.one: one for one in near_duplicates(texts, changed[::-1])}
+    found = {duplicate.text: duplicate for duplicate in near_duplicates(texts, changed[::-1])}
     expected = {n: jaccard(text, changed[n]) for n, text in enumerate(texts)}
     assert 5 < sum(value >= 0.8 for value in expected.values()) < 35
     assert set(found) == {n for n, value in expected.items() if value >= 0.8}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
+from medjudge.files import write_whole
 from medjudge.records import TrainingLine
 from medjudge.store import Run
 
