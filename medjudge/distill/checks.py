@@ -129,11 +129,10 @@ def check_training_set(train: Sequence[TrainingLine], validation: Sequence[Train
         "answers": len(leaked),
         "pairs": [{"train": _name(line), "validation": _name(twin)} for line, twin in leaked[:_LISTED]],
     }
-    duplicates = _duplicates(train, validation, removed)
+    duplicates, warnings = _duplicates(train, validation, removed)
     _require_trainable(train)
     balance = {"train": _balance(train), "validation": _balance(validation)}
     length = _lengths([*train, *validation])
-    warnings = _duplicate_warnings(duplicates, len(train))
     if balance["validation"]["largest_share"] == 1:
         warnings.append(f"validation has level {validation[0].level} only: kappa cannot choose a checkpoint")
     warnings += _length_warnings(length)
@@ -195,32 +194,35 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
         )
 
 
+class _Duplicates(NamedTuple):
+    """The report on what stands on both sides of the split, and warnings."""
+
+    report: DuplicatesReport
+    warnings: list[str]
+
+
 def _duplicates(
     train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: RemovedReport
-) -> DuplicatesReport:
+) -> _Duplicates:
     """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
-    questions, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
-    near_questions = near_duplicates(list(questions.values()), list(held.values()))
-    near_answers = near_duplicates([line.answer.text for line in train], [line.answer.text for line in validation])
-    return {
-        "removed": removed,
-        "questions": _near_report(near_questions, [[name] for name in questions], [[name] for name in held]),
-        "answers": _near_report(near_answers, [_name(line) for line in train], [_name(line) for line in validation]),
-    }
-
-
-def _duplicate_warnings(report: DuplicatesReport, train: int) -> list[str]:
+    prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
+    ids, held_ids = list(prompts), list(held)
+    questions = near_duplicates(list(prompts.values()), list(held.values()))
+    answers = near_duplicates([line.answer.text for line in train], [line.answer.text for line in validation])
     warnings = []
-    questions, answers = report["questions"], report["answers"]
-    if questions["near"]:
-        example = questions["pairs"][0]
+    if questions:
         warnings.append(
-            f"{questions['near']} training questions are nearly word for word in validation, such as "
-            f"{example['train'][0]} and {example['validation'][0]}: its scores flatter the judge"
+            f"{len(questions)} training questions are nearly word for word in validation, such as "
+            f"{ids[questions[0].text]} and {held_ids[questions[0].other]}: its scores flatter the judge"
         )
-    if answers["near"] > 0.01 * train:
-        warnings.append(f"{answers['near']} training answers are nearly the same as validation answers")
-    return warnings
+    if len(answers) > 0.01 * len(train):
+        warnings.append(f"{len(answers)} training answers are nearly the same as validation answers")
+    report: DuplicatesReport = {
+        "removed": removed,
+        "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
+        "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
+    }
+    return _Duplicates(report, warnings)
 
 
 def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> NearReport:
