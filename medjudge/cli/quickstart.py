@@ -39,7 +39,8 @@ def quickstart(
     from medjudge.judge.open import resolve_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
-    from medjudge.workflows.judge import JudgeOptions, write_scores
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.report import write_scores
     from medjudge.workflows.validate import validate_judge
 
     start = time.monotonic()
@@ -70,16 +71,21 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1]["judge"])
+        scores = write_scores(place, studies[-1].judge).rates
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
 
-    title = (
-        f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
-    )
+    title = f"\nAgreement with the sample's constructed levels ({studies[0].questions} unseen questions, 95 % interval)"
     if as_json:
-        print_json({"agreement": studies, "scores": scores, "report": str(page), "judge": str(judge)})
+        print_json(
+            {
+                "agreement": [study.model_dump(mode="json") for study in studies],
+                "scores": scores,
+                "report": str(page),
+                "judge": str(judge),
+            }
+        )
     screen.print(leaderboard_table(scores, f"\nUsability rates of the sample's five answer sets by judge {judge.name}"))
     screen.print(agreement_table(studies, title))
     screen.print(NOTICE)
@@ -122,7 +128,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.records import Answer, PhysicianScore
     from medjudge.scheme import LLMEVAL_MED
     from medjudge.store import read_questions, read_records, write_records
-    from medjudge.workflows.judge import start_run
+    from medjudge.workflows.run_folder import start_run
 
     source = sample_folder()
     questions = read_questions(source / "questions.jsonl")
