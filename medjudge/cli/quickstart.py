@@ -41,7 +41,7 @@ def quickstart(
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.report import write_scores
-    from medjudge.workflows.validate import validate_judge
+    from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_judge
 
     start = time.monotonic()
     screen = console(as_json)
@@ -66,10 +66,10 @@ def quickstart(
         with redirect_stdout(sys.stderr):
             _train(place, judge, epochs, seed)
         screen.print(f"[4/{_STEPS}] Judging the questions that neither has seen")
-        judging = JudgeOptions(device="cpu")
+        source = ScoreSource(place.physician_scores(), place.physicians_file.name)
+        validating = ValidateOptions(judging=JudgeOptions(device="cpu"))
         studies = [
-            validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
-            for folder in (baseline, judge)
+            validate_judge(place, resolve_judge(str(folder)), source, validating) for folder in (baseline, judge)
         ]
         scores = write_scores(place, studies[-1].judge).rates
         screen.print(f"[5/{_STEPS}] Report")
