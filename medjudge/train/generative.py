@@ -15,7 +15,7 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
@@ -329,7 +329,7 @@ def score_logits(
     """
     training = model.training
     model.eval()
-    judge = GenerativeJudge("trained", model, tokenizer, max_length, style=style)
+    judge = GenerativeJudge("trained", model, tokenizer, GenerativeSettings(max_length, style=style))
     prompts = [prompt_ids(line, tokenizer, max_length, style) for line in lines]
     readings = judge.read(prompts, [line.question.language for line in lines])
     model.train(training)

@@ -12,7 +12,7 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge, before_score_ids, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, before_score_ids, score_token_ids
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.train.features import prompt_ids
@@ -49,7 +49,7 @@ def preference_dataset(
     """
     backed = [line for line in lines if line.source != "teacher"]
     label_ids = score_token_ids(tokenizer)
-    judge = GenerativeJudge("current", model, tokenizer, max_length, style=style)
+    judge = GenerativeJudge("current", model, tokenizer, GenerativeSettings(max_length, style=style))
     prompts = [prompt_ids(line, tokenizer, max_length, style) for line in backed]
     languages = [line.question.language for line in backed]
     training = model.training
@@ -61,7 +61,7 @@ def preference_dataset(
         before: list[int] = []
         if style == "reason-first":
             before = before_score_ids(
-                tokenizer, reading.rationale or "", line.question.language, judge.rationale_tokens
+                tokenizer, reading.rationale or "", line.question.language, judge.settings.rationale_tokens
             )
         others = np.where(np.arange(1, 6) == line.level, -np.inf, reading.logits)
         rows.append(
