@@ -126,6 +126,11 @@ class Scheme(_Data):
         """The sha256 of all that the scheme holds."""
         return sha256(self.model_dump_json().encode()).hexdigest()
 
+    @property
+    def ref(self) -> "SchemeRef":
+        """Its name and hash."""
+        return SchemeRef(name=self.name, sha256=self.sha256)
+
     def category(self, category_id: str) -> Category:
         """The category of an id that was checked when its question was read."""
         return next(category for category in self.categories if category.id == category_id)
@@ -144,6 +149,13 @@ class Scheme(_Data):
     def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":
         """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
         return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})
+
+
+class SchemeRef(_Data):
+    """Names a scheme in `run.json` and `judge.json`."""
+
+    name: Name
+    sha256: str
 
 
 def scheme_names() -> list[str]:

@@ -12,6 +12,7 @@ from medjudge.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from medjudge.benchmark.llmeval_med import Benchmark
     from medjudge.parallel.group import Group
     from medjudge.records import Answer, Question
     from medjudge.store import Run
@@ -53,6 +54,7 @@ def answer(
         ),
     ],
     benchmark: options.Benchmark = "sample",
+    scheme: options.Scheme = None,
     run: options.NewRun = None,
     limit: options.Limit = None,
     seed: options.Seed = 0,
@@ -79,7 +81,8 @@ def answer(
     if not group.first:
         group.wait()  # until the first has looked at everything, so that one wrong option is one message
     check_sharing(group, engine, device, [f"--model {name}" for name in model])
-    questions = open_benchmark(benchmark)[:limit]
+    opened = open_benchmark(benchmark, scheme)
+    questions = opened.questions[:limit]
     answering = AnswerOptions(
         samples,
         seed,
@@ -106,7 +109,7 @@ def answer(
     }
     with folder.lock() if group.first else nullcontext():
         if group.first:
-            start_run(folder, questions, benchmark, command)
+            start_run(folder, questions, opened.scheme, benchmark, command)
             group.wait()
         answer_with_all(folder, model, answering, group)
     if not group.first:
@@ -121,11 +124,12 @@ def answer(
     )
 
 
-def open_benchmark(source: str) -> "list[Question]":
-    """The questions of a benchmark."""
+def open_benchmark(source: str, scheme: str | None) -> "Benchmark":
+    """A benchmark's questions and their scheme."""
     from medjudge.benchmark.files import read_benchmark
+    from medjudge.scheme import open_scheme
 
-    return read_benchmark(source).questions
+    return read_benchmark(source, None if scheme is None else open_scheme(scheme))
 
 
 def check_model(model: str, offline: bool, options: AnswerOptions) -> None:

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     from medjudge.judge.open import JudgeRef
     from medjudge.records import Answer, Question
+    from medjudge.scheme import Scheme
     from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
 
 
 def evaluate(
     benchmark: options.Benchmark = "sample",
+    scheme: options.Scheme = None,
     model: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -116,7 +118,8 @@ def evaluate(
         check_judge_ref(chosen, base_url, offline, at_most)
     if defer_to_physicians is not None and chosen.api_model is not None:
         raise InputError(f"--defer-to-physicians: {judge} gives no probabilities; take a local judge")
-    everything = open_benchmark(benchmark)
+    opened = open_benchmark(benchmark, scheme)
+    everything = opened.questions
     questions = everything[:limit]
     file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
     given = None if file is None else answers_to(everything, limit, read_records(file, Answer), str(file))
@@ -142,7 +145,7 @@ def evaluate(
     if dry_run:
         if model:
             raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")
-        _say_cost(folder, questions, given or folder.answers(), chosen, judging, batch, as_json)
+        _say_cost(folder, opened.scheme, questions, given or folder.answers(), chosen, judging, batch, as_json)
         return
     command = {
         "benchmark": benchmark,
@@ -156,7 +159,7 @@ def evaluate(
     }
     with folder.lock() if group.first else nullcontext():
         if group.first:
-            start_run(folder, questions, benchmark, command)
+            start_run(folder, questions, opened.scheme, benchmark, command)
             if benchmark == "sample":
                 folder.update_manifest(notes=[NOTICE])
             if given is not None:
@@ -203,6 +206,7 @@ def evaluate(
 
 def _say_cost(
     run: "Run",
+    scheme: "Scheme",
     questions: "Sequence[Question]",
     answers: "Sequence[Answer]",
     chosen: "JudgeRef",
@@ -217,7 +221,7 @@ def _say_cost(
     from medjudge.workflows.judge import not_judged
 
     kept = [one for one in run.judgments(chosen.name) if not one.retryable]
-    work = not_judged(assignments(questions, answers, options.rounds), kept)
+    work = not_judged(assignments(questions, answers, options.rounds, scheme), kept)
     found = estimate(work, chosen.api_model or "", Spending(run, Limit(None, options.limit.prices)), batch)
     if as_json:
         print_json(found)

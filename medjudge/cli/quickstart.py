@@ -119,12 +119,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.benchmark.splits import held_out_groups
     from medjudge.distill.training_set import build_training_set
     from medjudge.files import write_whole
-    from medjudge.records import Answer, PhysicianScore, Question
-    from medjudge.store import read_records, write_records
+    from medjudge.records import Answer, PhysicianScore
+    from medjudge.scheme import LLMEVAL_MED
+    from medjudge.store import read_questions, read_records, write_records
     from medjudge.workflows.judge import start_run
 
     source = sample_folder()
-    questions = read_records(source / "questions.jsonl", Question)
+    questions = read_questions(source / "questions.jsonl")
     answers = read_records(source / "answers.jsonl", Answer)
     scores = read_records(source / "physician_scores.jsonl", PhysicianScore)
     unseen = held_out_groups(questions, 0.33, seed)
@@ -133,6 +134,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     start_run(
         run,
         [one for one in questions if one.id in kept_apart],
+        LLMEVAL_MED,
         "sample (unseen part)",
         {"quickstart": True, "seed": seed},
     )

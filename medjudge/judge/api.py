@@ -1,6 +1,6 @@
 """The API judge: any OpenAI-compatible server, reasons first, the verdict read from the end of the reply."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from tqdm import tqdm
 
@@ -8,6 +8,7 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
+from medjudge.languages.texts import languages_of
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
@@ -35,7 +36,6 @@ class ApiJudge:
         spending: The account that the requests go to.
         seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
         max_tokens: The most tokens of a reply.
-        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -48,13 +48,11 @@ class ApiJudge:
         spending: Spending | None = None,
         seed: int = 0,
         max_tokens: int = MAX_TOKENS,
-        rubrics: Mapping[str, str] | None = None,
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
         self.max_tokens = max_tokens
-        self.rubrics = rubrics
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
@@ -67,7 +65,7 @@ class ApiJudge:
                 bar.update()
 
     async def _judgment(self, one: Assignment) -> Judgment:
-        request = judgment_request(one, self.seed, self.max_tokens, self.rubrics)
+        request = judgment_request(one, self.seed, self.max_tokens)
         first = None
         try:
             first = read_judgment(one, self.name, await self.client.ask(request))
@@ -75,7 +73,7 @@ class ApiJudge:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": judge_replies(one.question.language).reminder},
+                {"role": "user", "content": judge_replies(one.question.language, languages_of(one.scheme)).reminder},
             ]
             again = request._replace(messages=request.messages + reminder)
             second = read_judgment(one, self.name, await self.client.ask(again))
@@ -87,11 +85,9 @@ class ApiJudge:
         return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
 
 
-def judgment_request(
-    one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS, rubrics: Mapping[str, str] | None = None
-) -> ChatRequest:
+def judgment_request(one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
     """What is asked for one judgment."""
-    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=rubrics)
+    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", scheme=one.scheme)
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
 

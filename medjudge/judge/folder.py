@@ -16,6 +16,7 @@ from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
@@ -46,7 +47,10 @@ class JudgeCard(BaseModel):
     base_model: str
     base_revision: str | None = None
     style: Style = "score-first"
-    prompt_hashes: dict[str, str] = Field(default_factory=dict)
+    scheme: SchemeRef | None = Field(default=None, description="what the training questions belong to")
+    prompt_hashes: dict[str, str] = Field(
+        default_factory=dict, description="of each rubric that a generative judge was trained with"
+    )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
     windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
@@ -87,14 +91,22 @@ def read_card(folder: Path) -> JudgeCard:
     return card
 
 
-def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: int = 0) -> Judge:
+def load_judge(
+    folder: Path, name: str, device: torch.device, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+) -> Judge:
     """Loads the judge of a folder onto a device.
 
+    Args:
+        rationale_tokens: The most tokens of a generative judge's rationale.
+        scheme: What the questions belong to that it will judge.
+
     Raises:
-        InputError: A file is missing or corrupt, the base model cannot be had, or the prompts of this version of
-            medjudge are not those that a generative judge was trained with.
+        InputError: A file is missing or corrupt, the base model cannot be had, or a generative judge was trained on a
+            category of the scheme with another rubric.
     """
     card = read_card(folder)
+    if card.kind == "generative":
+        _require_its_rubrics(card, folder, scheme)
     try:
         if card.kind == "similarity":
             return _similarity(card, name, device)
@@ -106,6 +118,17 @@ def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: 
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
+
+
+def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
+    """Only rubrics that the judge was trained with are compared: it may meet categories that it never saw."""
+    here = prompt_hashes(card.style, scheme)
+    changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
+    if changed:
+        raise InputError(
+            f"judge {folder}: trained with another rubric {changed[0]} than scheme {scheme.name} has; use the version "
+            "of medjudge named in its judge.json, or train it again"
+        )
 
 
 def _require_window(card: JudgeCard, folder: Path) -> None:
@@ -140,11 +163,6 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> 
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
-    if card.prompt_hashes and card.prompt_hashes != prompt_hashes(card.style):
-        raise InputError(
-            f"judge {folder}: trained with other rubrics than this version of medjudge has; "
-            "use the version named in its judge.json, or train it again"
-        )
     _require_window(card, folder)
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
     model = with_adapter(body, folder).to(device).eval()

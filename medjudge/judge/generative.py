@@ -13,7 +13,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from medjudge.errors import InputError
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
-from medjudge.languages.texts import PACKAGED
+from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit, cut_middle
 from medjudge.models.padding import pad_left
 from medjudge.records import ErrorKind, Judgment
@@ -63,18 +63,17 @@ def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return ids
 
 
-def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, language: str, most: int) -> list[int]:
+def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_line: str, most: int) -> list[int]:
     """The tokens between a reason-first prompt and its score: the rationale, and "Score: " on a line of its own.
 
     Args:
         rationale: Empty for a score without reasons.
-        language: The question's language; the last line is written in it.
+        last_line: The line from `score_line`.
         most: The most tokens of the rationale; the rest is dropped.
     """
-    line = judge_replies(language).score_line
     if not rationale:
-        return token_ids(tokenizer, line)
-    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{line}")]
+        return token_ids(tokenizer, last_line)
+    return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{last_line}")]
 
 
 def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
@@ -125,7 +124,8 @@ def encode_prompt(
 
 
 def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str, style: Style) -> list[int]:
-    prompt = render(assignment.question, assignment.earlier, answer, style, _control_tokens(tokenizer))
+    control_tokens = _control_tokens(tokenizer)
+    prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
     # enable_thinking=False: the templates of reasoning models (Qwen3) then close the thinking part.
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
@@ -219,8 +219,11 @@ class GenerativeJudge:
                     bar.update()
 
     def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
-        room = prompt_room(tokenizer, self.settings.max_length, self.settings.style, self.settings.rationale_tokens)
-        return [encode_prompt(tokenizer, assignment, room, self.settings.style) for assignment in work]
+        prompts = []
+        for assignment in work:
+            room = prompt_room(tokenizer, self.settings, score_line(assignment))
+            prompts.append(encode_prompt(tokenizer, assignment, room, self.settings.style))
+        return prompts
 
     def _judgments(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
         fitting: list[tuple[Assignment, Prompt]] = []
@@ -231,8 +234,8 @@ class GenerativeJudge:
                 yield unscored(assignment, self.name, ErrorKind.WINDOW, reason)
             else:
                 fitting.append((assignment, prompt))
-        languages = [assignment.question.language for assignment, _ in fitting]
-        for index, reading in self._readings([prompt for _, prompt in fitting], languages):
+        score_lines = [score_line(assignment) for assignment, _ in fitting]
+        for index, reading in self._readings([prompt for _, prompt in fitting], score_lines):
             assignment, prompt = fitting[index]
             yield scored(
                 assignment,
@@ -247,17 +250,17 @@ class GenerativeJudge:
         probabilities: np.ndarray = torch.tensor(logits / self.settings.temperature).softmax(dim=-1).numpy()
         return probabilities
 
-    def read(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> list[Reading]:
+    def read(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> list[Reading]:
         """Reads the logits of the score after each prompt, before the temperature is applied.
 
         Args:
             prompts: Prompts from `encode_prompt`.
-            languages: The language of each prompt's question.
+            score_lines: The line from `score_line` for each prompt.
         """
-        readings = dict(self._readings(prompts, languages))
+        readings = dict(self._readings(prompts, score_lines))
         return [readings[index] for index in range(len(prompts))]
 
-    def _readings(self, prompts: Sequence[Prompt], languages: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+    def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
         """Yields (index of the prompt, its reading), in any order."""
         sequences = [prompt.input_ids for prompt in prompts]
         if self.settings.style == "score-first" and self.shares:
@@ -270,18 +273,18 @@ class GenerativeJudge:
         for batch, readings in self.memory.run(
             range(len(prompts)),
             [len(ids) + new_tokens for ids in sequences],
-            lambda batch: self._read([sequences[index] for index in batch], [languages[index] for index in batch]),
+            lambda batch: self._read([sequences[index] for index in batch], [score_lines[index] for index in batch]),
         ):
             yield from zip(batch, readings, strict=True)
 
-    def _read(self, sequences: Sequence[list[int]], languages: Sequence[str]) -> list[Reading]:
+    def _read(self, sequences: Sequence[list[int]], score_lines: Sequence[str]) -> list[Reading]:
         """Reads one batch without shared prefixes; a reason-first judge generates the rationales first."""
         rationales: list[str] = [""] * len(sequences)
         if self.settings.style == "reason-first":
             rationales = [before_score(text) for text in self._continued(sequences, self.settings.rationale_tokens)]
             sequences = [
-                ids + before_score_ids(self.tokenizer, rationale, language, self.settings.rationale_tokens)
-                for ids, rationale, language in zip(sequences, rationales, languages, strict=True)
+                ids + before_score_ids(self.tokenizer, rationale, line, self.settings.rationale_tokens)
+                for ids, rationale, line in zip(sequences, rationales, score_lines, strict=True)
             ]
         ids, mask = pad_left(sequences, self.pad_id, self.model.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_min(0)
@@ -341,10 +344,18 @@ class GenerativeJudge:
         return texts
 
 
-def prompt_room(tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, rationale_tokens: int) -> int:
-    """How many tokens of the window the prompt may use; the others are for rationale and score."""
-    if style == "score-first":
-        return max_length - rationale_tokens - 1
-    score_lines = (judge_replies(language).score_line for language in PACKAGED.codes())
-    longest_line = max(len(token_ids(tokenizer, f"\n{line}")) for line in score_lines)
-    return max_length - rationale_tokens - longest_line - 1
+def score_line(assignment: Assignment) -> str:
+    """The beginning of the last line of a reason-first reply ("Score: "), in the language of the question."""
+    return judge_replies(assignment.question.language, languages_of(assignment.scheme)).score_line
+
+
+def prompt_room(tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, last_line: str) -> int:
+    """How many tokens of the window the prompt may use; the others are for rationale and score.
+
+    Args:
+        last_line: The line from `score_line`.
+    """
+    room = settings.max_length - settings.rationale_tokens - 1
+    if settings.style == "score-first":
+        return room
+    return room - len(token_ids(tokenizer, f"\n{last_line}"))

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
@@ -112,19 +112,19 @@ def load_judge_ref(
     server: Server = Server(),
     spending: Spending | None = None,
     rationale_tokens: int = 0,
-    rubrics: Mapping[str, str] | None = None,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Judge:
     """Loads a chosen judge.
 
     Args:
         server: Where an API judge is.
         spending: The account that its requests go to.
-        rubrics: What an API judge reads in place of the package's rubrics, by `CATEGORY.language`.
+        scheme: What the questions belong to that it will judge.
 
     Raises:
         InputError: No key, no such device, no price, or files that cannot be loaded.
     """
     if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, server, spending, rubrics=rubrics)
+        return ApiJudge(chosen.api_model, server, spending)
     assert chosen.folder is not None
-    return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
+    return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens, scheme)

@@ -7,15 +7,20 @@ import numpy as np
 
 from medjudge.records import Answer, ErrorKind, Judgment, Question, earlier_turns
 from medjudge.scale import median_level
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class Assignment(NamedTuple):
-    """One answer to judge. `earlier` holds the user's earlier turns of the conversation, oldest first."""
+    """One answer to judge.
+
+    `earlier` holds the user's earlier turns of the conversation, oldest first; `scheme` holds the question's rubric.
+    """
 
     question: Question
     earlier: tuple[str, ...]
     answer: Answer
     round: int = 1
+    scheme: Scheme = LLMEVAL_MED
 
 
 class Judge(Protocol):
@@ -28,15 +33,17 @@ class Judge(Protocol):
         ...
 
 
-def assignments(questions: Iterable[Question], answers: Iterable[Answer], rounds: int = 1) -> list[Assignment]:
-    """Joins answers to their questions, `rounds` times.
+def assignments(
+    questions: Iterable[Question], answers: Iterable[Answer], rounds: int = 1, scheme: Scheme = LLMEVAL_MED
+) -> list[Assignment]:
+    """Joins answers to their questions, and to the scheme that these belong to, `rounds` times.
 
     Answers to questions that are not among `questions` are left out.
     """
     by_id = {question.id: question for question in questions}
     earlier = earlier_turns(list(by_id.values()))
     return [
-        Assignment(by_id[answer.question_id], earlier[answer.question_id], answer, round_)
+        Assignment(by_id[answer.question_id], earlier[answer.question_id], answer, round_, scheme)
         for answer in answers
         if answer.question_id in by_id
         for round_ in range(1, rounds + 1)

@@ -8,6 +8,7 @@ from tqdm import tqdm
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class RayJudge:
@@ -18,11 +19,14 @@ class RayJudge:
         name: The judge's name.
         device: `auto`, `cpu` or `cuda`, of the workers.
         rationale_tokens: As for `load_judge`.
+        scheme: As for `load_judge`.
     """
 
-    def __init__(self, folder: Path, name: str, device: str, rationale_tokens: int = 0) -> None:
+    def __init__(
+        self, folder: Path, name: str, device: str, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+    ) -> None:
         self.name = name
-        self.arguments = (str(folder.resolve()), name, device, rationale_tokens)
+        self.arguments = (str(folder.resolve()), name, device, rationale_tokens, scheme)
         self.device = device
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
@@ -45,9 +49,11 @@ class RayJudge:
                 bar.update(len(judgments))
 
 
-def _load(folder: str, name: str, device: str, rationale_tokens: int) -> Callable[[list[Assignment]], list[Judgment]]:
+def _load(
+    folder: str, name: str, device: str, rationale_tokens: int, scheme: Scheme
+) -> Callable[[list[Assignment]], list[Judgment]]:
     from medjudge.judge.folder import load_judge
     from medjudge.models.hardware import choose_device
 
-    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens)
+    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens, scheme)
     return lambda work: list(judge.judge(work))

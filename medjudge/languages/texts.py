@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
+from medjudge.scheme import Scheme
 
 _EXAMPLE = "en"
 
@@ -85,6 +86,11 @@ class Languages:
 
 PACKAGED = Languages()
 """English and Chinese, as the package brings them."""
+
+
+def languages_of(scheme: Scheme) -> Languages:
+    """The package's texts, and those that a scheme adds."""
+    return Languages.with_added(scheme.texts) if scheme.texts else PACKAGED
 
 
 def _folder() -> Path:

@@ -213,7 +213,8 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
     _write_lines(folder / "versions.jsonl", version_lines(changes))
     for name, text in kept_texts(changes, "rubric").items():
         write_whole(folder / "rubrics" / f"{name}.md", text + "\n")
-    write_scheme(folder, material.scheme)
+    # With the kept rubrics, so that the folder's questions can be evaluated as they are.
+    write_scheme(folder, material.scheme.with_rubrics(kept_texts(changes, "rubric")))
     write_records(folder / "questions.jsonl", changed_questions(list(material.questions.values()), changes))
 
 

@@ -1,15 +1,15 @@
 """Renders the judge's prompt. The answer under test is data in it: fenced, with control tokens taken apart."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
 
-from medjudge.languages.texts import PACKAGED, Languages
-from medjudge.records import CATEGORIES, Question
+from medjudge.languages.texts import PACKAGED, Languages, languages_of
+from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first"]
@@ -36,8 +36,7 @@ def render(
     answer: str,
     style: Style,
     control_tokens: Iterable[str] = (),
-    rubrics: Mapping[str, str] | None = None,
-    languages: Languages = PACKAGED,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> JudgePrompt:
     """Renders the prompt for one answer.
 
@@ -47,16 +46,14 @@ def render(
         answer: The model's answer, any text.
         style: Whether the reply begins with the score or ends with it.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
-        rubrics: Rubrics that replace those of the package, by `CATEGORY.language`.
-        languages: Where the frame of a rubric and the material around an answer are looked up.
+        scheme: What the question belongs to; it holds the rubric.
     """
 
     def plain(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    name = f"{question.category}.{question.language}"
-    given = (rubrics or {}).get(name)
-    title, levels = standard(question.category, question.language) if given is None else _split(given)
+    title, levels = standard(question.category, question.language, scheme)
+    languages = languages_of(scheme)
     system = frame(title, levels, question.language, style, languages)
     user = _template(material(question.language, languages)).render(
         earlier=[plain(prompt) for prompt in earlier],
@@ -87,13 +84,14 @@ def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
     return text
 
 
-def prompt_hashes(style: Style) -> dict[str, str]:
-    """The sha256 of each rubric as rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
+def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
+    """The sha256 of each rubric of a scheme as rendered for a style, by `CATEGORY.language`."""
     hashes = {}
-    for language in ("en", "zh"):
-        given = material(language)
-        for category in CATEGORIES:
-            system = frame(*standard(category, language), language, style)
+    languages = languages_of(scheme)
+    for language in scheme.languages:
+        given = material(language, languages)
+        for category in scheme.category_ids:
+            system = frame(*standard(category, language, scheme), language, style, languages)
             hashes[f"{category}.{language}"] = sha256((system + given).encode()).hexdigest()
     return hashes
 
@@ -114,10 +112,9 @@ def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
     return scheme.rubrics[name]
 
 
-@cache
-def standard(category: str, language: str) -> tuple[str, str]:
-    """A category's title, and its five levels in words, one a line."""
-    return _split(rubric(f"{category}.{language}"))
+def standard(category: str, language: str, scheme: Scheme = LLMEVAL_MED) -> tuple[str, str]:
+    """A rubric's title, and its five levels in words, one a line."""
+    return _split(rubric(f"{category}.{language}", scheme))
 
 
 def _split(text: str) -> tuple[str, str]:

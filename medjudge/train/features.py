@@ -11,11 +11,13 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
+    GenerativeSettings,
     Prompt,
     before_score_ids,
     encode_prompt,
     prompt_room,
     reason_tokens,
+    score_line,
     score_token_ids,
     token_ids,
 )
@@ -24,7 +26,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
-from medjudge.scheme import scheme_beside
+from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -91,7 +93,11 @@ def ordinal_dataset(
 
 
 def generative_dataset(
-    lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
+    lines: list[TrainingLine],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    style: Style = "score-first",
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
     """Columns `input_ids`, `labels`, `score_at` (where the score stands), `probabilities` and `weight`.
 
@@ -113,10 +119,11 @@ def generative_dataset(
             before = []
             after = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
         else:
-            before = before_score_ids(tokenizer, rationale, line.question.language, reason_tokens(max_length))
+            last_line = score_line(line_assignment(line, scheme))
+            before = before_score_ids(tokenizer, rationale, last_line, reason_tokens(max_length))
             after = []
         reply = [*before, score, *after, tokenizer.eos_token_id]
-        prompt = prompt_ids(line, tokenizer, max_length, style, len(reply))
+        prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, len(reply))
         said = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
         rows.append(
             {
@@ -130,23 +137,30 @@ def generative_dataset(
     return Dataset.from_list(rows)
 
 
+def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
+    """A training line as a judge would get it."""
+    return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
+
+
 def prompt_ids(
-    line: TrainingLine, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
+    assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
 ) -> Prompt:
     """The prompt of a training line, with the room that the judge gives it, or less where a reply needs more.
 
     Args:
+        assignment: From `line_assignment`.
         reply: The tokens of the reply in training.
 
     Raises:
         InputError: Everything but the answer leaves it no room.
     """
     written = reason_tokens(max_length) if style == "reason-first" else 0
-    room = min(prompt_room(tokenizer, max_length, style, written), max_length - reply)
-    prompt = encode_prompt(tokenizer, Assignment(line.question, tuple(line.earlier), line.answer), room, style)
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
+    prompt = encode_prompt(tokenizer, assignment, room, style)
     if prompt is None:
         raise InputError(
-            f"question {line.question.id}: rubric, question and reference leave no room for the answer in "
+            f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
             f"max_length {max_length}; raise max_length in the config"
         )
     return prompt

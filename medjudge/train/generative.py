@@ -15,11 +15,12 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_line, score_token_ids
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
-from medjudge.train.features import generative_dataset, packed, prompt_ids
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.train.features import generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
 from medjudge.train.start import adapter_to_train
@@ -314,7 +315,12 @@ def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
 
 
 def score_logits(
-    model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int, style: Style
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    lines: Sequence[TrainingLine],
+    max_length: int,
+    style: Style,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> np.ndarray:
     """The logits of the five levels that the judge reads for each line, before any temperature.
 
@@ -330,8 +336,9 @@ def score_logits(
     training = model.training
     model.eval()
     judge = GenerativeJudge("trained", model, tokenizer, GenerativeSettings(max_length, style=style))
-    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in lines]
-    readings = judge.read(prompts, [line.question.language for line in lines])
+    work = [line_assignment(line, scheme) for line in lines]
+    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    readings = judge.read(prompts, [score_line(assignment) for assignment in work])
     model.train(training)
     return np.array([reading.logits for reading in readings]).reshape(-1, 5)
 

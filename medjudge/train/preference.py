@@ -12,10 +12,11 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, before_score_ids, score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, before_score_ids, score_line, score_token_ids
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
-from medjudge.train.features import prompt_ids
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.train.features import line_assignment, prompt_ids
 from medjudge.train.generative import (
     JudgedEvaluation,
     as_ours,
@@ -35,7 +36,12 @@ class PreferenceTrainer(JudgedEvaluation, DPOTrainer):
 
 
 def preference_dataset(
-    lines: Sequence[TrainingLine], model: Any, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
+    lines: Sequence[TrainingLine],
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    style: Style,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
     """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two verdicts after the same words.
 
@@ -50,19 +56,18 @@ def preference_dataset(
     backed = [line for line in lines if line.source != "teacher"]
     label_ids = score_token_ids(tokenizer)
     judge = GenerativeJudge("current", model, tokenizer, GenerativeSettings(max_length, style=style))
-    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in backed]
-    languages = [line.question.language for line in backed]
+    work = [line_assignment(line, scheme) for line in backed]
+    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    score_lines = [score_line(assignment) for assignment in work]
     training = model.training
     model.eval()
-    readings = judge.read(prompts, languages)
+    readings = judge.read(prompts, score_lines)
     model.train(training)
     rows = []
-    for line, prompt, reading in zip(backed, prompts, readings, strict=True):
+    for line, prompt, last_line, reading in zip(backed, prompts, score_lines, readings, strict=True):
         before: list[int] = []
         if style == "reason-first":
-            before = before_score_ids(
-                tokenizer, reading.rationale or "", line.question.language, judge.settings.rationale_tokens
-            )
+            before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.settings.rationale_tokens)
         others = np.where(np.arange(1, 6) == line.level, -np.inf, reading.logits)
         rows.append(
             {

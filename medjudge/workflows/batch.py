@@ -12,7 +12,7 @@ from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
 from medjudge.judge.open import JudgeRef
-from medjudge.judge.protocol import assignments, split_empty
+from medjudge.judge.protocol import Assignment, assignments, split_empty
 from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
 
@@ -60,15 +60,20 @@ def judge_by_batch(run: Run, chosen: JudgeRef, options: JudgeOptions, wait: bool
 
 def _collect(run: Run, chosen: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
     for job in batch_jobs.finished():
-        work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
+        work = _without_judgment(run, chosen, options)
         for judgment in collect(batch_jobs, job, {custom_id(one): one for one in work}, chosen.name, refused):
             run.append(run.judgments_file(chosen.name), judgment.model_dump_json())
         batch_jobs.mark_collected(job)
 
 
+def _without_judgment(run: Run, chosen: JudgeRef, options: JudgeOptions) -> list[Assignment]:
+    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
+    return not_judged(work, run.judgments(chosen.name))
+
+
 def _submit(run: Run, chosen: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> list[str]:
     assert chosen.api_model is not None
-    work = not_judged(assignments(run.questions(), run.answers(), options.rounds), run.judgments(chosen.name))
+    work = _without_judgment(run, chosen, options)
     work, empty = split_empty(work, chosen.name)
     for judgment in empty:
         run.append(run.judgments_file(chosen.name), judgment.model_dump_json())

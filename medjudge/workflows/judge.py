@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
@@ -20,13 +20,14 @@ from medjudge.judge.api import ApiJudge
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
-from medjudge.languages.texts import PACKAGED
+from medjudge.languages.texts import languages_of
 from medjudge.models.hardware import describe
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.report.leaderboard import coverage, score_models
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
+from medjudge.scheme import Scheme
 from medjudge.store import Run, write_records
 from medjudge.validation.status import states
 from medjudge.validation.validations import validations
@@ -47,25 +48,31 @@ class JudgeOptions(NamedTuple):
     engine: str = "transformers"
 
 
-def start_run(run: Run, questions: Sequence[Question], benchmark: str, command: dict[str, Any]) -> None:
+def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark: str, command: dict[str, Any]) -> None:
     """Writes the questions into a run folder, or checks that the folder holds the same ones already.
 
     Raises:
         InputError: The folder belongs to another benchmark.
     """
     if run.questions_file.exists():
+        if run.scheme().sha256 != scheme.sha256:
+            raise InputError(
+                f"--run {run.path}: holds questions of another scheme, or of an earlier state of {scheme.name}; choose "
+                "another --run"
+            )
         if run.questions() != list(questions):
             raise InputError(
                 f"--run {run.path}: holds other questions than {benchmark} (or another --limit); choose another --run"
             )
     else:
-        write_records(run.questions_file, questions)
+        run.write_questions(questions, scheme)
     run.update_manifest(
         id=run.manifest().get("id", uuid4().hex),
         versions={name: version(name) for name in _VERSIONS},
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
-        prompts={style: prompt_hashes(style) for style in STYLES},
+        scheme=scheme.ref.model_dump(),
+        prompts={style: prompt_hashes(style, scheme) for style in STYLES},
         hardware=describe(),
         updated=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
@@ -133,7 +140,7 @@ def judge_answers(
     if chosen.api_model is not None:
         _refuse_beside_batch(run, chosen.name)
         forget_failed_requests(run, chosen.name)
-    work = assignments(run.questions(), run.answers(), options.rounds)
+    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(chosen.name)
     waiting = not_judged(work if only is None else [one for one in work if one.answer.key in only], judgments)
     if judgments and waiting and group.first:
@@ -160,13 +167,13 @@ def judge_answers(
     return run.judgments(chosen.name)
 
 
-def load(chosen: JudgeRef, options: JudgeOptions, run: Run, rubrics: Mapping[str, str] | None = None) -> Judge:
-    """Loads a chosen judge; what an API judge costs goes to the account of the run."""
+def load(chosen: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
+    """Loads a chosen judge for the scheme of a run; what an API judge costs goes to the account of the run."""
     if options.engine == "ray" and chosen.folder is not None:
-        return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens)
+        return RayJudge(chosen.folder, chosen.name, options.device, options.rationale_tokens, run.scheme())
     server = Server(options.base_url, options.concurrency, options.tokens_per_minute)
     spending = Spending(run, options.limit) if chosen.api_model is not None else None
-    return load_judge_ref(chosen, options.device, server, spending, options.rationale_tokens, rubrics)
+    return load_judge_ref(chosen, options.device, server, spending, options.rationale_tokens, run.scheme())
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -195,14 +202,19 @@ def forget_failed_requests(run: Run, judge: str) -> None:
         write_records(file, kept)
 
 
-def identity(chosen: JudgeRef, options: JudgeOptions) -> str:
-    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights."""
+def identity(chosen: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
+    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights.
+
+    Args:
+        scheme: Holds the rubrics that an API judge reads.
+    """
     if chosen.card is not None and chosen.folder is not None:
         weights = sorted(chosen.folder.glob("*.safetensors"))
         text = chosen.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(one) for one in weights)
     else:
-        reminders = {language: judge_replies(language).reminder for language in PACKAGED.codes()}
-        asked = [prompt_hashes("reason-first"), VERDICT_SCHEMA, reminders]
+        languages = languages_of(scheme)
+        reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
+        asked = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
         text = json.dumps([chosen.api_model, options.base_url, *asked])
     return sha256(text.encode()).hexdigest()
 
@@ -210,7 +222,7 @@ def identity(chosen: JudgeRef, options: JudgeOptions) -> str:
 def require_same_judge(run: Run, chosen: JudgeRef, options: JudgeOptions) -> None:
     """Raises InputError where the run holds judgments of another judge of this name."""
     there = run.manifest().get("judges", {}).get(chosen.name)
-    if there is not None and there["sha256"] != identity(chosen, options):
+    if there is not None and there["sha256"] != identity(chosen, options, run.scheme()):
         raise InputError(
             f"{run.path}: holds judgments of another judge named {chosen.name}; rename the judge folder or choose "
             "another --run"
@@ -227,7 +239,7 @@ def record_judge(
         "kind": "api" if chosen.card is None else chosen.card.kind,
         "base_model": chosen.api_model or (chosen.card.base_model if chosen.card else None),
         "base_revision": chosen.card.base_revision if chosen.card else None,
-        "sha256": identity(chosen, options),
+        "sha256": identity(chosen, options, run.scheme()),
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(chosen.name)),
         "seconds": round(before["seconds"] + seconds, 1),
@@ -236,7 +248,7 @@ def record_judge(
         "validated_on": [
             one
             for one in (chosen.card.validated_on if chosen.card else [])
-            if one.get("judge_sha256") == identity(chosen, options)
+            if one.get("judge_sha256") == identity(chosen, options, run.scheme())
         ],
     }
     if chosen.api_model is not None:

@@ -82,10 +82,11 @@ class _Job(NamedTuple):
             return {}
         rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
         judging, judge = self.options.judging, None
+        scheme = self.material.scheme.with_rubrics({} if rubric is None else {rubric.name: rubric.text})
         if self.judge_ref.api_model is not None:  # paid from the account of the run that is refined
-            judge = load(self.judge_ref, judging, self.run, None if rubric is None else {rubric.name: rubric.text})
+            judge = load(self.judge_ref, judging, self.run)
         with rescoring.run.lock():
-            rescoring.run.write_questions(rescoring.questions, self.material.scheme)
+            rescoring.run.write_questions(rescoring.questions, scheme)
             write_records(rescoring.run.answers_file, rescoring.answers)
             judgments = judge_answers(rescoring.run, self.judge_ref, judging, set(rescoring.original), judge)
         original = rescoring.original
@@ -190,7 +191,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     require_unseen(judge_ref, scores, groups)
     settings = Settings(
         judge=judge_ref.name,
-        judge_sha256=identity(judge_ref, options.judging),
+        judge_sha256=identity(judge_ref, options.judging, run.scheme()),
         rounds=options.judging.rounds,
         seed=options.seed,
         held_out=options.held_out,

@@ -74,7 +74,7 @@ def validate_judge(
         study["probes"] = _probes(run, chosen, scores, judgments, options, wanted)
     if wanted.leave_out:
         study["leave_out"] = _leave_out(run, scores, options, wanted.leave_out, wanted.settings)
-    study = with_gate({"file": file, "judge_sha256": identity(chosen, options), **study}, wanted.gate)
+    study = with_gate({"file": file, "judge_sha256": identity(chosen, options, run.scheme()), **study}, wanted.gate)
     # Beside the study against physicians, not over it.
     name = f"{chosen.name}-against-{wanted.against}" if wanted.against else chosen.name
     write_json(run.agreement_file(name), study)
@@ -141,7 +141,7 @@ def _probes(
             continue
         place = Run(run.path / "probes" / probe)
         with place.lock():
-            write_records(place.questions_file, questions.values())
+            place.write_questions(questions.values(), run.scheme())
             _replace_answers(place, changed)
             after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(
@@ -201,7 +201,7 @@ def _leave_out(
         return judge_answers(place, chosen, options, keys)
 
     with place.lock():
-        write_records(place.questions_file, questions)
+        place.write_questions(questions, run.scheme())
         write_records(place.answers_file, run.answers())
         seen = judged(trained.everything, set().union(*values.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}

@@ -13,7 +13,8 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.features import prompt_ids, read_training_lines
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.train.features import line_assignment, prompt_ids, read_training_lines
 from medjudge.train.generative import score_logits
 from medjudge.train.preference import preference_dataset
 from medjudge.train.run import parse_arguments, train_judge
@@ -56,7 +57,7 @@ def test_pairs_are_the_level_and_the_likeliest_other_after_the_same_words(style,
     assert len(rows) == 4
     label_ids = [tokenizer.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     for line, row in zip([*lines[:2], *lines[3:]], rows, strict=True):
-        prompt = prompt_ids(line, tokenizer, 2048, style).input_ids
+        prompt = prompt_ids(line_assignment(line, LLMEVAL_MED), tokenizer, 2048, style).input_ids
         assert row["prompt_ids"][: len(prompt)] == prompt
         between = tokenizer.decode(row["prompt_ids"][len(prompt) :])
         assert between == "" if style == "score-first" else between.endswith("Score: ")
