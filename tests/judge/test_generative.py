@@ -173,5 +173,5 @@ def test_a_tokenizer_that_takes_digits_apart_is_refused() -> None:
 
 @pytest.mark.parametrize("tokens", [1, 7, 3000])
 def test_a_rationale_needs_room(judge, tokens: int) -> None:
-    with pytest.raises(InputError, match=f"--rationale {tokens}: take 0, or from 8"):
+    with pytest.raises(InputError, match=f"--rationale {tokens}: must be 0, or from 8"):
         GenerativeJudge("x", judge.model, judge.tokenizer, GenerativeSettings(4096, rationale_tokens=tokens))
