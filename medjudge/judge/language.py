@@ -10,6 +10,8 @@ from medjudge.records import Question
 _LEAST_LETTERS = 80
 """Shorter texts are names, doses and codes as often as sentences: only their script is looked at."""
 _SURE = 0.95
+_SCRIPTS = {"en": "LATIN", "zh": "CJK"}
+"""How Unicode's names of a language's letters begin."""
 _MOST_OF_ANOTHER_SCRIPT = 0.3
 
 
@@ -20,15 +22,14 @@ def other_language(question: Question, answer: str, known: Sequence[str]) -> str
     py3langid (Lui and Baldwin, 2012) where that is sure of it.
 
     Args:
-        known: Of `en` and `zh`.
+        known: Codes of languages; only of `en` and `zh` is the answer's script known.
     """
     names = " and ".join(known)
     if question.language not in known:
         return f"this judge knows {names} only, and the question is in {question.language}"
     letters = [letter for letter in answer if letter.isalpha()]
-    chinese = sum(unicodedata.name(letter, "").startswith("CJK") for letter in letters)
-    latin = sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
-    expected = (latin if "en" in known else 0) + (chinese if "zh" in known else 0)
+    scripts = tuple({_SCRIPTS.get(language, "") for language in known})  # "" begins every name: any script will do
+    expected = sum(unicodedata.name(letter, "").startswith(scripts) for letter in letters)
     if letters and 1 - expected / len(letters) > _MOST_OF_ANOTHER_SCRIPT:
         return f"this judge knows {names} only, and the answer is in another script"
     if len(letters) >= _LEAST_LETTERS:
