@@ -39,7 +39,8 @@ def quickstart(
     from medjudge.judge.open import resolve_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
-    from medjudge.workflows.judge import JudgeOptions, write_scores
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.report import write_scores
     from medjudge.workflows.validate import validate_judge
 
     start = time.monotonic()
@@ -70,7 +71,7 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1].judge)
+        scores = write_scores(place, studies[-1].judge).rates
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
@@ -122,12 +123,12 @@ def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
-    from medjudge.distill.training_set import build_training_set
+    from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
     from medjudge.files import write_whole
     from medjudge.records import Answer, PhysicianScore
     from medjudge.scheme import LLMEVAL_MED
     from medjudge.store import read_questions, read_records, write_records
-    from medjudge.workflows.judge import start_run
+    from medjudge.workflows.run_folder import start_run
 
     source = sample_folder()
     questions = read_questions(source / "questions.jsonl")
@@ -146,14 +147,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, [one for one in answers if one.question_id in kept_apart])
     write_records(run.physicians_file, [one for one in scores if one.question_id in kept_apart])
-    made = build_training_set(
-        [one for one in questions if one.id not in kept_apart],
-        [one for one in answers if one.question_id not in kept_apart],
-        [],
-        [one for one in scores if one.question_id not in kept_apart],
-        validation_share=0.15,
-        seed=seed,
+    sources = ScoredAnswers(
+        questions=[one for one in questions if one.id not in kept_apart],
+        answers=[one for one in answers if one.question_id not in kept_apart],
+        judgments=[],
+        scores=[one for one in scores if one.question_id not in kept_apart],
     )
+    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(run.path / "training" / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
     return (
