@@ -123,7 +123,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
-    from medjudge.distill.training_set import build_training_set
+    from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
     from medjudge.files import write_whole
     from medjudge.records import Answer, PhysicianScore
     from medjudge.scheme import LLMEVAL_MED
@@ -147,14 +147,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, [one for one in answers if one.question_id in kept_apart])
     write_records(run.physicians_file, [one for one in scores if one.question_id in kept_apart])
-    made = build_training_set(
-        [one for one in questions if one.id not in kept_apart],
-        [one for one in answers if one.question_id not in kept_apart],
-        [],
-        [one for one in scores if one.question_id not in kept_apart],
-        validation_share=0.15,
-        seed=seed,
+    sources = ScoredAnswers(
+        questions=[one for one in questions if one.id not in kept_apart],
+        answers=[one for one in answers if one.question_id not in kept_apart],
+        judgments=[],
+        scores=[one for one in scores if one.question_id not in kept_apart],
     )
+    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(run.path / "training" / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
     return (
