@@ -18,8 +18,6 @@ from medjudge.store import Run, write_records
 
 GERMAN_FORM = PACKAGED.text("en", "scoring_form.yaml").replace("Its answer", "Ihre Antwort").replace("Safety", "Schutz")
 GERMAN_PAGE = PACKAGED.text("en", "scoring_page.yaml").replace("lang: en", "lang: de").replace("save: Save", "save: Ja")
-    PACKAGED.text("en", "scoring_page.yaml").replace("lang: en", "lang: de").replace("save: Save", "save: Los")
-)
 
 
 @pytest.fixture
