@@ -14,7 +14,7 @@ from medjudge.records import Judgment, PhysicianScore, TrainingLine
 from medjudge.scale import median_level
 from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.two_judges import compare
-from medjudge.validation.measured import measured
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.pairs import Pairs, paired
 
 FOLDS = 5
@@ -110,7 +110,7 @@ def by_question(pairs: Pairs) -> dict[str, float]:
 
 def intervals(pairs: Pairs) -> dict[str, Estimate]:
     """The measures of the table, with 95 % intervals from 2,000 resamples of the questions."""
-    found = measured(pairs, resamples=RESAMPLES)
+    found = measures_of(pairs, resamples=RESAMPLES)
     within = mean_interval(by_question(pairs).values())
     return {**{name: found[name] for name in MEASURES}, "spearman_within_questions": within}
 

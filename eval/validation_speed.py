@@ -20,7 +20,7 @@ from study import record
 
 from medjudge.records import CATEGORIES
 from medjudge.statistics.bootstrap import RESAMPLES
-from medjudge.validation.measured import measured
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.pairs import Pairs
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
@@ -69,14 +69,14 @@ def with_counts(pairs: Pairs) -> float:
     """Seconds for all measures, 10,000 resamples and all parts."""
     start = time.perf_counter()
     for part in parts(pairs).values():
-        measured(part)
+        measures_of(part)
     return time.perf_counter() - start
 
 
 def overall_with_counts(pairs: Pairs) -> float:
     """Seconds a resample for all measures overall."""
     start = time.perf_counter()
-    measured(pairs)
+    measures_of(pairs)
     return (time.perf_counter() - start) / RESAMPLES
 
 

@@ -167,7 +167,7 @@ def take_in(
             "wrong": wrong,
             "to_mend": [*map(str, to_mend)],
             "raters": progress,
-            "agreement": agreement,
+            "agreement": agreement and agreement.model_dump(mode="json"),
         }
         print_json({**counts, **rest})
     screen = console(as_json)
@@ -186,10 +186,11 @@ def take_in(
     if agreement is None:
         screen.print("agreement among raters: no answer was scored by two yet")
     else:
-        kappas = {"Cohen's kappa": "cohen_kappa", "quadratic kappa": "quadratic_kappa", "alpha": "krippendorff_alpha"}
-        measures = [f"usable {percent(agreement['usable_agreement'])}"]
-        measures += [f"{words} {span(agreement[name])}" for words, name in kappas.items()]
-        screen.print(f"agreement among raters on {agreement['answers']} answers: {', '.join(measures)}")
+        screen.print(
+            f"agreement among raters on {agreement.answers} answers: usable {percent(agreement.usable_agreement)}, "
+            f"Cohen's kappa {span(agreement.cohen_kappa)}, quadratic kappa {span(agreement.quadratic_kappa)}, alpha "
+            f"{span(agreement.krippendorff_alpha)}"
+        )
     if any(plan.which == "informative" for plan in checked.plans):
         screen.print(_INFORMATIVE)
     screen.print(f"{folder.physicians_file}; next: medjudge validate {run} --judge local")

@@ -193,7 +193,7 @@ def evaluate(
     screen.print(
         f"{covered['answers']} answers judged, {covered['unscored']} unscored; {without} questions without any score"
     )
-    screen.print(f"judge {chosen.name}: {scores['standing']['OP']['line']}")
+    screen.print(f"judge {chosen.name}: {scores['validation_status']['OP']['line']}")
     spent = folder.manifest().get("spending")
     if spent is not None and spent["usd"] is not None:
         screen.print(f"spent on this run in all: {spent['usd']:.4f} USD ({folder.spending_file})")

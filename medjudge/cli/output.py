@@ -2,18 +2,23 @@
 
 import json
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from medjudge.records import CATEGORIES
 
+if TYPE_CHECKING:
+    from medjudge.judge.study import Study
+    from medjudge.statistics.estimates import Estimate
+
 COLUMNS = ("OP", *CATEGORIES)
 """The paper's columns; not taken from the report station, which loads scipy and would slow every command down."""
 
 
-_SHORT = {"validated": "yes", "failed": "failed", "not shown": "unsure", "never validated": "never"}
+_SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "unsure", "never validated": "never"}
 
 
 def console(as_json: bool) -> Console:
@@ -41,10 +46,11 @@ def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
     for model, rates in scores["models"].items():
         cells = [_rate(rates.get(column)) for column in COLUMNS]
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
-    if "standing" in scores:
+    if "validation_status" in scores:
         there = {name for rates in scores["models"].values() for name in rates}
         table.add_row(
-            "judge validated", *[_SHORT[scores["standing"][name]["state"]] if name in there else "" for name in COLUMNS]
+            "judge validated",
+            *[_SHORT[scores["validation_status"][name]["state"]] if name in there else "" for name in COLUMNS],
         )
     return table
 
@@ -83,7 +89,7 @@ def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
     return table
 
 
-def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
+def agreement_table(studies: Sequence["Study"], title: str) -> Table:
     """Agreement with intervals: a row a judge where there are several, a row a category for one."""
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
@@ -93,9 +99,9 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     if len(studies) == 1:
         study = studies[0]
-        rows = [("overall", study["overall"]), *study["by_category"].items()]
+        rows = [("overall", study.overall), *study.by_category.items()]
     else:
-        rows = [(study["judge"], study["overall"]) for study in studies]
+        rows = [(study.judge, study.overall) for study in studies]
     for name, part in rows:
         measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
         table.add_row(name, str(part["n"]["value"]), *[_measure(part[measure]) for measure in measures])
@@ -106,7 +112,7 @@ def _rate(cell: dict[str, Any] | None) -> str:
     return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}–{cell['high']:.0f}"
 
 
-def _measure(cell: dict[str, float | None]) -> str:
+def _measure(cell: "Estimate") -> str:
     value, low, high = cell["value"], cell["low"], cell["high"]
     if value is None:
         return "-"

@@ -70,16 +70,21 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1]["judge"])
+        scores, _ = write_scores(place, studies[-1].judge)
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
 
-    title = (
-        f"\nAgreement with the sample's constructed levels ({studies[0]['questions']} unseen questions, 95 % interval)"
-    )
+    title = f"\nAgreement with the sample's constructed levels ({studies[0].questions} unseen questions, 95 % interval)"
     if as_json:
-        print_json({"agreement": studies, "scores": scores, "report": str(page), "judge": str(judge)})
+        print_json(
+            {
+                "agreement": [study.model_dump(mode="json") for study in studies],
+                "scores": scores,
+                "report": str(page),
+                "judge": str(judge),
+            }
+        )
     screen.print(leaderboard_table(scores, f"\nUsability rates of the sample's five answer sets by judge {judge.name}"))
     screen.print(agreement_table(studies, title))
     screen.print(NOTICE)

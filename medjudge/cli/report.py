@@ -82,20 +82,21 @@ def report(
         files = write_plots(plots, folders)
     if as_json:
         # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
-        only = {name: boards[0][name] for name in ("models", "standing")} if len(boards) == 1 else {}
+        only = {name: boards[0][name] for name in ("models", "validation_status")} if len(boards) == 1 else {}
         print_json({**only, "leaderboards": boards, "plots": [str(file) for file in files]})
         return
     screen = console(as_json)
     for board in boards:
-        # One row of standings makes sense for one run only; each has its line below in any case.
-        row = {"standing": next(iter(board["standing"].values()))} if len(board["standing"]) == 1 else {}
+        # One row of statuses makes sense for one run only; each run has its line below in any case.
+        statuses = board["validation_status"]
+        row = {"validation_status": next(iter(statuses.values()))} if len(statuses) == 1 else {}
         of = f" of benchmark {board['benchmark'][:12]}" if len(boards) > 1 else ""
         title = f"Usability rates by judge {board['judge']}{of}, percent (95 % interval)"
         screen.print(leaderboard_table({"models": board["models"], **row}, title))
         for table in subcategory_tables({"models": board["models"]}):
             screen.print(table)
-        for whose, standing in board["standing"].items():
-            screen.print(f"{whose}: {standing['OP']['line']}")
+        for judge_and_run, status in statuses.items():
+            screen.print(f"{judge_and_run}: {status['OP']['line']}")
     for folder in folders:
         for note in folder.manifest().get("notes", []):
             screen.print(note)
@@ -105,7 +106,7 @@ def report(
 
 
 def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
-    """Rates and standings of the runs, together where benchmark and judge are the same."""
+    """Rates and validation statuses of the runs, together where benchmark and judge are the same."""
     from medjudge.report.boards import board_key
     from medjudge.report.contents import models_apart, names_apart
     from medjudge.workflows.judge import write_scores
@@ -122,6 +123,6 @@ def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
             for called, of_run in zip(names, rates, strict=True)
             for name, rate in zip(called, of_run.values(), strict=True)
         }
-        standing = {f"judge {judge}, {folder.path}": scores["standing"] for folder, scores in some}
-        boards.append({"benchmark": benchmark, "judge": judge, "models": models, "standing": standing})
+        statuses = {f"judge {judge}, {folder.path}": scores["validation_status"] for folder, scores in some}
+        boards.append({"benchmark": benchmark, "judge": judge, "models": models, "validation_status": statuses})
     return boards

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256, write_whole
+from medjudge.judge.study import read_study
 from medjudge.report.contents import names_apart
 from medjudge.report.leaderboard import usable_table
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
@@ -51,7 +52,6 @@ def write_tables(
 def _board(name: str, run: Run, judge: str) -> Board:
     scores, _ = write_scores(run, judge)
     questions = run.questions()
-    study = run.agreement(judge)
     # The same name with other weights is another judge.
     manifest = run.manifest()
     identity = manifest.get("judges", {}).get(judge, {}).get("sha256", judge)
@@ -62,6 +62,6 @@ def _board(name: str, run: Run, judge: str) -> Board:
         scores,
         questions,
         usable_table(questions, run.judgments(judge), list(scores["models"])),
-        study if study is not None and "cannot_conclude" in study else None,  # else an older version wrote it
+        read_study(run, judge),
         manifest.get("notes", []),
     )

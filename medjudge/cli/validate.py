@@ -3,7 +3,7 @@
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -12,6 +12,7 @@ from medjudge.errors import InputError
 
 if TYPE_CHECKING:
     from medjudge.judge.open import JudgeRef
+    from medjudge.judge.study import Study
     from medjudge.records import PhysicianScore
     from medjudge.store import Run
     from medjudge.workflows.validate import LeaveOut
@@ -111,7 +112,7 @@ def validate(
     offline: options.Offline = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Measure a judge against physicians, and hold it against the gate.
+    """Measure a judge against physicians, and check it against the acceptance gate.
 
     Refuses questions that the judge was trained on. Exits with 1 where the gate fails
     or an answer could not be scored.
@@ -119,6 +120,7 @@ def validate(
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
+    from medjudge.files import file_sha256
     from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
@@ -156,27 +158,27 @@ def validate(
         resamples,
         seed,
         "bca" if interval is IntervalMethod.bca else "percentile",
-        rules.teacher_margin,
         error_rate,
         plan_width,
+        rules,
     )
-    wanted = Wanted(settings, rules, against, teacher, probe_answers if probes else 0, folds)
+    wanted = Wanted(settings, against, teacher, probe_answers if probes else 0, folds)
     judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
     with folder.lock():
-        study = validate_judge(folder, chosen, scores, judging, wanted, against or file.name)
+        digest = "" if against else file_sha256(file)
+        study = validate_judge(folder, chosen, scores, judging, wanted, against or file.name, digest)
     if against is None:
-        _write_into_card(chosen, study, file)
+        _write_into_card(chosen, study)
     if against is None and file == folder.physicians_file:
         _warn_of_choice(folder)
     if as_json:
-        print_json(study)
+        print_json(study.model_dump(mode="json"))
     screen = console(as_json)
     print_verdict(screen, study)
-    if plan_width is not None and study["usability"] is None:
+    if plan_width is not None and study.usability is None:
         screen.print(f"\n--plan-width: nothing but the scored answers is judged; run `medjudge eval --run {run}` first")
-    name = chosen.name if against is None else f"{chosen.name}-against-{against}"
-    screen.print(f"\n{folder.agreement_file(name)} has everything; next: medjudge report {run}")
-    if study["gate"]["passed"] is False or study["coverage"] < 1:
+    screen.print(f"\n{folder.agreement_file(chosen.name, against)} has everything; next: medjudge report {run}")
+    if study.gate.passed is False or study.coverage < 1:
         raise typer.Exit(1)
 
 
@@ -225,21 +227,11 @@ def _leave_out(part: Part | None, config: Path | None, training_set: Path | None
     return LeaveOut("model" if part is Part.model else "category", config, training_set)
 
 
-def _write_into_card(chosen: "JudgeRef", study: dict[str, Any], file: Path) -> None:
+def _write_into_card(chosen: "JudgeRef", study: "Study") -> None:
     """Adds the result to the judge folder, in place of an earlier one on the same file."""
-    from medjudge.files import file_sha256
     from medjudge.judge.open import built_in_folder, similarity_folder
-    from medjudge.train.card import write_readme
+    from medjudge.validation.card import write_into_card
 
     if chosen.card is None or chosen.folder is None or chosen.folder in (built_in_folder(), similarity_folder()):
         return
-    digest = file_sha256(file)
-    kept = ["file", "judge_sha256", "against", "n", "questions", "conversations", "raters", "coverage", "interval"]
-    kept += ["overall", "by_category", "weaknesses", "cannot_conclude", "gate"]
-    result = {"sha256": digest, **{key: study[key] for key in kept}}
-    result["conformal"] = study["confidence"] and study["confidence"]["conformal"]
-    # Studies of earlier versions held nothing against a gate, and make room.
-    others = [one for one in chosen.card.validated_on if one["sha256"] != digest and "cannot_conclude" in one]
-    card = chosen.card.model_copy(update={"validated_on": [*others, result]})
-    write_readme(chosen.folder, card)
-    card.write(chosen.folder)
+    write_into_card(chosen.folder, chosen.card, study)

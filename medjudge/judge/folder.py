@@ -13,6 +13,7 @@ from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -58,7 +59,7 @@ class JudgeCard(BaseModel):
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()
-    validated_on: list[dict[str, Any]] = Field(default_factory=list)
+    validated_on: list[StudySummary] = Field(default_factory=list)
     training: dict[str, Any] = Field(default_factory=dict)
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
@@ -80,9 +81,10 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
     except ValidationError as error:
-        raise InputError(
-            f"{folder / CARD_FILE}: {first_problem(error)}; restore the file or train the judge again"
-        ) from None
+        fix = "restore the file or train the judge again"
+        if error.errors()[0]["loc"][:1] == ("validated_on",):
+            fix = "remove this entry and run `medjudge validate` again"
+        raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     for name in _NEEDED[card.kind]:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")

@@ -72,10 +72,11 @@ def _rates_title(board: Board) -> str:
     tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
     rate = board.models[first]["OP"]["rate"]
     others = len(board.models) - 1
-    told = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    state = board.validation_status["OP"].state
     return (
-        f"By judge {label(board.judge, 28)} ({board.standing['OP'].state}), {label(first, _NAMES)} has the highest "
-        f"usability rate, {rate:.1f} %{f'; {told}' if others else ''}"
+        f"By judge {label(board.judge, 28)} ({state}), {label(first, _NAMES)} has the highest "
+        f"usability rate, {rate:.1f} %{f'; {ties}' if others else ''}"
     )
 
 

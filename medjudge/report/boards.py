@@ -10,18 +10,23 @@ from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.store import Run
-from medjudge.validation.status import Standing, states
+from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
-_WORST_FIRST = ("failed", "not shown", "validated")
+_WORST_FIRST = (
+    ValidationState.FAILED,
+    ValidationState.INCONCLUSIVE,
+    ValidationState.VALIDATED,
+    ValidationState.NEVER_VALIDATED,
+)
 
 
 class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
-    `runs` are places in the list of runs given; `models` maps a name to the rates of `score_models`, `ties` the same
-    name to its difference from the best; `standing` has the keys of `COLUMNS`; `subcategories` are pairs of category
-    and name.
+    `runs` are positions in the list of runs. `models` maps a name to the rates of `score_models`, and `ties` the same
+    name to its difference from the best. `validation_status` has the keys of `COLUMNS`; `subcategories` are pairs of
+    category and name.
     """
 
     benchmark: str
@@ -29,7 +34,7 @@ class Board(NamedTuple):
     runs: list[int]
     models: dict[str, Any]
     ties: dict[str, Difference]
-    standing: dict[str, Standing]
+    validation_status: dict[str, ValidationStatus]
     coverage: dict[str, int]
     questions: int
     conversations: int
@@ -75,7 +80,7 @@ def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board
         runs=list(places),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
-        standing=_worst([states(validations(one.run, judge)) for one in here]),
+        validation_status=_worst([validation_statuses(validations(one.run, judge)) for one in here]),
         coverage=counted,
         questions=len(questions),
         conversations=len({question.group for question in questions}),
@@ -83,13 +88,13 @@ def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board
     )
 
 
-def _worst(standings: Sequence[dict[str, Standing]]) -> dict[str, Standing]:
-    """Of the same judge in several runs: where it was held against physicians in more than one, the worst counts."""
+def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, ValidationStatus]:
+    """The status of one judge in several runs: where several validated it against physicians, the worst counts."""
 
-    def rank(one: Standing) -> int:
-        return _WORST_FIRST.index(one.state) if one.state in _WORST_FIRST else len(_WORST_FIRST)
+    def rank(status: ValidationStatus) -> int:
+        return _WORST_FIRST.index(status.state)
 
-    return {column: min((one[column] for one in standings), key=rank) for column in COLUMNS}
+    return {column: min((statuses[column] for statuses in by_run), key=rank) for column in COLUMNS}
 
 
 def _subcategories(models: dict[str, Any]) -> list[tuple[str, str]]:

@@ -54,7 +54,7 @@ def cases(run: Contents) -> Cases:
     return Cases(
         overview={
             "name": run.name,
-            "against": run.against,
+            "against": run.against_kind,
             "models": models,
             "judges": [_judge(run, judge, answers, order) for judge in judges],
             "raters": raters_of(run.scores),

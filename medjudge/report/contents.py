@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from medjudge.files import file_sha256
+from medjudge.judge.study import AgainstKind
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
 from medjudge.store import Run
 
@@ -12,7 +13,7 @@ from medjudge.store import Run
 class Contents(NamedTuple):
     """The records of a run.
 
-    `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against` says whose
+    `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against_kind` says whose
     `scores` these are: physicians', or the levels that answers were constructed to deserve.
     """
 
@@ -24,7 +25,7 @@ class Contents(NamedTuple):
     answers: list[Answer]
     judgments: dict[str, list[Judgment]]
     scores: list[PhysicianScore]
-    against: str
+    against_kind: AgainstKind
 
     @property
     def models(self) -> list[str]:
@@ -36,8 +37,8 @@ class Contents(NamedTuple):
 
     def judge_sha256(self, judge: str) -> str | None:
         """What the judge is made from; None where the run does not know."""
-        found: str | None = self.manifest.get("judges", {}).get(judge, {}).get("sha256")
-        return found
+        sha256: str | None = self.manifest.get("judges", {}).get(judge, {}).get("sha256")
+        return sha256
 
 
 def read_contents(run: Run) -> Contents:
@@ -57,9 +58,9 @@ def read_contents(run: Run) -> Contents:
         questions=run.questions(),
         answers=run.answers(),
         judgments={judge: run.judgments(judge) for judge in judges},
-        # A level that was constructed is no physician's word.
+        # Constructed levels are not physicians' scores, and do not count beside them.
         scores=of_physicians or scores,
-        against="constructed levels" if scores and not of_physicians else "physicians",
+        against_kind=AgainstKind.CONSTRUCTED if scores and not of_physicians else AgainstKind.PHYSICIANS,
     )
 
 

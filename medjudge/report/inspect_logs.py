@@ -38,7 +38,7 @@ from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgmen
 from medjudge.report.leaderboard import score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
-from medjudge.validation.status import Standing, states
+from medjudge.validation.status import ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
 _STOP_REASONS: dict[str | None, StopReason] = {
@@ -58,7 +58,7 @@ class _Judged(NamedTuple):
     judgments: dict[AnswerKey, list[Judgment]]
     rates: dict[str, Any]
     physicians: dict[AnswerKey, list[PhysicianScore]]
-    standing: dict[str, Standing]
+    validation_status: dict[str, ValidationStatus]
     made: str  # ISO 8601
 
 
@@ -135,7 +135,7 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         by_answer,
         score_models(questions, judgments, models)["models"],
         physicians,
-        states(validations(run, judge)),
+        validation_statuses(validations(run, judge)),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
     )
 
@@ -160,10 +160,12 @@ def _log(judged: _Judged, model: str, answers: Sequence[Answer]) -> EvalLog:
             dataset=_dataset(judged),
             config=EvalConfig(epochs=max(sample.epoch for sample in samples)),
             packages={name: version(name) for name in ("medjudge", "inspect_ai")},
-            tags=[f"judge {judged.judge}", judged.standing["OP"].state],
+            tags=[f"judge {judged.judge}", judged.validation_status["OP"].state.value],
             metadata={
                 "judge": judged.judge,
-                "standing": {part: one.line for part, one in judged.standing.items()},
+                "validation_status": {
+                    part: f"{status.state}: {status.line}" for part, status in judged.validation_status.items()
+                },
                 "notes": judged.run.manifest().get("notes", []),
             },
         ),

@@ -8,10 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from medjudge.judge.study import Study
 from medjudge.records import CATEGORIES, Question
 from medjudge.report.contents import models_apart
 from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.ties import ties
+from medjudge.statistics.estimates import Estimate
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
@@ -30,8 +32,8 @@ _NONE = "–"
 class Board(NamedTuple):
     """What one judge says of the models of one run.
 
-    `scores` is the object of `scores.json`, with its `standing`; `study` that of `agreement/JUDGE.json`, if there is
-    one; `notes` what must be said beside its numbers. `usable` is whether each of its models' answers to each of the
+    `scores` is the object of `scores.json`, with its `validation_status`; `study` the judge's study in the run, if any;
+    `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to each of the
     questions is usable, shape (models, questions). Boards of one `basis` have the same judge and questions, and share a
     leaderboard; others are no ranking. No two of them have the same `run`.
     """
@@ -42,7 +44,7 @@ class Board(NamedTuple):
     scores: Mapping[str, Any]
     questions: Sequence[Question]
     usable: np.ndarray
-    study: Mapping[str, Any] | None = None
+    study: Study | None = None
     notes: Sequence[str] = ()
 
 
@@ -111,12 +113,12 @@ def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
 def agreement_csv(boards: Sequence[Board]) -> str:
     """Agreement in the long format: a line a run, judge, part and measure, with the number `n` of answers behind it."""
     rows = (
-        [*map(_no_formula, [board.run, board.judge, study["against"], part, measure]), *bounds, cells["n"]["value"]]
+        [*map(_no_formula, [board.run, board.judge, study.against, part, measure]), *bounds, cells["n"]["value"]]
         for board in boards
         if (study := board.study)
-        for part, cells in [("overall", study["overall"]), *study["by_category"].items()]
+        for part, cells in [("overall", study.overall), *study.by_category.items()]
         for measure in MEASURES
-        for bounds in [[cells[measure][name] for name in ("value", "low", "high")]]
+        for bounds in [list(_ends(cells[measure]))]
     )
     return _csv(["run", "judge", "against", "part", "measure", "value", "low", "high", "n"], rows)
 
@@ -169,19 +171,21 @@ def _leaderboard(group: Sequence[Board]) -> Table:
             "difference, paired over the same conversations (bias-corrected and accelerated bootstrap), reaches 0, or "
             f"there are fewer than {FEWEST_CONVERSATIONS} conversations. Each interval holds for its pair alone; "
             "nothing is corrected for the number of pairs.",
-            *dict.fromkeys(note for board in group for note in (_standing(board), *board.notes)),
+            *dict.fromkeys(note for board in group for note in (_validation_note(board), *board.notes)),
         ],
     )
 
 
-def _standing(board: Board) -> str:
+def _validation_note(board: Board) -> str:
     """Whether the judge is validated, overall and by category."""
-    standing = board.scores["standing"]
-    states: dict[str, list[str]] = {}
-    for part in CATEGORIES:
-        states.setdefault(standing[part]["state"], []).append(part)
-    told = "" if len(states) == 1 else "; ".join(f"{', '.join(parts)} {state}" for state, parts in states.items()) + "."
-    return f"Judge {board.judge}: {standing['OP']['line']}. {told}".strip()
+    by_state: dict[str, list[str]] = {}
+    for category in CATEGORIES:
+        by_state.setdefault(_state(board, category), []).append(category)
+    note = f"Judge {board.judge}: {board.scores['validation_status']['OP']['line']}."
+    if len(by_state) == 1:
+        return note
+    listed = "; ".join(f"{', '.join(categories)} {state}" for state, categories in by_state.items())
+    return f"{note} {listed}."
 
 
 def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
@@ -206,26 +210,30 @@ def _subcategory(name: str, rates: Sequence[Mapping[str, Any] | None]) -> list[C
     return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
 
 
-def _agreement(board: Board, study: Mapping[str, Any]) -> Table:
-    parts = {"overall": study["overall"], **study["by_category"]}
-    gate = {True: "passed", False: "failed", None: "not shown to be passed"}[study["gate"]["passed"]]
+def _agreement(board: Board, study: Study) -> Table:
+    parts = {"overall": study.overall, **study.by_category}
+    gate = {True: "passed", False: "failed", None: "inconclusive"}[study.gate.passed]
     return Table(
         "agreement",
-        f"Agreement with {study['against']} (95 % interval), {_of([board])}",
+        f"Agreement with {study.against} (95 % interval), {_of([board])}",
         ["", "n", *MEASURES.values()],
         [
             [Cell(part), Cell(str(cells["n"]["value"])), *[_measure(cells[name]) for name in MEASURES]]
             for part, cells in parts.items()
         ],
         [
-            f"n: answers scored by both; {study['questions']} questions in {study['conversations']} conversations, "
-            f"coverage {100 * study['coverage']:.1f} %. Usable: level 4 and above. The gate is {gate}.",
+            f"n: answers scored by both; {study.questions} questions in {study.conversations} conversations, "
+            f"coverage {100 * study.coverage:.1f} %. Usable: level 4 and above. The gate is {gate}.",
         ],
     )
 
 
-def _measure(cell: Mapping[str, float | None]) -> Cell:
-    value, low, high = (cell[name] for name in ("value", "low", "high"))
+def _ends(estimate: Estimate) -> tuple[float | None, float | None, float | None]:
+    return estimate["value"], estimate["low"], estimate["high"]
+
+
+def _measure(estimate: Estimate) -> Cell:
+    value, low, high = _ends(estimate)
     if value is None:
         return Cell(_NONE)
     span = "" if low is None or high is None else f"{low:.2f}–{high:.2f}"
@@ -269,7 +277,7 @@ def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
 
 
 def _state(board: Board, part: str) -> str:
-    state: str = board.scores["standing"][part]["state"]
+    state: str = board.scores["validation_status"][part]["state"]
     return state
 
 

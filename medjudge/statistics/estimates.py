@@ -1,13 +1,20 @@
-"""A value with its interval, as the JSON files hold it."""
+"""Estimates: a value with its interval, as the JSON files hold it."""
 
 import math
 
 from scipy.stats import norm
+from typing_extensions import TypedDict  # pydantic reads the one of `typing` from Python 3.12 on only
 
 from medjudge.statistics.bootstrap import Interval
 
-Estimate = dict[str, float | int | None]
-"""`{"value", "low", "high"}`, null where undefined."""
+
+class Estimate(TypedDict):
+    """A value with the ends of its 95 % interval; None where undefined. Counts have a value only."""
+
+    value: float | int | None
+    low: float | int | None
+    high: float | int | None
+
 
 _ROUNDING = 1e-9
 
@@ -27,6 +34,14 @@ def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
     if abs(high - low) < _ROUNDING:
         low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def estimate_text(value: Estimate) -> str:
+    """An estimate for people: `0.72 (0.66 to 0.78)`; a dash where it is undefined."""
+    middle, low, high = value["value"], value["low"], value["high"]
+    if middle is None:
+        return "-"
+    return f"{middle:.2f}" if low is None or high is None else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Hands the uncertain share of a run's answers to physicians."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import JudgeRef
+from medjudge.judge.study import AgainstKind, StudySummary
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
@@ -68,12 +70,11 @@ def defer(run: Run, chosen: JudgeRef, share: float) -> Deferred:
     return Deferred(len(kept), file, by)
 
 
-def _conformal(studies: list[dict[str, Any]]) -> Conformal | None:
+def _conformal(studies: Sequence[StudySummary]) -> Conformal | None:
     """The thresholds of the last validation against physicians that has them."""
     for study in reversed(studies):
-        sets = study.get("conformal") or (study.get("confidence") or {}).get("conformal")
-        if study["against"] == "physicians" and sets and "usable_threshold" in sets:
-            return Conformal(
-                sets["error_rate"], sets["usable_threshold"], sets["level_threshold"], sets["calibrated_on"]
-            )
+        if study.against_kind == AgainstKind.PHYSICIANS and study.conformal is not None:
+            sets = study.conformal
+            if sets.usable_threshold is not None and sets.level_threshold is not None:
+                return Conformal(sets.error_rate, sets.usable_threshold, sets.level_threshold, sets.calibrated_on or 0)
     return None

@@ -29,7 +29,7 @@ from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
 from medjudge.store import Run, write_records
-from medjudge.validation.status import states
+from medjudge.validation.status import validation_statuses
 from medjudge.validation.validations import validations
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -246,9 +246,9 @@ def record_judge(
         "seen_question_ids": sorted(chosen.seen),
         # A validation of files that were changed since says nothing of this judge.
         "validated_on": [
-            one
-            for one in (chosen.card.validated_on if chosen.card else [])
-            if one.get("judge_sha256") == identity(chosen, options, run.scheme())
+            study.model_dump(mode="json")
+            for study in (chosen.card.validated_on if chosen.card else [])
+            if study.judge_sha256 == identity(chosen, options, run.scheme())
         ],
     }
     if chosen.api_model is not None:
@@ -269,7 +269,11 @@ def write_scores(run: Run, judge: str) -> tuple[dict[str, Any], dict[str, int]]:
     answers = run.answers()
     judgments = run.judgments(judge)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    trust = {name: one._asdict() for name, one in states(validations(run, judge)).items()}
-    scores = {"judge": judge, "standing": trust, **score_models(run.questions(), judgments, models)}
+    statuses = validation_statuses(validations(run, judge))
+    scores = {
+        "judge": judge,
+        "validation_status": {part: status._asdict() for part, status in statuses.items()},
+        **score_models(run.questions(), judgments, models),
+    }
     write_json(run.path / "scores.json", scores)
     return scores, coverage([answer.key for answer in answers], judgments)

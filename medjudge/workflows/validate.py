@@ -3,23 +3,23 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.files import write_json
 from medjudge.judge.open import JudgeRef, resolve_judge
+from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy, Study
 from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
 from medjudge.store import Run, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import train_folds
-from medjudge.validation.gate import Gate
 from medjudge.validation.leave_out import leave_out_rows
 from medjudge.validation.probe_effect import probe_effect
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.validation.study import Settings, agreement_study, with_parts
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
 
 
@@ -35,7 +35,6 @@ class Wanted(NamedTuple):
     """What a validation looks at beyond agreement, and how."""
 
     settings: Settings = Settings()
-    gate: Gate = Gate()
     against: str | None = None
     teacher: str | None = None
     probe_answers: int = 0
@@ -49,11 +48,13 @@ def validate_judge(
     options: JudgeOptions,
     wanted: Wanted = Wanted(),
     file: str = "physician_scores.jsonl",
-) -> dict[str, Any]:
+    sha256: str = "",
+) -> Study:
     """Judges the answers that physicians scored, compares, and writes `agreement/JUDGE.json`.
 
     Args:
         file: The name of the file that the scores came from, for the record.
+        sha256: Its hash; empty where the scores are of another judge.
 
     Raises:
         InputError: The judge was trained on one of these questions, or nothing can be compared.
@@ -70,14 +71,12 @@ def validate_judge(
     judgments = [one for one in judgments if group_of[one.question_id] not in seen]
     teacher = run.judgments(wanted.teacher) if wanted.teacher else []
     study = agreement_study(chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings)
-    if wanted.probe_answers:
-        study["probes"] = _probes(run, chosen, scores, judgments, options, wanted)
-    if wanted.leave_out:
-        study["leave_out"] = _leave_out(run, scores, options, wanted.leave_out, wanted.settings)
-    study = with_gate({"file": file, "judge_sha256": identity(chosen, options, run.scheme()), **study}, wanted.gate)
-    # Beside the study against physicians, not over it.
-    name = f"{chosen.name}-against-{wanted.against}" if wanted.against else chosen.name
-    write_json(run.agreement_file(name), study)
+    probes = _probes(run, chosen, scores, judgments, options, wanted) if wanted.probe_answers else None
+    leave_out = _leave_out(run, scores, options, wanted.leave_out, wanted.settings) if wanted.leave_out else None
+    study = with_parts(study, wanted.settings.gate, probes, leave_out)
+    source = {"file": file, "sha256": sha256, "judge_sha256": identity(chosen, options, run.scheme())}
+    study = study.model_copy(update=source)
+    write_json(run.agreement_file(chosen.name, wanted.against), study.model_dump(mode="json"))
     return study
 
 
@@ -117,7 +116,7 @@ def _probes(
     judgments: Sequence[Judgment],
     options: JudgeOptions,
     wanted: Wanted,
-) -> dict[str, Any]:
+) -> ProbeStudy:
     """Judges changed answers, each probe in a run folder of its own under `probes/`, where they can be looked at."""
     levels: dict[AnswerKey, list[int]] = {}
     for score in scores:
@@ -128,7 +127,7 @@ def _probes(
     answers = [candidates[place] for place in order[: wanted.probe_answers]]
     conversations = {question.id: question.group for question in questions.values()}
     judge = load(chosen, options, run)
-    effects: dict[str, Any] = {}
+    effects: dict[str, ProbeEffect] = {}
     not_applied = []
     for probe in PROBES:
         attempts = (
@@ -153,7 +152,7 @@ def _probes(
             seed=wanted.settings.seed,
         )
     record_spending(run, options.limit.prices)
-    return {"answers": len(answers), "effects": effects, "not_applied": not_applied}
+    return ProbeStudy(answers=len(answers), effects=effects, not_applied=not_applied)
 
 
 def _replace_answers(place: Run, changed: Mapping[AnswerKey, Answer]) -> None:
@@ -168,7 +167,7 @@ def _replace_answers(place: Run, changed: Mapping[AnswerKey, Answer]) -> None:
 
 def _leave_out(
     run: Run, scores: Sequence[PhysicianScore], options: JudgeOptions, wanted: LeaveOut, settings: Settings
-) -> dict[str, Any]:
+) -> LeaveOutStudy:
     """Trains the folds, judges with each what it never saw, and compares it with the judge that saw everything."""
     questions = run.questions()
     category = {question.id: question.category for question in questions}
@@ -206,6 +205,5 @@ def _leave_out(
         seen = judged(trained.everything, set().union(*values.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
     rows = leave_out_rows(wanted.by, questions, unseen, seen, scores, settings.resamples, settings.seed)
-    for row in rows:
-        row["removed"] = trained.removed.get(row["left_out"])
-    return {"by": wanted.by, "config": wanted.config.name, "rows": rows}
+    rows = [row.model_copy(update={"removed": trained.removed.get(row.left_out or "")}) for row in rows]
+    return LeaveOutStudy(by=wanted.by, config=wanted.config.name, rows=rows)

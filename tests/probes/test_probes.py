@@ -218,7 +218,7 @@ def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
     for probe, least in (("doubled", 0.05), ("filler", 0.1), ("language-wrapper", 0.3)):
         changed = [found for question, answer, _ in chosen if (found := probed(question, answer, probe))]
         found = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
-        assert found["n"] == len(chosen) >= 38
+        assert found.n == len(chosen) >= 38
         # It averages over an answer's tokens, so that whatever says nothing pulls its score down, surely so here.
-        assert found["shift"]["value"] < -least, probe
-        assert found["shift"]["high"] < 0, probe
+        assert found.shift["value"] < -least, probe
+        assert found.shift["high"] < 0, probe

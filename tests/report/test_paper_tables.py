@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
+from medjudge.judge.study import Study
 from medjudge.records import Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
-from medjudge.validation.gate import Gate
-from medjudge.validation.status import states
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.validation.status import validation_statuses
+from medjudge.validation.study import Settings, agreement_study
 
 NAMES = [
     "[a] b",
@@ -49,8 +49,12 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
             for model, all_levels in levels.items()
             for n, level in enumerate(all_levels)
         ]
-        standing = {part: one._asdict() for part, one in states([study] if study else []).items()}
-        scores = {"judge": "j&j", "standing": standing, **score_models(questions, judgments, list(levels))}
+        statuses = validation_statuses([study.summary()] if study else [])
+        scores = {
+            "judge": "j&j",
+            "validation_status": {part: status._asdict() for part, status in statuses.items()},
+            **score_models(questions, judgments, list(levels)),
+        }
         usable = usable_table(questions, judgments, list(levels))
         return Board(run, "j&j", basis, scores, questions, usable, study, ["100% made up."])
 
@@ -58,7 +62,7 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
 
 
 @pytest.fixture(scope="module")
-def study() -> dict[str, Any]:
+def study() -> Study:
     questions = [
         Question(id=f"q{n}", group=f"q{n}", category="MK" if n < 12 else "MSE", prompt="?", language="en")
         for n in range(14)
@@ -68,8 +72,8 @@ def study() -> dict[str, Any]:
     levels = [1 + n % 5 if n < 24 else 3 for n in range(len(keys))]
     judgments = [Judgment(**key, judge="j&j", score=6 - level) for key, level in zip(keys, levels, strict=True)]
     scores = [PhysicianScore(**key, rater="dr", score=level) for key, level in zip(keys, levels, strict=True)]
-    found = agreement_study("j&j", questions, judgments, scores, settings=Settings(resamples=50))
-    return with_gate({"file": "scores.jsonl", **found}, Gate())
+    measured = agreement_study("j&j", questions, judgments, scores, settings=Settings(resamples=50))
+    return measured.model_copy(update={"file": "scores.jsonl"})
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def test_agreement_says_against_whom_and_what_the_gate_said(board, study) -> Non
     assert rows[3][3] == "–"  # one level throughout: kappa is undefined
     assert "Agreement with physicians" in text
     assert "The gate is failed." in text
-    assert "not shown): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
+    assert "inconclusive): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
@@ -274,7 +278,7 @@ def test_agreement_csv_holds_the_study(board, study) -> None:
     table = pd.read_csv(io.StringIO(agreement_csv([board({"m": [5]}, study=study), board({"m": [5]})])))
     assert set(table["part"]) == {"overall", "MK", "MSE"}
     row = table[(table["part"] == "MK") & (table["measure"] == "cohen_kappa")].iloc[0]
-    measured = study["by_category"]["MK"]["cohen_kappa"]
+    measured = study.by_category["MK"]["cohen_kappa"]
     assert (row["value"], row["low"], row["high"], row["n"]) == (*(measured[k] for k in ("value", "low", "high")), 24)
     undefined = table[(table["part"] == "MSE") & (table["measure"] == "cohen_kappa")].iloc[0]
     assert pd.isna(undefined["value"])
