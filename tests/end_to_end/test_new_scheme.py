@@ -33,7 +33,8 @@ FRENCH_STANDARD = "- 5: Tout est juste.\n- 4: L'essentiel est juste.\n- 3: Une e
 TEXTS = {
     "judge_frame.md": "Vous êtes médecin et notez une réponse.\n\n# Critère : {{ title }}\n\n{{ standard }}\n\n"
     "Terminez par une ligne « Score: N ».",
-    "judge_material.md": "# Question posée\n\n{{ question }}\n\n<<<ANSWER {{ code }}>>>\n{{ answer }}\n<<<END {{ code }}>>>",
+    "judge_material.md": "# Question posée\n\n{{ question }}\n\n<<<ANSWER {{ code }}>>>\n{{ answer }}\n"
+    "<<<END {{ code }}>>>",
     "judge_replies.yaml": 'score_line: "Score: "\nreminder: "Répondez encore une fois.\\nScore: N"\n',
 }
 
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     for category in (*LLMEVAL_MED.category_ids, "NUT"):
         (place / "rubrics" / f"{category}.fr.md").write_text(f"Critère {category}\n\n{FRENCH_STANDARD}\n", "utf-8")
     for language in ("en", "zh"):
-        text = f"Nutrition by diet tables ({language})\n\n- 5: right\n- 4: mostly right\n- 3: partly\n- 2: bad\n- 1: wrong\n"
+        text = f"Nutrition by diet tables ({language})\n\n- 5: right\n- 4: mostly\n- 3: partly\n- 2: bad\n- 1: wrong\n"
         (place / "rubrics" / f"NUT.{language}.md").write_text(text, encoding="utf-8")
     for name, text in TEXTS.items():
         (place / "languages" / "fr" / name).write_text(text, encoding="utf-8")
