@@ -10,6 +10,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
+from medjudge.shipped import shipped
 from medjudge.statistics.estimates import Estimate
 
 _FEWEST_TO_FAIL = 10
@@ -36,7 +37,7 @@ def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
         fields = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         own = Gate.model_validate(fields)
     except ValidationError as error:
-        raise InputError(f"{path}: {first_problem(error)}; see configs/eval/gate.yaml") from None
+        raise InputError(f"{path}: {first_problem(error)}; see {shipped('configs/eval/gate.yaml')}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
