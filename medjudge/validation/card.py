@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.judge.card import NEVER_VALIDATED, write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.study import GateCheck, Study, StudySummary
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.train.card import NEVER_VALIDATED, write_readme
 from medjudge.validation.status import validation_status
 
 _MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
