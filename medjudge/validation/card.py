@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.study import GateCheck, Study, StudySummary
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.train.card import NEVER_VALIDATED, write_readme
 from medjudge.validation.status import validation_status
 
 _MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
@@ -21,9 +21,7 @@ def write_into_card(folder: Path, card: JudgeCard, study: Study) -> None:
 
 
 def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
-    """Markdown: the validation status, a table of agreement, and each study's gate, weaknesses and limits."""
-    if not studies:
-        return [NEVER_VALIDATED]
+    """The lines on one or more studies, oldest first: status, a table of agreement, gates, weaknesses and limits."""
     rows = [
         "| with | scores | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
         "|---|---|---|---|---|---|---|",
@@ -32,7 +30,8 @@ def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
         cells = [estimate_text(study.overall[name]) for name in _MEASURES]
         rows.append(f"| {study.against} | {study.file} | {study.n} | {' | '.join(cells)} |")
     details = [line for study in studies for line in _details(study)]
-    return [f"Validation status: {validation_status(studies).line}.", "", *rows, *details]
+    status = validation_status(studies, scheme=studies[-1].scheme.name)
+    return [f"Validation status: {status.line}.", "", *rows, *details]
 
 
 def _details(study: StudySummary) -> list[str]:

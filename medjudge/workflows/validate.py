@@ -19,6 +19,7 @@ from medjudge.judge.open import (
 from medjudge.judge.study import AgainstKind, Study
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
+from medjudge.scheme import Scheme
 from medjudge.store import Run
 from medjudge.validation.card import write_into_card
 from medjudge.validation.gate import read_gate
@@ -37,7 +38,7 @@ class ValidateOptions(NamedTuple):
         label_map: Labels other than 1-5, as `LABEL=LEVEL,...` or a `.csv`, `.json` or `.yaml` file.
         teacher: A judge of the run that this one is to replace.
         margin: The loss against the teacher that does not matter, as a share; the gate's unless given.
-        gate: A YAML file with other requirements.
+        gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
         settings: Intervals, seed, conformal sets.
@@ -100,7 +101,7 @@ def validate(
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     # Everything that can be wrong is checked before anything is judged or trained.
     choose_device(options.judging.device)
-    options = options._replace(settings=_with_gate(options))
+    options = options._replace(settings=_with_gate(options, run.scheme()))
     if options.leave_out:
         options.leave_out.check()
     judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
@@ -129,18 +130,19 @@ def validate_judge(
         InputError: The judge was trained on one of these questions, or nothing can be compared.
     """
     questions, settings, judging = run.questions(), options.settings, options.judging
+    scheme = run.scheme()
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
     judgments = _unseen_judgments(run, judge_ref, scores, judging)
     teacher = run.judgments(options.teacher) if options.teacher else []
-    study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings)
+    study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
     probes = leave_out = None
     if options.probe_answers:
         probes = probe_judge(run, judge_ref, scores, judgments, judging, options.probe_answers, settings)
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
-    study = with_parts(study, settings.gate, probes, leave_out)
-    judge_sha256 = identity(judge_ref, judging, run.scheme())
+    study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
+    judge_sha256 = identity(judge_ref, judging, scheme)
     study = study.model_copy(update={"file": source.name, "sha256": source.sha256, "judge_sha256": judge_sha256})
     write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
     return study
@@ -159,9 +161,11 @@ def _unseen_judgments(
     return [judgment for judgment in judgments if group_of[judgment.question_id] not in seen_groups]
 
 
-def _with_gate(options: ValidateOptions) -> Settings:
-    """The settings with the gate that the options ask for."""
-    gate = options.settings.gate if options.gate is None else read_gate(options.gate)
+def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:
+    """The settings with the gate that the options ask for: that of the scheme unless given."""
+    gate = options.settings.gate or scheme.gate
+    if options.gate is not None:
+        gate = read_gate(options.gate, scheme)
     if options.margin is not None:
         gate = gate.model_copy(update={"teacher_margin": options.margin})
     return options.settings._replace(gate=gate)
