@@ -83,9 +83,8 @@ def distill(
     for line in summary_lines(distilled.summary):
         screen.print(line)
     screen.print(
-        f"{distilled.summary_file}\nNext: accelerate launch recipes/train_judge.py "
-        f"--config configs/judges/minilm-ordinal.yaml --train_file {distilled.train_file} "
-        f"--validation_file {distilled.validation_file}"
+        f"{distilled.summary_file}\nNext: medjudge train --config minilm-ordinal "
+        f"--train-file {distilled.train_file} --validation-file {distilled.validation_file}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from pathlib import Path
+from typing import NamedTuple
 
 from datasets import Dataset
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
+    GenerativeSettings,
     Prompt,
     before_score_ids,
     encode_prompt,
@@ -26,6 +28,14 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+
+
+class TrainingData(NamedTuple):
+    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
+
+    train: list[TrainingLine]
+    validation: list[TrainingLine]
+    scheme: Scheme = LLMEVAL_MED
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -154,7 +164,8 @@ def prompt_ids(
         InputError: Everything but the answer leaves it no room.
     """
     written = reason_tokens(max_length) if style == "reason-first" else 0
-    room = min(prompt_room(tokenizer, max_length, style, written, score_line(assignment)), max_length - reply)
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
     prompt = encode_prompt(tokenizer, assignment, room, style)
     if prompt is None:
         raise InputError(
