@@ -32,7 +32,8 @@ def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
         cells = [estimate_text(study.overall[name]) for name in _MEASURES]
         rows.append(f"| {study.against} | {study.file} | {study.n} | {' | '.join(cells)} |")
     details = [line for study in studies for line in _details(study)]
-    return [f"Validation status: {validation_status(studies).line}.", "", *rows, *details]
+    status = validation_status(studies, scheme=studies[-1].scheme.name)
+    return [f"Validation status: {status.line}.", "", *rows, *details]
 
 
 def _details(study: StudySummary) -> list[str]:
