@@ -97,9 +97,8 @@ def distill(
     for line in said(summary):
         screen.print(line)
     screen.print(
-        f"{out / 'summary.json'}\nNext: accelerate launch recipes/train_judge.py "
-        f"--config configs/judges/minilm-ordinal.yaml --train_file {out / 'train.jsonl'} "
-        f"--validation_file {out / 'validation.jsonl'}"
+        f"{out / 'summary.json'}\nNext: medjudge train --config minilm-ordinal "
+        f"--train-file {out / 'train.jsonl'} --validation-file {out / 'validation.jsonl'}"
     )
 
 

@@ -1,7 +1,7 @@
 """`medjudge quickstart`: the whole road on the bundled sample."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -172,37 +172,13 @@ def _fit_baseline(run: "Run") -> Path:
 
 
 def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
-    import sys
+    from medjudge.workflows.train import train_judge
 
-    from medjudge.models.loading import MINILM
-    from medjudge.train.run import parse_arguments, train_judge
-
-    options: dict[str, Any] = {
-        "kind": "ordinal",
-        "train_file": run.path / "training" / "train.jsonl",
-        "validation_file": run.path / "training" / "validation.jsonl",
-        "output_dir": judge,
-        "model_name_or_path": MINILM,
-        "lora_r": 16,
-        "lora_alpha": 32,
-        "lora_dropout": 0,
-        "max_length": 256,
-        "num_train_epochs": epochs,
-        "per_device_train_batch_size": 8,
-        "per_device_eval_batch_size": 32,
-        "learning_rate": 5e-4,
-        "gradient_checkpointing": False,
-        "eval_strategy": "epoch",
-        "save_strategy": "epoch",
-        "save_total_limit": 1,
-        "load_best_model_at_end": True,
-        # 25 answers choose the checkpoint: the loss says more of so few than a kappa does.
-        "metric_for_best_model": "eval_loss",
-        "greater_is_better": False,
-        "logging_strategy": "epoch",
-        "use_cpu": True,
-        # The command line silences transformers' log, which would take the bar along.
-        "disable_tqdm": not sys.stderr.isatty(),
-        "seed": seed,
-    }
-    train_judge(*parse_arguments([text for name, value in options.items() for text in (f"--{name}", str(value))]))
+    train_judge(
+        "quickstart",
+        train_file=run.path / "training" / "train.jsonl",
+        validation_file=run.path / "training" / "validation.jsonl",
+        output_dir=judge,
+        num_train_epochs=epochs,
+        seed=seed,
+    )
