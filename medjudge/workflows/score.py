@@ -1,6 +1,5 @@
 """A judge in memory, for single answers: what a notebook or another program uses."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
@@ -111,7 +110,7 @@ class LoadedJudge:
     def score(
         self,
         question: str,
-        answer: Sequence[str],
+        answer: list[str],
         *,
         reference: str | None = None,
         checklist: str | None = None,
@@ -122,7 +121,7 @@ class LoadedJudge:
     def score(
         self,
         question: str,
-        answer: str | Sequence[str],
+        answer: str | list[str],
         *,
         reference: str | None = None,
         checklist: str | None = None,
