@@ -8,27 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from medjudge.workflows.answer import answer_questions
+    from medjudge.workflows.distill import distill_training_set
     from medjudge.workflows.evaluate import evaluate
     from medjudge.workflows.refine import refine_checklists
     from medjudge.workflows.report import write_report
     from medjudge.workflows.score import load_judge
+    from medjudge.workflows.train import train_judge
 
 __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
     "answer_questions",
+    "distill_training_set",
     "evaluate",
     "load_judge",
     "refine_checklists",
+    "train_judge",
     "write_report",
 ]
 
 _MODULES = {
     "answer_questions": "answer",
+    "distill_training_set": "distill",
     "evaluate": "evaluate",
     "load_judge": "score",
     "refine_checklists": "refine",
+    "train_judge": "train",
     "write_report": "report",
 }
 

@@ -21,7 +21,10 @@ _MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
-    """Something that a file's author may not have meant. `about_score`: it concerns a score, not the question."""
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question.
+    """
 
     place: str
     what: str

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import resolve_judge
@@ -153,14 +153,13 @@ def _split_sample(run: Run, seed: int) -> _Split:
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, unseen_answers)
     write_records(run.physicians_file, [score for score in scores if score.question_id in unseen])
-    made = build_training_set(
-        [question for question in questions if question.id not in unseen],
-        [answer for answer in answers if answer.question_id not in unseen],
-        [],
-        [score for score in scores if score.question_id not in unseen],
-        validation_share=0.15,
-        seed=seed,
+    sources = ScoredAnswers(
+        questions=[question for question in questions if question.id not in unseen],
+        answers=[answer for answer in answers if answer.question_id not in unseen],
+        judgments=[],
+        scores=[score for score in scores if score.question_id not in unseen],
     )
+    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
     train_file, validation_file = (run.path / "training" / f"{name}.jsonl" for name in ("train", "validation"))
     for file, lines in ((train_file, made.train), (validation_file, made.validation)):
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))

@@ -10,7 +10,7 @@ from conftest import write_lines
 from scipy.special import expit, softmax
 from train_judge import main as train_judge
 
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.protocol import Assignment
@@ -185,7 +185,7 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     answers, scores = [
         [one for one in rows if one.question_id in ids] for rows in (run.answers(), run.physician_scores())
     ]
-    made = build_training_set(questions, answers, [], scores, validation_share=0.5, seed=0)
+    made = build_training_set(ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
