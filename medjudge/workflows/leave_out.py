@@ -14,7 +14,7 @@ from medjudge.train.leave_out import By, train_folds
 from medjudge.validation.leave_out import leave_out_rows
 from medjudge.validation.study import Settings
 from medjudge.workflows.judge import JudgeOptions, judge_answers
-from medjudge.workflows.scores import require_unseen
+from medjudge.workflows.physician_scores import require_unseen
 
 
 class LeaveOut(NamedTuple):

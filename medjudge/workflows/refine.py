@@ -37,8 +37,8 @@ from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending
-from medjudge.workflows.scores import require_unseen, scores_of_run
 
 
 class RefineOptions(NamedTuple):

@@ -26,8 +26,8 @@ from medjudge.validation.gate import read_gate
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
+from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
-from medjudge.workflows.scores import require_unseen, scores_of_run
 
 
 class ValidateOptions(NamedTuple):
