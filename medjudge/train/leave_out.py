@@ -15,7 +15,9 @@ from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.records import TrainingLine
+from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
+from medjudge.store import write_scheme
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]
@@ -72,6 +74,7 @@ def train_folds(
         RuntimeError: Training crashed.
     """
     train, validation = read_training_lines(train_file), read_training_lines(validation_file)
+    scheme = scheme_beside(train_file)
     made = folds(train, validation, by, values)
     retrained = [fold for fold in made if fold.removed]
     work = {_ALL: Fold("", train, validation, 0), **{_name(fold.left_out): fold for fold in retrained}}
@@ -89,7 +92,7 @@ def train_folds(
             print(f"{shown}: trained already", file=sys.stderr)
         else:
             print(f"{shown}: training, see {folders[name] / 'training' / 'log.txt'}", file=sys.stderr)
-            _train(name, fold, config, folders[name], origins[name], overrides)
+            _train(name, fold, scheme, config, folders[name], origins[name], overrides)
     for fold in made:
         if not fold.removed:
             print(
@@ -180,11 +183,14 @@ def _is_finished(folder: Path, origin: str) -> bool:
     return True
 
 
-def _train(name: str, fold: Fold, config: Path, folder: Path, origin: str, overrides: Sequence[str]) -> None:
+def _train(
+    name: str, fold: Fold, scheme: Scheme, config: Path, folder: Path, origin: str, overrides: Sequence[str]
+) -> None:
     """Runs the recipe in a process of its own; its judge card is the last file written."""
     beside = folder / "training"
     write_whole(beside / "train.jsonl", _text(fold.train))
     write_whole(beside / "validation.jsonl", _text(fold.validation))
+    write_scheme(beside, scheme)
     write_whole(beside / "fold.json", origin)
     ours = {
         "train_file": beside / "train.jsonl",
