@@ -82,8 +82,9 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
     material: Material, tmp_path: Path
 ) -> None:
     class Proposer:
-        name = "a"
-        prompts: list[str] = []
+        def __init__(self) -> None:
+            self.name = "a"
+            self.prompts: list[str] = []
 
         def propose(self, prompts):
             for prompt in prompts:
