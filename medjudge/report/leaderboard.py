@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, norm
 
 from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.statistics.estimates import wilson
 
 
 def score_models(
@@ -106,13 +106,7 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
     deviations = np.bincount(cluster, weights=usable - share)
     binomial = n * share * (1 - share)
     effect = max(1.0, float((deviations**2).sum()) / binomial) if binomial > 0 else 1.0
-    if effect == 1.0:
-        interval = binomtest(int(usable.sum()), n).proportion_ci(confidence, method="wilson")
-        return float(interval.low), float(interval.high)
-    effective, z = n / effect, float(norm.ppf((1 + confidence) / 2))
-    centre = (share + z**2 / (2 * effective)) / (1 + z**2 / effective)
-    half = z / (1 + z**2 / effective) * np.sqrt(share * (1 - share) / effective + z**2 / (4 * effective**2))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    return wilson(share, n / effect, confidence)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> dict[str, int]:

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest, rankdata
+from scipy.stats import rankdata
+
+from medjudge.statistics.estimates import wilson
 
 FEWEST_ANSWERS = 20
 """To fit a temperature on: five answers that happen to be right would make a judge sure of everything."""
@@ -61,15 +63,15 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
 
 
 def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
-    interval = binomtest(int(usable.sum()), len(usable)).proportion_ci(method="wilson")
+    low, high = wilson(float(usable.mean()), len(usable))
     return CalibrationBin(
         len(usable),
         float(probability.min()),
         float(probability.max()),
         float(probability.mean()),
         float(usable.mean()),
-        float(interval.low),
-        float(interval.high),
+        low,
+        high,
     )
 
 

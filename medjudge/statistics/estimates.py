@@ -2,6 +2,7 @@
 
 import math
 
+from scipy.special import stdtrit
 from scipy.stats import norm
 from typing_extensions import TypedDict  # pydantic reads the one of `typing` from Python 3.12 on only
 
@@ -44,12 +45,26 @@ def estimate_text(value: Estimate) -> str:
     return f"{middle:.2f}" if low is None or high is None else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
-def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval (1927) of a share, 0..1, of n independent ones; n need not be whole."""
-    z = float(norm.ppf((1 + confidence) / 2))
+def wilson(
+    share: float, n: float, confidence: float = 0.95, degrees_of_freedom: float | None = None
+) -> tuple[float, float]:
+    """Wilson's interval (1927) of a share.
+
+    Args:
+        share: 0..1.
+        n: The number of independent observations; an effective number need not be whole.
+        degrees_of_freedom: Takes the quantile of a t distribution instead of the normal one, where the variance behind
+            an effective number was itself estimated.
+
+    Returns:
+        Low and high end, 0..1; the share lies between them.
+    """
+    tail = (1 + confidence) / 2
+    z = float(norm.ppf(tail) if degrees_of_freedom is None else stdtrit(degrees_of_freedom, tail))
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At a share of 0 or 1 one end is that share, but for rounding.
+    return max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0)
 
 
 def rounded(value: float) -> float | None:

@@ -9,7 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+
+from medjudge.statistics.estimates import wilson
 
 _NO_VARIANCE = 1e-12
 _ERRORS_IN_HAND = 0.5
@@ -134,7 +135,7 @@ def prediction_powered_rate(
         mean += power_tuning * float(judge[~scored].mean() - judge[scored].mean())
     value = min(max(mean, 0.0), 1.0)
     effective = _effective_scores(parts, variance, conversations_scored)
-    low, high = _wilson(value, effective, conversations_scored, confidence)
+    low, high = wilson(value, effective, confidence, conversations_scored - 1)
     return without_interval._replace(
         value=value,
         low=low,
@@ -205,7 +206,7 @@ def scores_for_width(rate: Rate, width: float) -> int | None:
     for scored in range(rate.conversations_scored + 1, rate.conversations + 1):
         _, variance = _tuned(rate.parts, scored, rate.conversations)
         effective = _effective_scores(rate.parts, variance, scored)
-        low, high = _wilson(rate.value, effective, scored, rate.confidence)
+        low, high = wilson(rate.value, effective, rate.confidence, scored - 1)
         if high - low <= width:
             return math.ceil(rate.parts.scored_answers * (scored - rate.conversations_scored) - 1e-9)
     return None
@@ -282,11 +283,3 @@ def _tuned(parts: VarianceParts, scored: int, conversations: int) -> tuple[float
 
 def _effective_scores(parts: VarianceParts, variance: float, scored: int) -> float:
     return parts.one_score / variance if variance > _NO_VARIANCE else float(scored)
-
-
-def _wilson(value: float, effective: float, scored: int, confidence: float) -> tuple[float, float]:
-    t = float(stdtrit(scored - 1, (1 + confidence) / 2))
-    centre = (effective * value + t**2 / 2) / (effective + t**2)
-    half = t / (effective + t**2) * math.sqrt(effective * value * (1 - value) + t**2 / 4)
-    # At a value of 0 or 1 the limit is that value, but for rounding.
-    return max(min(centre - half, value), 0.0), min(max(centre + half, value), 1.0)
