@@ -11,11 +11,12 @@ from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.checklist import points_of
-from medjudge.languages.texts import PACKAGED, Languages
+from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.refine.causes import Cause
 from medjudge.refine.material import Target, TargetKind
 from medjudge.rubrics.render import neutralise
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians are farthest apart."""
@@ -90,11 +91,7 @@ class Proposal(BaseModel):
 
 
 def checklist_prompt(
-    question: Question,
-    earlier: Sequence[str],
-    cause: Cause,
-    shown: Sequence[Shown],
-    languages: Languages = PACKAGED,
+    question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
 ) -> Prompt:
     """Asks for a better checklist of one question.
 
@@ -102,7 +99,7 @@ def checklist_prompt(
         earlier: The user's earlier turns of the conversation, oldest first.
         shown: The question's answers that a proposal may be made from; held-out ones must not be among them.
     """
-    text = _template(languages.text(question.language, "refine_checklist.md")).render(
+    text = _template(languages_of(scheme).text(question.language, "refine_checklist.md")).render(
         cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
         earlier=[neutralise(turn) for turn in earlier],
@@ -114,9 +111,7 @@ def checklist_prompt(
     return Prompt(Target("checklist", question.id), cause, question.checklist or "", text)
 
 
-def rubric_prompt(
-    name: str, before: str, cause: Cause, shown: Sequence[Shown], languages: Languages = PACKAGED
-) -> Prompt:
+def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
     """Asks for a better wording of a rubric.
 
     Args:
@@ -125,7 +120,7 @@ def rubric_prompt(
         shown: Answers of the category that a proposal may be made from; held-out ones must not be among them.
     """
     language = name.rpartition(".")[2]
-    text = _template(languages.text(language, "refine_rubric.md")).render(
+    text = _template(languages_of(scheme).text(language, "refine_rubric.md")).render(
         cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
         before=before,

@@ -62,12 +62,12 @@ def proposal_requests(
         elif target.kind == "rubric":
             answers = [shown[material.keys[row]] for row in finding.rows]
             prompts.append(
-                rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers, material.languages)
+                rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers, material.scheme)
             )
         else:
             question = material.questions[target.name]
             answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
-            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.languages))
+            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.scheme))
     return Requests(prompts, dict(left_out))
 
 
