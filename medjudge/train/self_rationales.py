@@ -14,10 +14,10 @@ import torch
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
-from medjudge.store import repair_last_line
-from medjudge.train.features import read_training_lines
+from medjudge.scheme import scheme_beside
+from medjudge.store import repair_last_line, write_scheme
+from medjudge.train.features import line_assignment, read_training_lines
 
 
 def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, device: torch.device) -> Path:
@@ -55,10 +55,11 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
     if written and waiting:
         print(f"{len(written)} lines are written; {len(waiting)} to go", file=sys.stderr)
     if waiting:
-        judge = load_judge(judge_folder, judge_folder.name, device)
+        scheme = scheme_beside(train_file)
+        judge = load_judge(judge_folder, judge_folder.name, device, scheme=scheme)
         # The round carries the line's number: the judge takes answers in an order of its own.
-        work = [Assignment(line.question, tuple(line.earlier), line.answer, n) for n, line in enumerate(waiting, 1)]
-        out_file.parent.mkdir(parents=True, exist_ok=True)
+        work = [line_assignment(line, scheme)._replace(round=number) for number, line in enumerate(waiting, 1)]
+        write_scheme(out_file.parent, scheme)
         with out_file.open("a", encoding="utf-8") as file:
             for judgment in judge.judge(work):
                 line = waiting[judgment.round - 1].model_copy(update={"rationale": judgment.rationale})
