@@ -114,9 +114,9 @@ def training_lines(
     lines = [*(as_messages(scored, seed) if what.messages else scored), *(liveqa if what.liveqa else [])]
     if what.synthetic:
         questions = {line.question.id: line.question for line in liveqa if line.question.reference}
-        for one in graded_answers(list(questions.values()), what.synthetic, seed):
-            line = _line(one.question, one.answer, one.level, f"synthetic: {one.how}", _SYNTHETIC_WEIGHT)
-            lines.append(line.model_copy(update={"source": "synthetic", "made_from": one.made_from}))
+        for graded in graded_answers(list(questions.values()), what.synthetic, seed, open_scheme(SCHEME)):
+            line = _line(graded.question, graded.answer, graded.level, f"synthetic: {graded.how}", _SYNTHETIC_WEIGHT)
+            lines.append(line.model_copy(update={"source": "synthetic", "made_from": graded.made_from}))
     if not what.references:
         lines = without_references(lines)
     return [softened(line) for line in lines] if what.soft else lines
