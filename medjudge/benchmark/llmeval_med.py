@@ -82,7 +82,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
             text = fields.get("model_answer")
             if not isinstance(text, str):
                 raise InputError(
-                    f"{place}: model_answer is missing or not text; only files that Evaluate.py wrote can be read"
+                    f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote"
                 )
             texts = samples.setdefault(question.id, [])
             if text not in texts:
