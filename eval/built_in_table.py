@@ -142,15 +142,15 @@ def summary(jobs: Sequence[Job], work: Path, measured: Measured) -> dict[str, An
     results = {job: json.loads((work / "folds" / job.name / "probabilities.json").read_text()) for job in jobs}
     per_run = [intervals(pairs_of(measured.mediqa[job.fold], each["fold"])) for job, each in results.items()]
 
-    def elsewhere(some_jobs: Sequence[Job]) -> dict[str, Any]:
+    def elsewhere(its_jobs: Sequence[Job]) -> dict[str, Any]:
         """On the validation file and on LiveQA."""
         rows = {
             "validation_file": [
-                intervals(pairs_of(measured.validation, results[job]["validation"])) for job in some_jobs
+                intervals(pairs_of(measured.validation, results[job]["validation"])) for job in its_jobs
             ]
         }
         for name in ("liveqa with references", "liveqa without references"):
-            rows[name] = [intervals(pairs_of(measured.liveqa[job.fold], results[job][name])) for job in some_jobs]
+            rows[name] = [intervals(pairs_of(measured.liveqa[job.fold], results[job][name])) for job in its_jobs]
         return {name: spread(each) for name, each in rows.items()}
 
     return {

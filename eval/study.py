@@ -35,7 +35,7 @@ class Study:
         self.commands: list[dict[str, Any]] = []
 
     def run(self, command: str, json_output: bool = False, allowed: tuple[int, ...] = (0,)) -> Any:
-        """Runs one command offline and without a key; returns its JSON if requested, and stops the study if it fails."""
+        """Runs one command offline and without a key; returns its JSON if requested, and stops where it fails."""
         print(f"$ {command}", file=sys.stderr, flush=True)
         if command in self.done and not json_output:
             self.commands.append(self.done[command])

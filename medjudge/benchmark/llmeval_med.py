@@ -21,10 +21,14 @@ _MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read all the same, but that its owner should know, and where it is."""
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question.
+    """
 
     place: str
     what: str
+    about_score: bool = False
 
 
 class Benchmark(NamedTuple):
@@ -81,9 +85,7 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
             place = f"{path}, {question.id}"
             text = fields.get("model_answer")
             if not isinstance(text, str):
-                raise InputError(
-                    f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote"
-                )
+                raise InputError(f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote")
             texts = samples.setdefault(question.id, [])
             if text not in texts:
                 texts.append(text)
@@ -123,12 +125,13 @@ class _Recorded(NamedTuple):
 
 def _recorded(fields: dict[str, Any], place: str) -> _Recorded:
     score, problem = _score(fields.get("model_answer_score"), place)
-    oddities = [Oddity(place, problem)] if problem else []
+    oddities = [Oddity(place, problem, about_score=True)] if problem else []
     reply = fields.get("model_answer_judgement") or None
     reply = reply if isinstance(reply, str) else None
     verdict = read_verdict(reply).score if reply else None
     if score is not None and verdict is not None and verdict != score:
-        oddities.append(Oddity(place, f"recorded score {score}, but the judge's reply ends in the verdict {verdict}"))
+        what = f"recorded score {score}, but the judge's reply ends in the verdict {verdict}"
+        oddities.append(Oddity(place, what, about_score=True))
     return _Recorded(score, None if score is not None else f"no score in the file: {problem}", reply, oddities)
 
 
