@@ -99,6 +99,7 @@ def validate(
     gate: Annotated[
         Optional[Path], typer.Option(help="What the judge must show; defaults as in configs/eval/gate.yaml.")
     ] = None,
+    scheme: options.Scheme = None,
     interval: Annotated[IntervalMethod, typer.Option(help="Kind of bootstrap interval.")] = IntervalMethod.bca,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
     seed: options.Seed = 0,
@@ -128,13 +129,15 @@ def validate(
     from medjudge.validation.gate import read_gate
     from medjudge.validation.study import Settings, teacher_scores
     from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.run_folder import adopt_scheme
     from medjudge.workflows.validate import Wanted, validate_judge
 
     # Everything that can be wrong is looked at before anything is judged or trained.
     choose_device(device)
     folder = Run.existing(run)
-    scheme = folder.scheme()
-    rules = scheme.gate if gate is None else read_gate(gate, scheme)
+    if scheme is not None:
+        adopt_scheme(folder, scheme)
+    rules = folder.scheme().gate if gate is None else read_gate(gate, folder.scheme())
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)
