@@ -151,7 +151,8 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
 
 
 MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
-<QuestionText>What is disease {n}?</QuestionText><AnswerList><Answer AID="{n}_1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
+<QuestionText>What is disease {n}?</QuestionText><AnswerList>
+<Answer AID="{n}_1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
 <AnswerText>Disease {n} is an illness of the lungs; it is treated with rest and fluids.</AnswerText></Answer>
 </AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
 
