@@ -5,6 +5,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from medjudge.cli import options
+
 
 def train(
     context: typer.Context,
@@ -17,7 +19,7 @@ def train(
     start_from: Annotated[Optional[Path], typer.Option(help="Judge folder to continue from.")] = None,
     num_train_epochs: Annotated[Optional[float], typer.Option(help="Passes over the training set.")] = None,
     seed: Annotated[Optional[int], typer.Option(help="Of everything random in training.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train a local judge from a training set.
 
