@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -454,7 +455,10 @@ def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medju
 def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
     done = medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone"))
     assert done.returncode == 0
-    assert "gone" in json.loads(done.stdout)["local_judge"]["problem"]
+    diagnosis = json.loads(done.stdout)
+    assert "gone" in diagnosis["local_judge"]["problem"]
+    assert (Path(diagnosis["shipped_files"]["recipes"]) / "train_judge.py").is_file()
+    assert (Path(diagnosis["shipped_files"]["configs"]) / "judges" / "minilm-ordinal.yaml").is_file()
 
 
 def test_a_local_judge_teaches_only_where_it_is_named(medjudge, sample_run) -> None:
