@@ -63,7 +63,7 @@ def _no_type(ctx: Any) -> None:
 def _name_plainly(parameters: list[Any], ctx: Any) -> None:
     for parameter in parameters:
         if isinstance(parameter, TyperArgument):
-            parameter.display_type_rich = _no_type  # its name says what it is
+            parameter.display_type_rich = _no_type  # type: ignore[method-assign]  # its name says what it is
         elif isinstance(parameter, TyperOption) and parameter.metavar is None:
             name = parameter.display_type(ctx).strip("<>")
             parameter.metavar = _PLAIN_NAMES.get(name, name.removeprefix("list[").removesuffix("]"))
