@@ -8,6 +8,7 @@ import typer
 
 from medjudge.cli import options
 from medjudge.errors import InputError
+from medjudge.shipped import config_file
 
 if TYPE_CHECKING:
     from medjudge.judge.study import Study
@@ -86,7 +87,12 @@ def validate(
         Optional[Part], typer.Option(help="Train again without each model or category in turn.", rich_help_panel=_MORE)
     ] = None,
     config: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="--leave-out: YAML of the judge.", rich_help_panel=_MORE)
+        Optional[str],
+        typer.Option(
+            metavar="NAME|FILE",
+            help="--leave-out: the judge's training config, such as minilm-ordinal, or a YAML file.",
+            rich_help_panel=_MORE,
+        ),
     ] = None,
     training_set: Annotated[
         Optional[Path],
@@ -108,10 +114,11 @@ def validate(
         Optional[Path],
         typer.Option(
             metavar="FILE",
-            help="What the judge must reach. Default: as in configs/eval/gate.yaml.",
+            help="What the judge must reach. Default: configs/eval/gate.yaml in the folder `medjudge doctor` names.",
             rich_help_panel=_MORE,
         ),
     ] = None,
+    scheme: options.Scheme = None,
     error_rate: Annotated[
         float,
         typer.Option(
@@ -161,6 +168,7 @@ def validate(
             label_map=label_map,
             teacher=teacher,
             margin=margin,
+            scheme=scheme,
             gate=gate,
             probe_answers=probe_answers if probes else 0,
             leave_out=_leave_out(leave_out, config, training_set),
@@ -176,16 +184,16 @@ def validate(
         raise typer.Exit(1)
 
 
-def _leave_out(part: Part | None, config: Path | None, training_set: Path | None) -> "LeaveOut | None":
+def _leave_out(part: Part | None, config: str | None, training_set: Path | None) -> "LeaveOut | None":
     from medjudge.workflows.leave_out import LeaveOut
 
     if part is None:
         return None
     if config is None or training_set is None:
         raise InputError(
-            f"--leave-out {part.value}: give --config YAML and --training-set FOLDER, which the folds are trained from"
+            f"--leave-out {part.value}: give --config NAME and --training-set FOLDER, which the folds are trained from"
         )
-    return LeaveOut("model" if part is Part.model else "category", config, training_set)
+    return LeaveOut("model" if part is Part.model else "category", config_file(config), training_set)
 
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
