@@ -8,7 +8,7 @@ import numpy as np
 from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import wilson
+from medjudge.statistics.estimates import Bounds, wilson
 
 
 def score_models(
@@ -88,7 +88,7 @@ def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
     }
 
 
-def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:
     """Wilson's interval (1927) with the sample size reduced by the design effect of conversations (Kish, 1965).
 
     Wilson's interval stays inside 0-1 and is right for few questions and for rates near 0 or 1, where a bootstrap
@@ -99,7 +99,7 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
         group: The conversation of each question, shape (n,).
 
     Returns:
-        Low and high as shares.
+        The interval as shares.
     """
     n, share = len(usable), float(np.mean(usable))
     _, cluster = np.unique(group.astype(str), return_inverse=True)
