@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 from typer import Typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 _PLAIN_NAMES = {
     "bool": "",
@@ -62,8 +62,8 @@ def _no_type(ctx: Any) -> None:
 
 def _name_plainly(parameters: list[Any], ctx: Any) -> None:
     for parameter in parameters:
-        if isinstance(parameter, TyperArgument):
+        if parameter.param_type_name == "argument":
             parameter.display_type_rich = _no_type  # its name says what it is
-        elif isinstance(parameter, TyperOption) and parameter.metavar is None:
+        elif parameter.metavar is None:
             name = parameter.display_type(ctx).strip("<>")
             parameter.metavar = _PLAIN_NAMES.get(name, name.removeprefix("list[").removesuffix("]"))
