@@ -58,11 +58,12 @@ def _section(name: str, command: Any, context: Any) -> str:
     groups: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and parameter.name != "help":
             default = "Arguments" if parameter.param_type_name == "argument" else "Options"
             groups.setdefault(parameter.rich_help_panel or default, []).append(record)
     for title, records in groups.items():
-        lines += [f"**{title}**", "", "| | |", "|---|---|"]
+        name_of_first = "argument" if title == "Arguments" else "option"
+        lines += [f"**{title}**", "", f"| {name_of_first} | meaning |", "|---|---|"]
         lines += [f"| `{_cell(names)}` | {_text(help_text)} |" for names, help_text in records]
         lines.append("")
     return "\n".join(lines)
