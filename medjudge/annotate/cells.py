@@ -38,6 +38,13 @@ class Problem(NamedTuple):
     what: str
 
 
+class ScoreFields(NamedTuple):
+    """The fields of a PhysicianScore as far as they could be read, and what is wrong with the others."""
+
+    values: dict[str, Any]
+    problems: list[str]
+
+
 def physician_scores(
     path: Path, rows: Iterable[Row], labels: Mapping[str, int], problems: Sequence[Problem] = ()
 ) -> list[PhysicianScore]:
@@ -139,7 +146,7 @@ def is_unscored(cells: Mapping[str, object]) -> bool:
     return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
 
 
-def score_values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], list[str]]:
+def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
     """The fields of a PhysicianScore, and what is wrong with the cells, one sentence each."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
@@ -167,7 +174,7 @@ def score_values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], l
                 f"both {column_name('score', row.column)} and the five dimensions are filled; leave one of the two"
             )
         values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
-    return {field: value for field, value in values.items() if field not in DIMENSIONS}, wrong
+    return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
 
 
 def column_name(field: str, rater: str) -> str:

@@ -25,7 +25,7 @@ _HEADINGS = {
     "score": "Score 评分 1–5",
     **{name: f"{words.en} {words.zh} 0–{DIMENSIONS[name]}" for name, words in DIMENSION_WORDS.items()},
     "comment": "Comment 备注",
-    "problem": "To mend 需要修改",
+    "problem": "To fix 需要修改",
 }
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
 _SCORE_WIDTH = 13

@@ -39,7 +39,8 @@ def quickstart(
     from medjudge.judge.open import resolve_judge
     from medjudge.report.page import write_page
     from medjudge.store import Run
-    from medjudge.workflows.judge import JudgeOptions, write_scores
+    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.report import write_scores
     from medjudge.workflows.validate import validate_judge
 
     start = time.monotonic()
@@ -70,7 +71,7 @@ def quickstart(
             validate_judge(place, resolve_judge(str(folder)), place.physician_scores(), judging)
             for folder in (baseline, judge)
         ]
-        scores, _ = write_scores(place, studies[-1].judge)
+        scores = write_scores(place, studies[-1].judge).rates
         screen.print(f"[5/{_STEPS}] Report")
         page = run / "report.html"
         write_page(page, [place])
@@ -127,7 +128,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     from medjudge.records import Answer, PhysicianScore
     from medjudge.scheme import LLMEVAL_MED
     from medjudge.store import read_questions, read_records, write_records
-    from medjudge.workflows.judge import start_run
+    from medjudge.workflows.run_folder import start_run
 
     source = sample_folder()
     questions = read_questions(source / "questions.jsonl")

@@ -117,6 +117,7 @@ def validate(
     Refuses questions that the judge was trained on. Exits with 1 where the gate fails
     or an answer could not be scored.
     """
+    from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
@@ -163,7 +164,8 @@ def validate(
         rules,
     )
     wanted = Wanted(settings, against, teacher, probe_answers if probes else 0, folds)
-    judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
+    server = Server(base_url, concurrency, tokens_per_minute)
+    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=at_most)
     with folder.lock():
         digest = "" if against else file_sha256(file)
         study = validate_judge(folder, chosen, scores, judging, wanted, against or file.name, digest)

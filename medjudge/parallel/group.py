@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
-from medjudge.errors import InputError, UnfinishedError
+from medjudge.errors import UnfinishedError
 from medjudge.parallel.shares import partition
 from medjudge.store import Run
 
@@ -64,66 +64,17 @@ class Group(NamedTuple):
         self.wait()
 
 
-def join(device: str) -> Group:
-    """Finds the other processes, if `accelerate launch` started several, and takes this one's GPU.
-
-    Args:
-        device: `auto`, `cpu` or `cuda`.
-
-    Raises:
-        InputError: There are fewer GPUs than processes, or no such device.
-    """
+def local_rank() -> int | None:
+    """This process's number on this machine where `accelerate launch` started several; None where it is alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "LOCAL_RANK" not in os.environ:
-        return Group()
+        return None
+    return int(os.environ["LOCAL_RANK"])
+
+
+def join() -> Group:
+    """Joins the other processes that `accelerate launch` started; returns when all are here."""
     import torch
 
-    from medjudge.models.hardware import choose_device
-
-    local = int(os.environ["LOCAL_RANK"])
-    if choose_device(device).type == "cuda":
-        if local >= torch.cuda.device_count():
-            raise InputError(
-                f"accelerate launch: {os.environ.get('LOCAL_WORLD_SIZE', 'more')} processes for "
-                f"{torch.cuda.device_count()} GPUs; give --num_processes {torch.cuda.device_count()}, or --device cpu"
-            )
-        torch.cuda.set_device(local)  # "cuda" then means this one
     # Only waiting goes through it, and gloo can wait without a GPU.
     torch.distributed.init_process_group("gloo", timeout=_PATIENCE)
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
-
-
-def check_sharing(group: Group, engine: str, device: str, asked: Sequence[str]) -> None:
-    """Finds out before anything is written whether the work can be shared as asked.
-
-    Args:
-        engine: `transformers`, `vllm` or `ray`.
-        device: `auto`, `cpu` or `cuda`; with Ray of the workers, where this machine may have none.
-        asked: The options that name a model or a judge, as `--judge openai:gpt-4o`.
-
-    Raises:
-        InputError: It cannot.
-    """
-    from medjudge.models.hardware import choose_device
-
-    if engine != "ray" or device != "cuda":
-        choose_device(device)
-    if engine not in ("transformers", "vllm", "ray"):
-        raise InputError(f"--engine {engine}: unknown; take transformers, vllm or ray")
-    if engine == "vllm":
-        from medjudge.answer.vllm_engine import require_vllm
-
-        require_vllm()
-    if engine == "ray":
-        from medjudge.parallel.ray_pool import require_ray
-
-        require_ray()
-    if group.size == 1:
-        return
-    if engine != "transformers":
-        raise InputError(f"--engine {engine}: starts its own workers; start the command without accelerate launch")
-    for one in asked:
-        if "openai:" in one:
-            raise InputError(
-                f"{one}: several processes ask a server no faster than one; start the command without accelerate "
-                "launch (--concurrency says how many requests are under way)"
-            )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
-from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
@@ -36,7 +36,8 @@ from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.run_folder import record_spending
 from medjudge.workflows.validate import of_this_run, require_unseen
 
 
@@ -118,7 +119,7 @@ def refine_checklists(
     folder = options.out or run.path / "refinement"
     choose_device(options.judging.device)
     judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
-    check_judge_ref(judge_ref, options.judging.base_url, options.offline, options.judging.limit)
+    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     open_proposer = None
     if proposer is not None:
         require_refinable(judge_ref)
@@ -164,9 +165,9 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
         model = proposer.removeprefix("openai:")
         if not model:
             raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
-        base_url = options.proposer_base_url or judging.base_url
+        base_url = options.proposer_base_url or judging.server.base_url
         check_server(f"--proposer {proposer}", model, base_url, options.offline, judging.limit)
-        server = Server(base_url, judging.concurrency, judging.tokens_per_minute)
+        server = judging.server._replace(base_url=base_url)
         return lambda: ApiProposer(model, server, Spending(run, judging.limit), options.seed)
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():

@@ -20,7 +20,8 @@ from medjudge.train.leave_out import train_folds
 from medjudge.validation.leave_out import leave_out_rows
 from medjudge.validation.probe_effect import probe_effect
 from medjudge.validation.study import Settings, agreement_study, with_parts
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.run_folder import record_spending
 
 
 class LeaveOut(NamedTuple):

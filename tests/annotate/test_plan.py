@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scoring_run import MODELS, answer, build_run, judgment, planned, question
 
 from medjudge.annotate.add_scores import add_scores
-from medjudge.annotate.draw import make_plan
+from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.items import to_score
-from medjudge.annotate.plan import Plan, plan_file, read_plan
+from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
 from medjudge.errors import InputError
 from medjudge.records import CATEGORIES, PhysicianScore
 from medjudge.store import Run, write_records
@@ -43,8 +43,8 @@ def large(tmp_path: Path) -> Run:
 
 
 def plan_of(run: Run, **options: Any) -> Plan:
-    wanted: dict[str, Any] = {"raters": ["x", "y", "z"], "overlap": 2, "each": 40, "which": "random", "seed": 0}
-    return make_plan(run, **{**wanted, "judge": None, "teacher": None, **options})
+    defaults: dict[str, Any] = {"raters": ["x", "y", "z"], "overlap": 2, "each": 40}
+    return draw_plan(run, PlanOptions(**{**defaults, **options}))
 
 
 def category_of(question_id: str) -> str:
@@ -139,20 +139,20 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
     with pytest.raises(InputError, match=r"not in the plan .* the raters are dr-a, dr-b"):
         to_score(run, plan, "dr-c")
     write_records(run.answers_file, run.answers()[:-1])
-    with pytest.raises(InputError, match=r"not in .* any more"):
+    with pytest.raises(InputError, match=r"is no longer in"):
         to_score(run, plan, "dr-a")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"raters": []}, "name one rater at least"),
+        ({"raters": []}, "name at least one rater"),
         ({"raters": ["x", "X"]}, "named twice"),
-        ({"raters": ["a/b"]}, "a file gets this name"),
-        ({"raters": [" "]}, "a file gets this name"),
+        ({"raters": ["a/b"]}, "becomes a file name"),
+        ({"raters": [" "]}, "becomes a file name"),
         ({"raters": ["constructed"], "overlap": 1}, "no physician gave"),
         ({"overlap": 4}, "there are 3; take 1 to 3"),
-        ({"each": 0}, "one answer at least"),
+        ({"each": 0}, "at least one answer"),
         ({"judge": "j"}, "add --which informative"),
         ({"which": "informative"}, "--judge names a judge"),
         ({"which": "informative", "judge": "none"}, "--judge names a judge .*there are: j"),

@@ -107,12 +107,12 @@ def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> 
 
 def test_what_was_filled_in_and_what_is_wrong_can_stand_in_a_form(listed: list[ToScore], tmp_path: Path) -> None:
     one = next(one for one in listed if one.question.category == "MK")
-    path = tmp_path / "mend.xlsx"
+    path = tmp_path / "to-fix.xlsx"
     write_workbook(path, "dr-a", [one], {one.item.id: {"score": 7, "comment": "=no\x07"}}, {one.item.id: "score is 7"})
     (row,) = read_workbook(path).rows
     assert row.cells == {"score": 7, "comment": "=no␇"}
     headings = [cell.value for cell in load_workbook(path)["MK"][1]]
-    assert headings[-1] == "To mend 需要修改"
+    assert headings[-1] == "To fix 需要修改"
 
 
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=400)

@@ -83,7 +83,7 @@ def test_an_interrupted_run_goes_on_and_judges_nothing_twice(medjudge, tmp_path)
     run.judgments_file("similarity").write_bytes(b"".join(lines[:20]) + lines[20][:40])
     done = medjudge(*command)
     assert done.returncode == 0
-    assert "20 judgments of similarity are there; 30 to go" in done.stderr
+    assert "20 judgments of similarity exist; 30 to go" in done.stderr
     assert len(read_records(run.judgments_file("similarity"), Judgment)) == 50
     assert (run.path / "scores.json").read_bytes() == whole
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
+from medjudge.chat_api.client import Server
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
@@ -48,7 +49,7 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
 def refined(module_server, tmp_path_factory):
     run = write_run(tmp_path_factory.mktemp("refined") / "run")
     module_server.replies["proposer"] = propose
-    options = RefineOptions(judging=JudgeOptions(base_url=module_server.url))
+    options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
     return refinement.to_json(), run / "refinement"
 
