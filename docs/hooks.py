@@ -1,4 +1,4 @@
-"""MkDocs hook: writes the CLI reference from the app itself, so that it cannot fall behind."""
+"""MkDocs hooks: the references of the CLI and of the Python API come from the code, so that they cannot fall behind."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 from mkdocs.structure.files import File
 
+import medjudge
 from medjudge.cli.main import app
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 PAGE = "cli.md"
+API_MARK = "<!-- api reference -->"
+_SECTION = re.compile(r"(Args|Attributes|Returns|Yields|Raises):")
 _INTRODUCTION = """# CLI reference
 
 This page is generated from the app when the documentation is built.
@@ -31,6 +35,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated page to those of the folder."""
     files.append(File.generated(config, PAGE, content=cli_reference()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts the reference of the Python API where a page asks for it."""
+    return markdown.replace(API_MARK, api_reference()) if API_MARK in markdown else markdown
 
 
 def cli_reference() -> str:
@@ -84,3 +93,66 @@ def _text(text: str) -> str:
     for index in range(0, len(parts), 2):
         parts[index] = re.sub(r"([*_<>|\[\]])", r"\\\1", parts[index])
     return "`".join(parts)
+
+
+def api_reference() -> str:
+    """Every exported name as Markdown: its signature and its docstring."""
+    sections = []
+    for name in sorted(medjudge.__all__):
+        exported = getattr(medjudge, name)
+        sections += [
+            f"## medjudge.{name}",
+            "",
+            "```text",
+            _signature(name, exported),
+            "```",
+            "",
+            _docstring(exported),
+            "",
+        ]
+    return "\n".join(sections)
+
+
+def _signature(name: str, exported: Any) -> str:
+    """The signature, one parameter per line."""
+    signature = inspect.signature(exported)
+    parameters = "".join(f"    {line},\n" for line in _parameters(signature))
+    returned = (
+        "" if signature.return_annotation is signature.empty else f" -> {_annotation(signature.return_annotation)}"
+    )
+    return f"{name}(\n{parameters}){returned}"
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    keyword_only = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            yield "*"
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        annotation = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
+        yield f"{parameter.name}{annotation}{default}"
+
+
+def _annotation(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text)
+
+
+def _docstring(exported: Any) -> str:
+    """A Google-style docstring as Markdown: sections become lists."""
+    lines: list[str] = []
+    in_section = False
+    for line in inspect.cleandoc(exported.__doc__ or "").splitlines():
+        if _SECTION.fullmatch(line):
+            in_section = True
+            lines += [f"**{line[:-1]}**", ""]
+        elif in_section and re.match(r" {4}\S", line):
+            name, colon, rest = line.strip().partition(": ")
+            lines.append(f"- `{name}`: {_text(rest)}" if colon and " " not in name else f"- {_text(line.strip())}")
+        elif in_section and line.strip():
+            lines.append(f"  {_text(line.strip())}")
+        else:
+            in_section = False
+            lines.append(_text(line))
+    return "\n".join(lines)
