@@ -28,9 +28,10 @@ from scipy.special import logit
 from study import REPOSITORY, Study
 
 from medjudge.files import file_sha256
+from medjudge.judge.adapter import merge_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
-from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode, with_adapter
+from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import USABLE_FROM
@@ -170,7 +171,7 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
     """What a judge folder's model says before temperature and probabilities, (n, 4)."""
     tokenizer = load_tokenizer(str(folder))
     body = load_encoder(MINILM)
-    model = OrdinalModel(with_adapter(body, folder), body.config.hidden_size).eval()
+    model = OrdinalModel(merge_adapter(body, folder), body.config.hidden_size).eval()
     model.load_head(folder)
     rows = []
     for start in range(0, len(lines), 64):

@@ -88,16 +88,22 @@ def lines_of(job: Job, work: Path) -> list[TrainingLine]:
 
 def train_job(job: Job, work: Path) -> None:
     """Trains one judge without a fold's questions."""
-    from medjudge.train.run import parse_arguments, train_judge
+    from medjudge.workflows.train import train_judge
 
     variant, place = VARIANTS[job.variant], work / "folds" / job.name
     write_lines(place / "train.jsonl", lines_of(job, work))
     write_lines(place / "validation.jsonl", read_sets(work).validation)
-    start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
-    files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
+    start = () if variant.intermediate else FRESH
     (place / "config.yaml").write_text(yaml.safe_dump(config()))
-    out = ("--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true")
-    train_judge(*parse_arguments(["--config", str(place / "config.yaml"), *files, *start, *out, *variant.options]))
+    train_judge(
+        place / "config.yaml",
+        train_file=place / "train.jsonl",
+        validation_file=place / "validation.jsonl",
+        output_dir=place / "judge",
+        start_from=work / "judges" / "minilm-intermediate" if variant.intermediate else None,
+        seed=job.seed,
+        options=(*start, *variant.options, "--disable_tqdm", "true"),
+    )
 
 
 def config() -> dict[str, Any]:

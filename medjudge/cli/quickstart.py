@@ -1,7 +1,7 @@
 """`medjudge quickstart`: the whole road on the bundled sample."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -123,7 +123,7 @@ def _split_sample(run: "Run", seed: int) -> str:
     """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
     from medjudge.benchmark.sample import NOTICE, sample_folder
     from medjudge.benchmark.splits import held_out_groups
-    from medjudge.distill.training_set import build_training_set
+    from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
     from medjudge.files import write_whole
     from medjudge.records import Answer, PhysicianScore
     from medjudge.scheme import LLMEVAL_MED
@@ -147,14 +147,13 @@ def _split_sample(run: "Run", seed: int) -> str:
     run.update_manifest(notes=[NOTICE])
     write_records(run.answers_file, [one for one in answers if one.question_id in kept_apart])
     write_records(run.physicians_file, [one for one in scores if one.question_id in kept_apart])
-    made = build_training_set(
-        [one for one in questions if one.id not in kept_apart],
-        [one for one in answers if one.question_id not in kept_apart],
-        [],
-        [one for one in scores if one.question_id not in kept_apart],
-        validation_share=0.15,
-        seed=seed,
+    sources = ScoredAnswers(
+        questions=[one for one in questions if one.id not in kept_apart],
+        answers=[one for one in answers if one.question_id not in kept_apart],
+        judgments=[],
+        scores=[one for one in scores if one.question_id not in kept_apart],
     )
+    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_whole(run.path / "training" / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
     return (
@@ -172,37 +171,13 @@ def _fit_baseline(run: "Run") -> Path:
 
 
 def _train(run: "Run", judge: Path, epochs: int, seed: int) -> None:
-    import sys
+    from medjudge.workflows.train import train_judge
 
-    from medjudge.models.loading import MINILM
-    from medjudge.train.run import parse_arguments, train_judge
-
-    options: dict[str, Any] = {
-        "kind": "ordinal",
-        "train_file": run.path / "training" / "train.jsonl",
-        "validation_file": run.path / "training" / "validation.jsonl",
-        "output_dir": judge,
-        "model_name_or_path": MINILM,
-        "lora_r": 16,
-        "lora_alpha": 32,
-        "lora_dropout": 0,
-        "max_length": 256,
-        "num_train_epochs": epochs,
-        "per_device_train_batch_size": 8,
-        "per_device_eval_batch_size": 32,
-        "learning_rate": 5e-4,
-        "gradient_checkpointing": False,
-        "eval_strategy": "epoch",
-        "save_strategy": "epoch",
-        "save_total_limit": 1,
-        "load_best_model_at_end": True,
-        # 25 answers choose the checkpoint: the loss says more of so few than a kappa does.
-        "metric_for_best_model": "eval_loss",
-        "greater_is_better": False,
-        "logging_strategy": "epoch",
-        "use_cpu": True,
-        # The command line silences transformers' log, which would take the bar along.
-        "disable_tqdm": not sys.stderr.isatty(),
-        "seed": seed,
-    }
-    train_judge(*parse_arguments([text for name, value in options.items() for text in (f"--{name}", str(value))]))
+    train_judge(
+        "quickstart",
+        train_file=run.path / "training" / "train.jsonl",
+        validation_file=run.path / "training" / "validation.jsonl",
+        output_dir=judge,
+        num_train_epochs=epochs,
+        seed=seed,
+    )

@@ -1,7 +1,8 @@
 """A judge on disk: `judge.json`, and the judge that it describes."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
@@ -9,8 +10,9 @@ from safetensors import SafetensorError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, merge_adapter
 from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.study import StudySummary
@@ -21,12 +23,6 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
-_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "generative": (*_ADAPTER_FILES, "tokenizer_config.json"),
-    "ordinal": (HEAD_FILE, "tokenizer_config.json"),
-    "similarity": (),
-}
 
 
 class TrainedOn(BaseModel):
@@ -85,7 +81,7 @@ def read_card(folder: Path) -> JudgeCard:
         if error.errors()[0]["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
-    for name in _NEEDED[card.kind]:
+    for name in KINDS[card.kind].files:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
     if card.kind == "similarity" and (card.slope is None or card.cuts is None):
@@ -107,14 +103,10 @@ def load_judge(
             category of the scheme with another rubric.
     """
     card = read_card(folder)
-    if card.kind == "generative":
+    if KINDS[card.kind].reads_rubrics:
         _require_its_rubrics(card, folder, scheme)
     try:
-        if card.kind == "similarity":
-            return _similarity(card, name, device)
-        if card.kind == "ordinal":
-            return _ordinal(card, folder, name, device)
-        return _generative(card, folder, name, device, rationale_tokens)
+        return KINDS[card.kind].load(card, folder, name, device, rationale_tokens)
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
@@ -141,7 +133,7 @@ def _require_window(card: JudgeCard, folder: Path) -> None:
         )
 
 
-def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
+def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
     model = load_encoder(card.base_model, card.base_revision).to(device).eval()
@@ -149,14 +141,14 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
 
 
-def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> OrdinalJudge:
     _require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
-    adapted = (folder / _ADAPTER_FILES[0]).is_file()
+    adapted = (folder / ADAPTER_CONFIG).is_file()
     body = load_encoder(card.base_model, card.base_revision) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
-    model = OrdinalModel(with_adapter(body, folder) if adapted else body, width)
+    model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
     model.load_head(folder)
     return OrdinalJudge(
         name,
@@ -174,7 +166,7 @@ def _generative(
 ) -> GenerativeJudge:
     _require_window(card, folder)
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
-    model = with_adapter(body, folder).to(device).eval()
+    model = merge_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
     return GenerativeJudge(
         name,
@@ -185,3 +177,48 @@ def _generative(
         rationale_tokens=rationale_tokens,
         style=card.style,
     )
+
+
+class JudgeKind(NamedTuple):
+    """What differs between the kinds of judges on disk."""
+
+    files: tuple[str, ...]
+    """That a folder needs beside `judge.json`."""
+    load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
+    """From card, folder, name, device and rationale tokens to the judge."""
+    base_writes_text: bool
+    """Whether its base model continues text."""
+    reads_rubrics: bool
+    """Whether it was trained with rubrics in its prompt, and so depends on their wording."""
+    reads_windows: bool
+    """Whether it reads a long text in several windows; else the text loses its middle."""
+    reads_checklist: Callable[[Path], bool]
+    """Whether the judge of a folder reads a question's checklist."""
+
+
+KINDS: dict[Kind, JudgeKind] = {
+    "generative": JudgeKind(
+        files=(ADAPTER_CONFIG, ADAPTER_FILE, "tokenizer_config.json"),
+        load=_generative,
+        base_writes_text=True,
+        reads_rubrics=True,
+        reads_windows=False,
+        reads_checklist=lambda folder: True,
+    ),
+    "ordinal": JudgeKind(
+        files=(HEAD_FILE, "tokenizer_config.json"),
+        load=_ordinal,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=True,
+        reads_checklist=reads_checklist,
+    ),
+    "similarity": JudgeKind(
+        files=(),
+        load=_similarity,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=False,
+        reads_checklist=lambda folder: False,
+    ),
+}

@@ -20,6 +20,7 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.judge.adapter import require_finite
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
@@ -269,7 +270,7 @@ class OrdinalModel(nn.Module):
     def load_head(self, folder: Path) -> None:
         """Reads what `save_head` wrote."""
         saved = load_file(folder / HEAD_FILE)
-        _require_finite(saved, HEAD_FILE)
+        require_finite(saved, HEAD_FILE)
         missing, unexpected = self.load_state_dict(saved, strict=False)
         if unexpected or any(not name.startswith("body.") for name in missing):
             raise ValueError(f"{HEAD_FILE} holds other tensors than a head")
@@ -374,25 +375,8 @@ class OrdinalJudge:
             return self.model.summed(bucket)
 
 
-def with_adapter(body: nn.Module, folder: Path) -> nn.Module:
-    """Puts a saved LoRA adapter onto a body and merges it, so that judging costs no more than the plain model.
-
-    Raises:
-        ValueError: The file lacks tensors of the adapter, or holds others, or numbers that are not finite. peft itself
-            would go on with what it finds.
-    """
-    # Here, because it takes seconds that the other kinds of judge need not wait for.
-    from peft import PeftModel, get_peft_model_state_dict
-
-    model = PeftModel.from_pretrained(body, str(folder))
-    saved = load_file(folder / "adapter_model.safetensors")
-    if saved.keys() != get_peft_model_state_dict(model).keys():
-        raise ValueError("adapter_model.safetensors does not hold the tensors that adapter_config.json describes")
-    _require_finite(saved, "adapter_model.safetensors")
-    merged: nn.Module = model.merge_and_unload()
-    return merged
-
-
-def _require_finite(tensors: dict[str, torch.Tensor], name: str) -> None:
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
-        raise ValueError(f"{name} holds numbers that are not finite")
+def reads_checklist(folder: Path) -> bool:
+    """Whether the head of a judge folder gives checklists any weight: not where it was trained without them."""
+    head = load_file(folder / HEAD_FILE)
+    position = PARTS.index("checklist")
+    return any(bool(head[name][position].any()) for name in ("slope", "product", "offset"))

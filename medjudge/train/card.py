@@ -6,7 +6,7 @@ from statistics import mean, stdev
 from typing import Any, cast
 
 from medjudge.files import write_whole
-from medjudge.judge.folder import JudgeCard
+from medjudge.judge.folder import KINDS, JudgeCard
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.train.curves import CURVES_FILE
 from medjudge.train.temperature import LEAST_ANSWERS
@@ -71,7 +71,7 @@ def _shape(card: JudgeCard) -> str:
 
 def _reach(card: JudgeCard) -> str:
     """How much of a long text is read."""
-    if card.kind == "ordinal":
+    if KINDS[card.kind].reads_windows:
         windows = "one window" if card.windows == 1 else f"up to {card.windows} windows"
         return f"Reads {windows} of {card.max_length} tokens of a text; the judgment says how much lies in none."
     return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."

@@ -1,13 +1,18 @@
 """The curves of a training run, drawn into its judge folder."""
 
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from transformers.integrations import TensorBoardCallback
+
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 
 CURVES_FILE = "training/curves.svg"
+TENSORBOARD = "training/tensorboard"
 _OTHER = "#b5651d"
 _LEFT = (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT))
 _RIGHT = (
@@ -20,6 +25,27 @@ def curve(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], l
     """Steps and values of one measure in the log of a trainer; a step that was logged twice counts once, the last."""
     points = {int(entry["step"]): float(entry[name]) for entry in history if name in entry}
     return sorted(points), [points[step] for step in sorted(points)]
+
+
+def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
+    """Has a trainer log for TensorBoard into its judge folder; says so where TensorBoard is not installed."""
+    if find_spec("tensorboard") is None:
+        print("no curves for TensorBoard: it is not installed (pip install tensorboard)", file=sys.stderr)
+        return
+    if not resumed:
+        shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)  # of a run that was killed before its first checkpoint
+    callback = TensorBoardCallback()
+    callback.logging_dir = str(folder / TENSORBOARD)
+    trainer.add_callback(callback)
+
+
+def plot_curves(trainer: Any, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
+    """Draws the curves of a finished run into its judge folder; says so where matplotlib is not installed."""
+    best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
+    if find_spec("matplotlib") is None:
+        print(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')", file=sys.stderr)
+    else:
+        write_curves(folder / CURVES_FILE, history, best_step)
 
 
 def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> bool:

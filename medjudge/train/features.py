@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from pathlib import Path
+from typing import NamedTuple
 
 from datasets import Dataset
 from pydantic import ValidationError
@@ -26,6 +27,14 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+
+
+class TrainingData(NamedTuple):
+    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
+
+    train: list[TrainingLine]
+    validation: list[TrainingLine]
+    scheme: Scheme = LLMEVAL_MED
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:

@@ -15,6 +15,7 @@ from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.records import TrainingLine
+from medjudge.shipped import shipped
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]
@@ -191,7 +192,7 @@ def _train(name: str, fold: Fold, config: Path, folder: Path, origin: str, overr
         "output_dir": folder,
         "resume": False,
     }
-    command = [sys.executable, "-m", "medjudge.train.run", "--config", str(config), *overrides]
+    command = [sys.executable, str(shipped("recipes/train_judge.py")), "--config", str(config), *overrides]
     command += [text for option, value in ours.items() for text in (f"--{option}", str(value))]
     # Or a random.py in the working folder would be imported in the place of Python's own.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}

@@ -9,6 +9,7 @@ from trl import ModelConfig
 
 from medjudge.errors import InputError
 from medjudge.files import write_json
+from medjudge.judge.adapter import ADAPTER_CONFIG
 
 
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
@@ -48,6 +49,6 @@ def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
 
 def write_base_name(folder: Path, base_model: str) -> None:
     """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its folder on this machine."""
-    path = folder / "adapter_config.json"
+    path = folder / ADAPTER_CONFIG
     if path.exists():  # a judge that was trained in full has none
         write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})

@@ -37,7 +37,7 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
         InputError: The judge gives its score first, or `out_file` holds lines that `train_file` does not.
     """
     card = read_card(judge_folder)
-    if card.kind != "generative" or card.style != "reason-first":
+    if card.style != "reason-first":
         raise InputError(
             f"judge {judge_folder}: gives no rationale before its score; train one with --kind generative "
             "--style reason-first"

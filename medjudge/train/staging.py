@@ -1,4 +1,4 @@
-"""A judge folder is written whole or not at all: everything goes to a folder inside it first, the card comes last."""
+"""A judge folder is written whole or not at all: all files go to a staging folder in it first."""
 
 import os
 import shutil
@@ -8,17 +8,33 @@ from pathlib import Path
 
 from transformers.trainer_utils import get_last_checkpoint
 
+from medjudge.errors import InputError
 from medjudge.train.checks import NotFiniteError
-from medjudge.train.curves import CURVES_FILE
+from medjudge.train.curves import CURVES_FILE, TENSORBOARD
 
 CHECKPOINTS = "checkpoints"
-TENSORBOARD = "training/tensorboard"
-_STAGING = ".unfinished"
+_STAGING = ".staging"
 
 
 def staging(folder: Path) -> Path:
     """Where the files of a judge lie until all of them are written."""
     return folder / _STAGING
+
+
+def checkpoint_to_resume(folder: Path, resume: bool) -> str | None:
+    """The checkpoint that a run continues from; None for a new run.
+
+    Raises:
+        InputError: There is no checkpoint to resume from, or there are checkpoints and the run is not to resume.
+    """
+    last = last_checkpoint(folder)
+    if resume and last is None:
+        raise InputError(f"--resume: no checkpoint in {folder / CHECKPOINTS}; start without it")
+    if last is not None and not resume:
+        raise InputError(
+            f"{folder / CHECKPOINTS}: holds checkpoints of an earlier run; add --resume, or remove the folder"
+        )
+    return last
 
 
 def last_checkpoint(folder: Path) -> str | None:

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from peft import PeftModel, get_peft_model_state_dict
+from peft import PeftModel
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 from trl import ModelConfig
 
 from medjudge.errors import InputError
 from medjudge.files import read_text
+from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 
 _LORA_FIELDS = {
@@ -51,7 +51,7 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         )
     options.model_name_or_path = card.base_model
     options.model_revision = card.base_revision or "main"
-    adapter = folder / "adapter_config.json"
+    adapter = folder / ADAPTER_CONFIG
     if not adapter.is_file():
         raise InputError(f"start_from {folder}: was trained in full, and only an adapter can go on; start from another")
     with damage_explained(folder):
@@ -65,16 +65,10 @@ def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
     """Puts the adapter of a judge folder onto its base model, to be trained on.
 
     Raises:
-        InputError: Its files are corrupt or do not fit the base model. peft itself would go on with what it finds.
+        InputError: Its files are corrupt or do not fit the base model.
     """
     with damage_explained(folder):
-        adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=True)
-        saved = load_file(folder / "adapter_model.safetensors")
-        if saved.keys() != get_peft_model_state_dict(adapted).keys():
-            raise ValueError("adapter_model.safetensors does not hold the tensors that adapter_config.json describes")
-        if not all(bool(torch.isfinite(tensor).all()) for tensor in saved.values()):
-            raise ValueError("adapter_model.safetensors holds numbers that are not finite")
-    return adapted
+        return load_adapter(model, folder, trainable=True)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
 from medjudge.records import CATEGORIES, Category
+from medjudge.shipped import shipped
 from medjudge.statistics.estimates import Estimate
 
 
@@ -65,7 +66,7 @@ def read_gate(path: Path) -> Gate:
     try:
         return Gate.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except ValidationError as error:
-        raise InputError(f"{path}: {first_problem(error)}; see configs/eval/gate.yaml") from None
+        raise InputError(f"{path}: {first_problem(error)}; see {shipped('configs/eval/gate.yaml')}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None

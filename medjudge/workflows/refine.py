@@ -9,7 +9,7 @@ from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.folder import CARD_FILE, read_card
+from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
@@ -172,7 +172,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():
         card = read_card(Path(proposer))
-        if card.kind != "generative":
+        if not KINDS[card.kind].base_writes_text:
             raise InputError(f"--proposer {proposer}: a judge of kind {card.kind} writes no text; take a chat model")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model

@@ -127,12 +127,12 @@ def _probes(
     order = np.random.default_rng(wanted.settings.seed).permutation(len(candidates))
     answers = [candidates[place] for place in order[: wanted.probe_answers]]
     conversations = {question.id: question.group for question in questions.values()}
-    judge = load(chosen, options, run)
+    judge, scheme = load(chosen, options, run), run.scheme()
     effects: dict[str, ProbeEffect] = {}
     not_applied = []
     for probe in PROBES:
         attempts = (
-            probed(questions[one.question_id], one, probe, wanted.settings.seed, consensus(levels[one.key]))
+            probed(questions[one.question_id], one, probe, wanted.settings.seed, consensus(levels[one.key]), scheme)
             for one in answers
         )
         changed = {new.key: new for new in attempts if new is not None}
@@ -141,7 +141,7 @@ def _probes(
             continue
         place = Run(run.path / "probes" / probe)
         with place.lock():
-            place.write_questions(questions.values(), run.scheme())
+            place.write_questions(questions.values(), scheme)
             _replace_answers(place, changed)
             after = judge_answers(place, chosen, options, set(changed), judge)
         effects[probe] = probe_effect(

@@ -275,7 +275,7 @@ def test_distill_calibrates_the_teacher_and_says_what_it_changed(medjudge, taugh
     changed = summary["calibration"]["changed"]
     assert changed["usable_after"] < changed["usable_before"]
     copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
-    assert "teacher gpt: copied as it is (no calibration was wanted)" in copied.stdout
+    assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
     lines = [json.loads(line) for line in (tmp_path / "copied" / "train.jsonl").read_text().splitlines()]
     assert {(line["source"], line["weight"]) for line in lines} == {("physician", 1.0), ("teacher", 0.3)}
 
@@ -331,7 +331,7 @@ def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_r
     [
         ({"score": 7}, ["physician_scores.jsonl, line 1", "score", "7"]),
         ({"score": 0}, ["physician_scores.jsonl, line 1", "score", "0"]),
-        ({"model": "nobody"}, ["belongs to no answer", "nobody", "were the answers of another run given?"]),
+        ({"model": "nobody"}, ["belongs to no answer", "nobody", "check whether the answers are those of another run"]),
     ],
 )
 def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, parts) -> None:

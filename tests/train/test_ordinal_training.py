@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
+from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
-from medjudge.train.run import parse_arguments, train_judge
 
 CPU = torch.device("cpu")
 
