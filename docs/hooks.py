@@ -98,7 +98,7 @@ def _text(text: str) -> str:
 def api_reference() -> str:
     """Every exported name as Markdown: its signature and its docstring."""
     sections = []
-    for name in sorted(medjudge.__all__):
+    for name in sorted(set(medjudge.__all__) - {"__version__"}):
         exported = getattr(medjudge, name)
         sections += [
             f"## medjudge.{name}",
