@@ -32,7 +32,7 @@ from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.decision import decision_request, write_decision_files
-from medjudge.judge.generative import LABELS, GenerativeJudge, encode_prompt
+from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
 from medjudge.models.hardware import choose_device, fast_dtype
@@ -139,10 +139,9 @@ def timed(device: torch.device, run: Callable[..., Any], *given: Any) -> float:
 
 def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Assignment]], Any], int | None]]:
     """The ways to judge, each with how many answers of a round it is given (None: all)."""
-    judge = GenerativeJudge("ours", models.model, models.tokenizer, WINDOW)
-    reasoner = GenerativeJudge(
-        "reasons", models.model, models.tokenizer, WINDOW, rationale_tokens=RATIONALE, style="reason-first"
-    )
+    judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
+    reasoning = GenerativeSettings(WINDOW, style="reason-first", rationale_tokens=RATIONALE)
+    reasoner = GenerativeJudge("reasons", models.model, models.tokenizer, reasoning)
     decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
     harness = HFLM(
         pretrained=models.model, tokenizer=models.tokenizer, batch_size=BATCH, max_length=WINDOW, device=str(device)

@@ -9,13 +9,14 @@ from medjudge.annotate.add_scores import shown_score
 from medjudge.annotate.cells import DIMENSIONS, Row, is_unscored, score_values
 from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, texts
 from medjudge.annotate.items import ToScore, all_to_score
-from medjudge.annotate.label_studio import read_project, some_tasks
+from medjudge.annotate.label_studio import dimensions_suffix, read_project, some_tasks
 from medjudge.annotate.plan import Plan
 from medjudge.annotate.spreadsheets import is_blank
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.files import write_json
-from medjudge.records import CATEGORIES, PhysicianScore
+from medjudge.records import PhysicianScore
+from medjudge.scheme import Scheme
 from medjudge.store import Run
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
@@ -77,7 +78,7 @@ class _Absent(NamedTuple):
     item: ToScore
 
 
-def read_form(path: Path) -> Form:
+def read_form(path: Path, scheme: Scheme) -> Form:
     """Reads a form that came back: a workbook (.xlsx), or an export of Label Studio (.json).
 
     Raises:
@@ -86,7 +87,7 @@ def read_form(path: Path) -> Form:
     suffix = path.suffix.lower()
     if suffix not in (".xlsx", ".json"):
         raise InputError(f"{path}: forms are read from .xlsx and .json (an export of Label Studio); save it as one")
-    return read_workbook(path) if suffix == ".xlsx" else read_project(path)
+    return read_workbook(path, scheme) if suffix == ".xlsx" else read_project(path)
 
 
 def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace: bool = False) -> Checked:
@@ -96,6 +97,7 @@ def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace:
         plans: The run's plan, and earlier ones whose forms may still come back; each form is checked against its own.
         replace: Whether a score may differ from the one that the rater gave before.
     """
+    scheme = run.scheme()
     plan_of_form = [_plan_of(form, plans) for form in forms]
     items_of_plan = {
         index: {
@@ -112,7 +114,7 @@ def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace:
     for form, index in zip(forms, plan_of_form, strict=True):
         items = items_of_plan[index]
         problems += [Problem(form.path, *problem) for problem in form.problems]
-        if what := _why_foreign(form, items):
+        if what := _why_foreign(form, items, scheme):
             problems.append(Problem(form.path, "the whole form", what))
             continue
         places: dict[tuple[str, str], list[str]] = {}
@@ -132,7 +134,8 @@ def check_forms(run: Run, plans: Sequence[Plan], forms: Sequence[Form], replace:
                 scores.append(score)
     commented = sum(not is_blank(row.cells.get("comment")) for row in blank)
     missing: dict[str, dict[str, list[str]]] = {}
-    for form, rater, entry in sorted(absent, key=lambda entry: CATEGORIES.index(entry.item.question.category)):
+    order = scheme.category_ids
+    for form, rater, entry in sorted(absent, key=lambda entry: order.index(entry.item.question.category)):
         if (*entry.item.key, rater) not in earlier:
             missing.setdefault(str(form.path), {}).setdefault(entry.question.category, []).append(entry.item.id)
     return Checked(scores, problems, len(blank), commented, missing, [plans[index] for index in items_of_plan])
@@ -196,12 +199,12 @@ def _plan_of(form: Form, plans: Sequence[Plan]) -> int:
     return max(range(len(plans)), key=likeness)
 
 
-def _why_foreign(form: Form, items: Mapping[str, ItemsOfRater]) -> str | None:
+def _why_foreign(form: Form, items: Mapping[str, ItemsOfRater], scheme: Scheme) -> str | None:
     """Why a form as a whole cannot belong to this plan; None where it can."""
     raters = {row.rater for row in form.rows}
     if unknown := raters - set(items):
         return f"belongs to rater {min(unknown)}, and the raters of the plan are {', '.join(items)}"
-    named = next((rater for rater in items if form.path.stem in (rater, f"{rater}-MTG")), None)
+    named = next((rater for rater in items if form.path.stem.removesuffix(dimensions_suffix(scheme)) == rater), None)
     if named and raters - {named}:
         return f"is named after {named} and belongs to rater {min(raters - {named})}; rename the file"
     ids = {row.item_id for row in form.rows}
@@ -284,10 +287,10 @@ def _altered(row: FormRow, item: ToScore) -> list[str]:
 
 
 def _score(row: FormRow, item: ToScore) -> _CheckedRow:
-    fields = score_fields(item.question.category)
+    fields = score_fields(item.by_dimensions)
     wrong = [*row.wrong, *_wrong_texts(row, item, fields)]
     if fields == ("score",) and any(not is_blank(row.cells.get(name)) for name in DIMENSIONS):
-        wrong.append("the five dimensions are for MTG; give a score from 1 to 5")
+        wrong.append(f"{item.question.category} is not scored by dimensions; give a score from 1 to 5")
     if is_unscored(row.cells):
         comment = str(row.cells.get("comment") or "").strip()
         if _NUMBER.fullmatch(comment):

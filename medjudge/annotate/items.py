@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from medjudge.annotate.plan import Item, Plan, plan_file
 from medjudge.errors import InputError
+from medjudge.languages.texts import Languages, languages_of
 from medjudge.records import Answer, AnswerKey, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.store import Run
 
 
@@ -25,6 +27,17 @@ class ToScore(NamedTuple):
     question: Question
     earlier: list[EarlierTurn]
     answer: Answer
+    scheme: Scheme = LLMEVAL_MED
+
+    @property
+    def by_dimensions(self) -> bool:
+        """Whether the five dimensions are filled in, and not the score."""
+        return self.scheme.category(self.question.category).scored_by == "dimensions"
+
+    @property
+    def languages(self) -> Languages:
+        """The texts of the scheme's languages."""
+        return languages_of(self.scheme)
 
 
 def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:
@@ -44,6 +57,7 @@ def all_to_score(run: Run, plan: Plan) -> dict[str, list[ToScore]]:
     Raises:
         InputError: An answer of the plan is no longer in the run.
     """
+    scheme = run.scheme()
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     conversations: dict[str, list[Question]] = {}
@@ -62,5 +76,5 @@ def all_to_score(run: Run, plan: Plan) -> dict[str, list[ToScore]]:
             if turn.round < question.round:
                 answer = answers.get(AnswerKey(turn.id, item.model, item.sample))
                 earlier.append(EarlierTurn(turn.prompt, answer.text if answer else ""))
-        to_score_by_id[item.id] = ToScore(item, question, earlier, answers[item.key])
+        to_score_by_id[item.id] = ToScore(item, question, earlier, answers[item.key], scheme)
     return {rater: [to_score_by_id[item_id] for item_id in item_ids] for rater, item_ids in plan.by_rater.items()}

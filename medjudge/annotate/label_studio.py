@@ -12,6 +12,7 @@ from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADIN
 from medjudge.errors import InputError
 from medjudge.files import read_json, write_json, write_whole
 from medjudge.records import PhysicianScore
+from medjudge.scheme import Scheme
 
 _SCORES = ("score", *DIMENSIONS)
 _KINDS = ("rating", "choices", "number", "text")
@@ -61,28 +62,34 @@ def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianSc
 
 
 def write_label_studio(folder: Path, rater: str, listed: Sequence[ToScore]) -> list[Path]:
-    """Writes the tasks of one rater, and the labelling configurations that they are shown with.
+    """Writes the tasks of one rater, and the labelling configurations that show them.
 
-    A project of Label Studio has one configuration, so that the answers scored by the five dimensions make a project of
-    their own: `RATER.json` goes with `label-studio.xml`, `RATER-MTG.json` with `label-studio-MTG.xml`. Every rater has
-    tasks of their own, because only paid editions assign them.
+    A Label Studio project has one configuration, so answers scored by the five dimensions form a project of their own:
+    `RATER.json` goes with `label-studio.xml`, `RATER-MTG.json` with `label-studio-MTG.xml`. Every rater has separate
+    tasks, because only paid editions assign tasks.
 
     Args:
         folder: Where the files go.
-        rater: Stands in every task, so that scores count as this rater's whoever's account they were given in.
+        rater: Written into every task, so that scores count as this rater's, whoever was signed in.
         listed: Items in the rater's order.
 
     Returns:
         The files with tasks.
     """
     files = []
-    for kind, dimensions in (("", False), ("-MTG", True)):
-        tasks = [{"data": _data(one, rater)} for one in listed if (one.question.category == "MTG") == dimensions]
-        if tasks:
-            write_whole(folder / f"label-studio{kind}.xml", labelling_config(dimensions))
-            write_json(folder / f"{rater}{kind}.json", tasks)
-            files.append(folder / f"{rater}{kind}.json")
+    for by_dimensions in (False, True):
+        entries = [entry for entry in listed if entry.by_dimensions == by_dimensions]
+        if entries:
+            suffix = dimensions_suffix(entries[0].scheme) if by_dimensions else ""
+            write_whole(folder / f"label-studio{suffix}.xml", labelling_config(by_dimensions))
+            write_json(folder / f"{rater}{suffix}.json", [{"data": _data(entry, rater)} for entry in entries])
+            files.append(folder / f"{rater}{suffix}.json")
     return files
+
+
+def dimensions_suffix(scheme: Scheme) -> str:
+    """What ends the name of a project scored by dimensions: `-MTG`, from the ids of its categories."""
+    return "".join(f"-{category.id}" for category in scheme.categories if category.scored_by == "dimensions")
 
 
 def labelling_config(dimensions: bool) -> str:
@@ -110,8 +117,8 @@ def labelling_config(dimensions: bool) -> str:
     return tostring(view, encoding="unicode") + "\n"
 
 
-def _data(one: ToScore, rater: str) -> dict[str, str]:
-    return {"item": one.item.id, "rater": rater, "category": one.question.category, **texts(one)}
+def _data(entry: ToScore, rater: str) -> dict[str, str]:
+    return {"item": entry.item.id, "rater": rater, "category": entry.question.category, **texts(entry)}
 
 
 def read_project(path: Path) -> Form:

@@ -11,10 +11,11 @@ from markupsafe import Markup, escape
 
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.items import ToScore
-from medjudge.annotate.wording import form_texts, page_texts
-from medjudge.records import CATEGORIES, AnswerKey, Language, PhysicianScore
+from medjudge.annotate.wording import FormTexts, form_texts, page_texts
+from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.rubrics.render import standard
 from medjudge.scale import USABLE_FROM
+from medjudge.scheme import Scheme
 
 # Characters that a browser obeys without showing them: C0 and C1 controls, and those that change the direction of text,
 # which can make "50 mg" look like "05 mg".
@@ -71,10 +72,11 @@ def answer_page(
     """
     entry = items[number]
     score = scores.get(entry.item.key)
-    language = entry.question.language
+    language, languages = entry.question.language, entry.languages
     saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == saved), None)
     return _template("screen.html").render(
-        words=page_texts(language),
+        words=page_texts(language, languages),
+        titles=_titles(items, language),
         rater=rater,
         item=entry.item.id,
         number=number + 1,
@@ -84,9 +86,9 @@ def answer_page(
         question=entry.question,
         earlier=entry.earlier,
         answer=entry.answer,
-        rubric=rubric_of(entry.question.category, language),
-        dimensions=_dimensions(language) if entry.question.category == "MTG" else None,
-        steps=form_texts(language).steps,
+        rubric=rubric_of(entry.question.category, language, entry.scheme),
+        dimensions=_dimensions(form_texts(language, languages)) if entry.by_dimensions else None,
+        steps=form_texts(language, languages).steps,
         usable_from=USABLE_FROM,
         score=score,
         chosen=_chosen(entry, score) if draft.chosen is None else draft.chosen,
@@ -101,7 +103,8 @@ def answer_page(
 def end_page(items: Sequence[ToScore], rater: str, scores: Mapping[AnswerKey, PhysicianScore], command: str) -> str:
     """The page after the last answer; `command` is what comes next."""
     return _template("end.html").render(
-        words=page_texts(items[0].question.language),
+        words=page_texts(items[0].question.language, items[0].languages),
+        titles=_titles(items, items[0].question.language),
         rater=rater,
         total=len(items),
         progress=_progress(items, scores),
@@ -115,33 +118,38 @@ def message_page(text: str, status: int, go_on: bool = False) -> HTMLResponse:
     return HTMLResponse(_template("message.html").render(message=text, go_on=go_on), status)
 
 
-def rubric_of(category: str, language: str) -> Rubric:
+def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
     """The levels of a category's standard."""
-    body = standard(category, language)[1]
+    body = standard(category, language, scheme)[1]
     note = " ".join(line for line in body.splitlines() if line and not line.startswith("- "))
-    return Rubric(note, re.findall(r"^- ([1-5])(?:分：|: )(.+)$", body, re.MULTILINE))
+    return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
 
 
 def _chosen(entry: ToScore, score: PhysicianScore | None) -> dict[str, int]:
     """What the form shows as chosen. A generated text that was scored elsewhere may have only a level."""
     if score is None:
         return {}
-    if entry.question.category == "MTG":
+    if entry.by_dimensions:
         return score.dimensions.model_dump() if score.dimensions else {}
     return {"score": score.level}
 
 
 def _progress(items: Sequence[ToScore], scores: Mapping[AnswerKey, PhysicianScore]) -> list[CategoryProgress]:
     progress = []
-    for category in CATEGORIES:
+    for category in items[0].scheme.category_ids:
         keys = [entry.item.key for entry in items if entry.question.category == category]
         if keys:
             progress.append(CategoryProgress(category, sum(key in scores for key in keys), len(keys)))
     return progress
 
 
-def _dimensions(language: Language) -> list[Dimension]:
-    texts = form_texts(language).dimensions
+def _titles(items: Sequence[ToScore], language: str) -> dict[str, str]:
+    """The titles of the categories, by id."""
+    return {category.id: category.title[language] for category in items[0].scheme.categories}
+
+
+def _dimensions(words: FormTexts) -> list[Dimension]:
+    texts = words.dimensions
     return [Dimension(name, texts[name].name, texts[name].meaning, high) for name, high in DIMENSIONS.items()]
 
 

@@ -96,13 +96,13 @@ class _Routes:
         """Saves a score and goes on to the next open answer; a form that cannot be saved is shown again."""
         number = self._number(item)
         entry = self.items[number]
-        words = page_texts(entry.question.language)
+        words = page_texts(entry.question.language, entry.languages)
         chosen = {name: int(value) for name, value in fields.items() if re.fullmatch("[0-9]", value)}
         comment = fields.get("comment", "").strip()
         try:
             score = _score(entry, self.rater, chosen, comment)
         except ValidationError:
-            message = words.missing_dimensions if entry.question.category == "MTG" else words.refused
+            message = words.missing_dimensions if entry.by_dimensions else words.refused
             return self._again(number, 400, Draft(chosen, comment, message))
         try:
             add_scores(self.run, [score], replace="replaces" in fields)
@@ -145,7 +145,7 @@ def _score(entry: ToScore, rater: str, chosen: Mapping[str, int], comment: str) 
     Raises:
         ValidationError: A score is missing, or off its scale.
     """
-    if entry.question.category == "MTG":
+    if entry.by_dimensions:
         values: dict[str, Any] = {"dimensions": {name: chosen[name] for name in DIMENSIONS if name in chosen}}
     else:
         values = {"score": chosen.get("score")}

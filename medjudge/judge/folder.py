@@ -11,8 +11,8 @@ from safetensors import SafetensorError
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, merge_adapter
-from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, reads_checklist
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.study import StudySummary
@@ -150,15 +150,8 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
     width = body.config.get_text_config().hidden_size
     model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
     model.load_head(folder)
-    return OrdinalJudge(
-        name,
-        model.to(device).eval(),
-        tokenizer,
-        card.max_length,
-        card.windows,
-        card.temperature,
-        card.only_languages,
-    )
+    settings = OrdinalSettings(card.max_length, card.windows, card.temperature, card.only_languages)
+    return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
 def _generative(
@@ -168,15 +161,8 @@ def _generative(
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
     model = merge_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
-    return GenerativeJudge(
-        name,
-        model,
-        tokenizer,
-        card.max_length,
-        card.temperature,
-        rationale_tokens=rationale_tokens,
-        style=card.style,
-    )
+    settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
+    return GenerativeJudge(name, model, tokenizer, settings)
 
 
 class JudgeKind(NamedTuple):

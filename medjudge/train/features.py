@@ -12,6 +12,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
+    GenerativeSettings,
     Prompt,
     before_score_ids,
     encode_prompt,
@@ -163,7 +164,8 @@ def prompt_ids(
         InputError: Everything but the answer leaves it no room.
     """
     written = reason_tokens(max_length) if style == "reason-first" else 0
-    room = min(prompt_room(tokenizer, max_length, style, written, score_line(assignment)), max_length - reply)
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
     prompt = encode_prompt(tokenizer, assignment, room, style)
     if prompt is None:
         raise InputError(

@@ -17,7 +17,13 @@ from trl.trainer.utils import get_quantization_config
 from medjudge.errors import InputError
 from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.generative import GenerativeJudge, require_chat_template, score_line, score_token_ids
+from medjudge.judge.generative import (
+    GenerativeJudge,
+    GenerativeSettings,
+    require_chat_template,
+    score_line,
+    score_token_ids,
+)
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
@@ -342,7 +348,7 @@ def score_logits(
     """
     training = model.training
     model.eval()
-    judge = GenerativeJudge("trained", model, tokenizer, max_length, style=style)
+    judge = GenerativeJudge("trained", model, tokenizer, GenerativeSettings(max_length, style=style))
     work = [line_assignment(line, scheme) for line in lines]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     readings = judge.read(prompts, [score_line(assignment) for assignment in work])

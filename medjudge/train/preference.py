@@ -13,6 +13,7 @@ from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
 from medjudge.errors import InputError
 from medjudge.judge.generative import (
     GenerativeJudge,
+    GenerativeSettings,
     before_score_ids,
     require_chat_template,
     score_line,
@@ -61,7 +62,7 @@ def preference_dataset(
     """
     backed = [line for line in lines if line.source != "teacher"]
     label_ids = score_token_ids(tokenizer)
-    judge = GenerativeJudge("current", model, tokenizer, max_length, style=style)
+    judge = GenerativeJudge("current", model, tokenizer, GenerativeSettings(max_length, style=style))
     work = [line_assignment(line, scheme) for line in backed]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     score_lines = [score_line(assignment) for assignment in work]
@@ -73,7 +74,7 @@ def preference_dataset(
     for line, prompt, last_line, reading in zip(backed, prompts, score_lines, readings, strict=True):
         before: list[int] = []
         if style == "reason-first":
-            before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.rationale_tokens)
+            before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.settings.rationale_tokens)
         others = np.where(np.arange(1, 6) == line.level, -np.inf, reading.logits)
         rows.append(
             {

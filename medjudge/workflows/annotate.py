@@ -13,7 +13,7 @@ from medjudge.annotate.add_scores import Added, add_scores
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.intake import Checked, check_forms, read_form, require_valid, write_problem_form
 from medjudge.annotate.items import all_to_score
-from medjudge.annotate.label_studio import write_label_studio
+from medjudge.annotate.label_studio import dimensions_suffix, write_label_studio
 from medjudge.annotate.plan import Plan, PlanOptions, earlier_file, plan_file, read_plan, read_plans, write_plan
 from medjudge.annotate.progress import RaterProgress, progress_by_rater
 from medjudge.annotate.workbook import write_workbook
@@ -135,7 +135,7 @@ def export_forms(
     existing = None if new_plan else _existing_plan(run, options)
     plan = existing or draw_plan(run, options)
     folder = out or run.path / "annotation" / "forms"
-    endings = (".xlsx",) if form_format == "xlsx" else (".json", "-MTG.json")
+    endings = (".xlsx",) if form_format == "xlsx" else (".json", f"{dimensions_suffix(run.scheme())}.json")
     for form in (folder / f"{rater}{ending}" for rater in plan.by_rater for ending in endings):
         if form.exists():
             raise InputError(f"{form}: exists already and may hold scores; move it away, or choose another --out")
@@ -165,7 +165,7 @@ def import_scores(
             nothing is imported.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    forms = [read_form(file) for file in dict.fromkeys(files)]
+    forms = [read_form(file, run.scheme()) for file in dict.fromkeys(files)]
     checked = check_forms(run, read_plans(run), forms, replace)
     if not accept_valid:
         require_valid(checked)

@@ -57,7 +57,7 @@ def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
     """What a rater gives each item: scores by turns, dimensions for MTG, comments in both languages."""
     given: dict[str, dict[str, object]] = {}
     for place, one in enumerate(to_score(run, read_plan(run), rater)):
-        fields = score_fields(one.question.category)
+        fields = score_fields(one.by_dimensions)
         values = [place % 5 + 1] if fields == ("score",) else [5, 4, 5, place % 6, place % 2]
         given[one.item.id] = {
             **dict(zip(fields, values, strict=True)),
@@ -70,7 +70,7 @@ def fill(path: Path, given: dict[str, dict[str, object]], edit: Edit | None = No
     """Fills a form in, and does to it what a physician might do besides."""
     workbook = load_workbook(path)
     for sheet in workbook.worksheets[1:]:
-        names = [*(score_fields(sheet.title)), "comment"]
+        names = [*(score_fields(sheet.title == "MTG")), "comment"]
         for row in sheet.iter_rows(min_row=2):
             for cell, name in zip(row[5:], names, strict=False):
                 value = given.get(row[0].value, {}).get(name)

@@ -21,6 +21,7 @@ from medjudge.annotate.plan import PlanOptions, plan_file, read_plan, write_plan
 from medjudge.annotate.serve import scoring_app
 from medjudge.languages.texts import PACKAGED
 from medjudge.records import CATEGORIES, MTGDimensions
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
 TOKEN = "t0ken"
@@ -217,7 +218,7 @@ def test_page_speaks_both_languages() -> None:
     for one in words.values():
         assert list(one["captions"]) == [1, 2, 3, 4, 5]
     for category in CATEGORIES:
-        assert [len(serving.rubric_of(category, name).levels) for name in words] == [5, 5]
+        assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
 
 def test_wrong_calls_end_in_one_line(

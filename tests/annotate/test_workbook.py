@@ -9,7 +9,7 @@ from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
 from medjudge.annotate.forms import same_text, texts
-from medjudge.annotate.items import ToScore, to_score
+from medjudge.annotate.items import EarlierTurn, ToScore, to_score
 from medjudge.annotate.plan import Item
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.records import CATEGORIES
@@ -127,7 +127,9 @@ TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(
 def test_any_text_comes_back(tmp_path_factory: Any, said: str, asked: str, comment: str) -> None:
     path = tmp_path_factory.mktemp("forms") / "form.xlsx"
     of = question("q", prompt=asked, language="zh")
-    one = ToScore(Item(id="0" * 12, question_id="q", model="m", sample=0), of, [(asked, said)], answer("q", "m", said))
+    one = ToScore(
+        Item(id="0" * 12, question_id="q", model="m", sample=0), of, [EarlierTurn(asked, said)], answer("q", "m", said)
+    )
     write_workbook(path, "dr", [one], {"0" * 12: {"score": 3, "comment": comment}})
     form = read_workbook(path)
     assert form.problems == []

@@ -32,7 +32,7 @@ def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
     decide = pipeline("decision", model=str(folder), decision_config=str(folder), dtype=torch.float32, device="cpu")
     monkeypatch.setattr(folder_module, "fast_dtype", lambda device: torch.float32)
     judge = load_judge(folder, "judge", torch.device("cpu"))
-    judge.temperature = 2.0
+    judge.settings = judge.settings._replace(temperature=2.0)
     for one in work:
         (ours,) = judge.judge([one])
         theirs = decide(decision_request(one))["score"]

@@ -70,4 +70,4 @@ def test_training_and_judging_read_the_same_windows(recipe, tiny_encoder, traini
     assert max(len(windows) for windows in many) > 1
     arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")
     judge = load_judge(train_judge(*parse_arguments(arguments)), "j", CPU)
-    assert (judge.most_windows, judge.max_length) == (2, 32)
+    assert (judge.settings.most_windows, judge.settings.max_length) == (2, 32)

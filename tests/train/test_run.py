@@ -18,7 +18,7 @@ from transformers import Trainer
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.judge.folder import JudgeCard, load_judge, read_card
-from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel
+from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_encoder
@@ -98,9 +98,9 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     lines = read_training_lines(training_files[1])
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
-    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.max_length, loaded.most_windows)
+    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.settings)
     body = load_encoder(str(tiny_encoder))
-    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, 64)
+    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, OrdinalSettings(64))
     one, other, untrained = [
         np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
     ]
