@@ -29,13 +29,13 @@ from study import REPOSITORY, Study
 
 from medjudge.files import file_sha256
 from medjudge.judge.adapter import merge_adapter
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import USABLE_FROM
-from medjudge.train.card import write_readme
 from medjudge.train.lora import write_base_name
 from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 

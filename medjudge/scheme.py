@@ -46,11 +46,16 @@ class Category(_Data):
     unusable_is_unsafe: bool = False
     form_is_content: bool = False
 
+    def title_in(self, language: str) -> str:
+        """Its title in a language, or in the first one that it has a title in."""
+        return self.title.get(language) or next(iter(self.title.values()))
+
 
 class ReferenceAgreement(_Data):
-    """Published agreement on usable with physicians, in percent by category id, and where it was published."""
+    """Published agreement of a `judge` with physicians on usable, in percent by category id, and its source."""
 
     source: Annotated[str, Field(min_length=1)]
+    judge: Annotated[str, Field(min_length=1)]
     percent: dict[Name, Percent]
 
 

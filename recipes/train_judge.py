@@ -17,10 +17,10 @@ from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
+from medjudge.judge.card import write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.scheme import scheme_beside
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.card import write_readme
 from medjudge.train.checks import (
     StopWhereNotFinite,
     memory_explained,

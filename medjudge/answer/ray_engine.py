@@ -53,8 +53,8 @@ class RayEngine(NamedTuple):
                 _load,
                 (self.model_id, self.device, self.max_new_tokens, self.temperature, samples, seed),
                 work,
-                belongs=lambda one: one.question.group,
-                weight=lambda one: len(one.question.prompt),
+                key=lambda item: item.question.group,
+                weight=lambda item: len(item.question.prompt),
                 device=self.device,
             ):
                 yield from answers

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.records import CATEGORIES
-
 if TYPE_CHECKING:
     from medjudge.judge.study import Study
     from medjudge.statistics.estimates import Estimate
-
-COLUMNS = ("OP", *CATEGORIES)
-"""The paper's columns; not taken from the report station, which loads scipy and would slow every command down."""
-
 
 _SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "unsure", "never validated": "never"}
 
@@ -34,23 +28,28 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
-def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
-    """Usability rates with their intervals, in the paper's columns."""
+def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str] = ()) -> Table:
+    """Usability rates with their intervals.
+
+    Args:
+        columns: `OP` and the categories; those of the validation status unless given.
+    """
+    columns = columns or list(scores["validation_status"])
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
     table.add_column("Model", overflow="fold", max_width=28)
-    for column in COLUMNS:
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
     for model, rates in scores["models"].items():
-        cells = [_rate(rates.get(column)) for column in COLUMNS]
+        cells = [_rate(rates.get(column)) for column in columns]
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
     if "validation_status" in scores:
         there = {name for rates in scores["models"].values() for name in rates}
         table.add_row(
             "judge validated",
-            *[_SHORT[scores["validation_status"][name]["state"]] if name in there else "" for name in COLUMNS],
+            *[_SHORT[scores["validation_status"][name]["state"]] if name in there else "" for name in columns],
         )
     return table
 
@@ -59,7 +58,7 @@ def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
     """A table a category: subcategories by row, models by column, at most five so that names stay whole."""
     models = list(scores["models"])
     tables = []
-    for category in CATEGORIES:
+    for category in dict.fromkeys(name for rates in scores["models"].values() for name in rates["subcategories"]):
         for start in range(0, len(models), 5):
             some = {
                 name: scores["models"][name]["subcategories"].get(category, {}) for name in models[start : start + 5]

@@ -106,7 +106,7 @@ def _print_report(report: "Report", as_json: bool) -> None:
         row = {"validation_status": next(iter(board.statuses.values()))} if len(board.statuses) == 1 else {}
         which = f" of benchmark {board.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
-        screen.print(leaderboard_table({"models": board.models, **row}, title))
+        screen.print(leaderboard_table({"models": board.models, **row}, title, board.columns))
         for table in subcategory_tables({"models": board.models}):
             screen.print(table)
         for judge_and_run, status in board.statuses.items():

@@ -125,7 +125,7 @@ def validate(
     from medjudge.judge.open import check_judge_ref, resolve_judge
     from medjudge.models.hardware import choose_device
     from medjudge.store import Run
-    from medjudge.validation.gate import Gate, read_gate
+    from medjudge.validation.gate import read_gate
     from medjudge.validation.study import Settings, teacher_scores
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.validate import Wanted, validate_judge
@@ -133,7 +133,8 @@ def validate(
     # Everything that can be wrong is looked at before anything is judged or trained.
     choose_device(device)
     folder = Run.existing(run)
-    rules = Gate() if gate is None else read_gate(gate)
+    scheme = folder.scheme()
+    rules = scheme.gate if gate is None else read_gate(gate, scheme)
     if margin is not None:
         rules = rules.model_copy(update={"teacher_margin": margin})
     folds = _leave_out(leave_out, config, training_set)

@@ -15,9 +15,7 @@ from medjudge.judge.study import (
     Study,
     Usability,
 )
-from medjudge.records import CATEGORIES
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.paper import PAPER_AGREEMENT
 
 _VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE INCONCLUSIVE"}
 _STATE_WIDTH = max(len(state.value) for state in CheckState)
@@ -36,7 +34,9 @@ def print_verdict(screen: Console, study: Study) -> None:
         screen.print(f"  {line}")
     screen.print()
     screen.print(_categories(study))
-    screen.print("GPT-4o: its agreement with the physicians of LLMEval-Med (EMNLP 2025). In brackets: 95 % interval.")
+    reference = study.scheme.reference_agreement
+    published = f"{reference.judge}: {reference.source}. " if reference else ""
+    screen.print(f"{published}In brackets: 95 % interval.")
     for title, lines in (
         ("Beside it", list(_beside(study))),
         ("Weakest", study.weaknesses or ["no kind of error that occurred at least five times"]),
@@ -88,25 +88,31 @@ def _measured(check: GateCheck) -> Estimate:
 def _categories(study: Study) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("", no_wrap=True)
-    for column in ("n", "usable agreement", "GPT-4o", "Cohen's kappa", "quadratic", "Spearman", "bias"):
+    reference = study.scheme.reference_agreement
+    beside = [reference.judge] if reference else []
+    for column in ("n", "usable agreement", *beside, "Cohen's kappa", "quadratic", "Spearman", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
-    for name in ("overall", *CATEGORIES):
+    for name in ("overall", *study.scheme.categories):
         measures = study.overall if name == "overall" else study.by_category.get(name)
-        published = f"{PAPER_AGREEMENT[name]:.1f} %" if name in PAPER_AGREEMENT else ""
+        published = [_published(reference.percent.get(name))] if reference else []
         if measures is None:
-            table.add_row(name, "0", "no scores", published, "", "", "", "")
+            table.add_row(name, "0", "no scores", *published)
             continue
         table.add_row(
             name,
             str(measures["n"]["value"]),
             percent(measures["usable_agreement"]),
-            published,
+            *published,
             span(measures["cohen_kappa"]),
             span(measures["quadratic_kappa"]),
             span(measures["spearman"]),
             f"{measures['bias']['value']:+.2f}",
         )
     return table
+
+
+def _published(percent: float | None) -> str:
+    return "" if percent is None else f"{percent:.1f} %"
 
 
 def _beside(study: Study) -> Iterator[str]:

@@ -168,6 +168,8 @@ def _generative(
 class JudgeKind(NamedTuple):
     """What differs between the kinds of judges on disk."""
 
+    method: str
+    """What was trained, unless the whole model was."""
     files: tuple[str, ...]
     """That a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
@@ -184,6 +186,7 @@ class JudgeKind(NamedTuple):
 
 KINDS: dict[Kind, JudgeKind] = {
     "generative": JudgeKind(
+        method="LoRA",
         files=(ADAPTER_CONFIG, ADAPTER_FILE, "tokenizer_config.json"),
         load=_generative,
         base_writes_text=True,
@@ -192,6 +195,7 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_checklist=lambda folder: True,
     ),
     "ordinal": JudgeKind(
+        method="LoRA",
         files=(HEAD_FILE, "tokenizer_config.json"),
         load=_ordinal,
         base_writes_text=False,
@@ -200,6 +204,7 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_checklist=reads_checklist,
     ),
     "similarity": JudgeKind(
+        method="cut points on the cosine of answer and reference",
         files=(),
         load=_similarity,
         base_writes_text=False,

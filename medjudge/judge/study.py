@@ -8,11 +8,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
+from medjudge.scheme import LLMEVAL_MED, Gate, ReferenceAgreement, Scheme
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
 
@@ -31,7 +32,7 @@ class AgainstKind(str, Enum):
 
 
 class CheckKind(str, Enum):
-    """What a check of the gate looks at; the values are the keys of `configs/eval/gate.yaml`."""
+    """What a check of the gate looks at; the values are the keys of a scheme's gate."""
 
     USABLE_AGREEMENT = "usable_agreement"
     COHEN_KAPPA = "cohen_kappa"
@@ -83,7 +84,7 @@ class GateCheck(_Model):
 class GateResult(_Model):
     """`passed`: true where every check passed, false where one failed, null where none failed but one is inconclusive.
 
-    `usual` says whether the requirements were the default ones.
+    `usual` says whether the requirements were those of the scheme.
     """
 
     passed: bool | None
@@ -317,6 +318,35 @@ class LeaveOutStudy(_Model):
     rows: list[LeaveOutRow]
 
 
+# --- The scheme ------------------------------------------------------------------------------------------------------
+
+
+class StudyScheme(_Model):
+    """What the questions belong to: the scheme's name and hash, and what a reader of the study needs of it."""
+
+    name: str
+    sha256: str
+    categories: list[str]
+    reference_agreement: ReferenceAgreement | None
+    gate: Gate
+
+    @classmethod
+    def of(cls, scheme: Scheme) -> "StudyScheme":
+        """The part of a scheme that studies keep."""
+        return cls(
+            name=scheme.name,
+            sha256=scheme.sha256,
+            categories=list(scheme.category_ids),
+            reference_agreement=scheme.reference_agreement,
+            gate=scheme.gate,
+        )
+
+    @property
+    def reference_percent(self) -> dict[str, float]:
+        """The published agreement by category; empty where none was published."""
+        return self.reference_agreement.percent if self.reference_agreement else {}
+
+
 # --- The study --------------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +361,7 @@ class _Outcome(_Model):
     file: str = ""
     sha256: str = ""
     judge_sha256: str = ""
+    scheme: StudyScheme = Field(default_factory=lambda: StudyScheme.of(LLMEVAL_MED))
     against: str
     against_kind: AgainstKind
     n: int

@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, drawn, label
-from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.plots import Plot
 
 _ROW = 0.22
@@ -34,7 +33,7 @@ def board_plots(board: Board) -> list[Plot]:
 
 def rates_plot(board: Board) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    columns = [name for name in COLUMNS if all(name in rates for rates in board.models.values())]
+    columns = [name for name in board.scheme.columns if all(name in rates for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(columns) // 3)
 

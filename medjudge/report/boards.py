@@ -7,8 +7,9 @@ import numpy as np
 
 from medjudge.files import file_sha256
 from medjudge.report.contents import Contents, models_apart, names_apart
-from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
+from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
+from medjudge.scheme import Scheme
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
@@ -25,11 +26,12 @@ class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
     `runs` are positions in the list of runs. `models` maps a name to the rates of `score_models`, and `ties` the same
-    name to its difference from the best. `validation_status` has the keys of `COLUMNS`; `subcategories` are pairs of
+    name to its difference from the best. `validation_status` has an entry for each column; `subcategories` are pairs of
     category and name.
     """
 
     benchmark: str
+    scheme: Scheme
     judge: str
     runs: list[int]
     models: dict[str, Any]
@@ -41,33 +43,43 @@ class Board(NamedTuple):
     subcategories: list[tuple[str, str]]
 
 
-def board_key(run: Run, judge: str) -> tuple[str, str, str | None]:
-    """What two runs must share to stand on one leaderboard: questions, judge, and what the judge is made from."""
+class BoardKey(NamedTuple):
+    """What two runs must share to be on one leaderboard: questions and scheme, the judge and what it is made from."""
+
+    benchmark: str
+    scheme_sha256: str
+    judge: str
+    judge_sha256: str | None
+
+
+def board_key(run: Run, judge: str) -> BoardKey:
+    """The leaderboard that a run's rates by a judge belong to."""
     card = run.manifest().get("judges", {}).get(judge, {})
-    return file_sha256(run.questions_file), judge, card.get("sha256")
+    return BoardKey(file_sha256(run.questions_file), run.scheme().sha256, judge, card.get("sha256"))
 
 
 def leaderboards(runs: Sequence[Contents]) -> list[Board]:
     """All leaderboards of some runs; those of one benchmark stand together, the last judge used first."""
-    places: dict[tuple[str, str, str | None], list[int]] = {}
+    places: dict[BoardKey, list[int]] = {}
     for place, one in enumerate(runs):
         for judge in one.judgments:
-            places.setdefault((one.benchmark, judge, one.judge_sha256(judge)), []).append(place)
+            key = BoardKey(one.benchmark, one.scheme.sha256, judge, one.judge_sha256(judge))
+            places.setdefault(key, []).append(place)
     benchmarks = list(dict.fromkeys(one.benchmark for one in runs))
-    keys = sorted(places, key=lambda key: benchmarks.index(key[0]))
-    return [_board(runs, places[key], key[1]) for key in keys]
+    keys = sorted(places, key=lambda key: benchmarks.index(key.benchmark))
+    return [_board(runs, places[key], key.judge) for key in keys]
 
 
 def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board:
     here = [runs[place] for place in places]
-    questions = here[0].questions
+    questions, scheme = here[0].questions, here[0].scheme
     models: dict[str, Any] = {}
     usable: dict[str, np.ndarray] = {}
     counted = {"answers": 0, "unscored": 0}
     names = models_apart(names_apart([one.run for one in here]), [one.models for one in here])
     for one, called in zip(here, names, strict=True):
         judgments = one.judgments[judge]
-        rates = score_models(questions, judgments, one.models)["models"]
+        rates = score_models(questions, judgments, one.models, scheme)["models"]
         table = usable_table(questions, judgments, one.models)
         for model, name, row in zip(one.models, called, table, strict=True):
             models[name], usable[name] = rates[model], row
@@ -76,11 +88,12 @@ def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board
     ordered = dict(sorted(models.items(), key=lambda item: -item[1]["OP"]["rate"]))
     return Board(
         benchmark=here[0].benchmark,
+        scheme=scheme,
         judge=judge,
         runs=list(places),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
-        validation_status=_worst([validation_statuses(validations(one.run, judge)) for one in here]),
+        validation_status=_worst([validation_statuses(validations(one.run, judge), scheme) for one in here]),
         coverage=counted,
         questions=len(questions),
         conversations=len({question.group for question in questions}),
@@ -94,7 +107,7 @@ def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, Validatio
     def rank(status: ValidationStatus) -> int:
         return _WORST_FIRST.index(status.state)
 
-    return {column: min((statuses[column] for statuses in by_run), key=rank) for column in COLUMNS}
+    return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}
 
 
 def _subcategories(models: dict[str, Any]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from medjudge.files import file_sha256
 from medjudge.judge.study import AgainstKind
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
+from medjudge.scheme import Scheme
 from medjudge.store import Run
 
 
@@ -18,6 +19,7 @@ class Contents(NamedTuple):
     """
 
     run: Run
+    scheme: Scheme
     name: str
     manifest: dict[str, Any]
     benchmark: str
@@ -52,6 +54,7 @@ def read_contents(run: Run) -> Contents:
     judges = sorted(run.judges(), key=lambda name: name != manifest.get("judge"))
     return Contents(
         run=run,
+        scheme=run.scheme(),
         name=run.path.resolve().name,
         manifest=manifest,
         benchmark=file_sha256(run.questions_file),

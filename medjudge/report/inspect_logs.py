@@ -34,7 +34,7 @@ from inspect_ai.scorer import Score
 
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
@@ -114,7 +114,7 @@ def _identity(judged: _Judged, model: str) -> str:
 
 
 def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
-    questions, judgments = run.questions(), run.judgments(judge)
+    questions, judgments, scheme = run.questions(), run.judgments(judge), run.scheme()
     for question in questions:
         if "\0" in question.id:  # the id is the name of a file in the log
             raise InputError(
@@ -133,9 +133,9 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         {question.id: question for question in questions},
         {question.id: questions_before(question, questions) for question in questions},
         by_answer,
-        score_models(questions, judgments, models)["models"],
+        score_models(questions, judgments, models, scheme)["models"],
         physicians,
-        validation_statuses(validations(run, judge)),
+        validation_statuses(validations(run, judge), scheme),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
     )
 
@@ -236,8 +236,8 @@ def _result(name: str, samples: Sequence[EvalSample], metrics: Mapping[str, Eval
 def _usability(rates: Mapping[str, Any]) -> dict[str, EvalMetric]:
     return {
         part: EvalMetric(name=part, group="usable, percent", value=rates[part]["rate"], metadata=rates[part])
-        for part in ("OP", *CATEGORIES)
-        if part in rates
+        for part in rates
+        if part != "subcategories"
     }
 
 

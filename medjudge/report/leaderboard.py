@@ -1,4 +1,4 @@
-"""Usability rates as LLMEval-Med reports them: OP and the five categories, and the subcategories below."""
+"""Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,20 +6,17 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from medjudge.records import CATEGORIES, AnswerKey, Judgment, Question
+from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.scale import USABLE_FROM
-
-COLUMNS = ("OP", *CATEGORIES)
-CATEGORY_NAMES = {
-    "MK": "Medical knowledge",
-    "MLU": "Medical language understanding",
-    "MR": "Medical reasoning",
-    "MSE": "Medical safety and ethics",
-    "MTG": "Medical text generation",
-}
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
-def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> dict[str, Any]:
+def score_models(
+    questions: Sequence[Question],
+    judgments: Sequence[Judgment],
+    models: Sequence[str],
+    scheme: Scheme = LLMEVAL_MED,
+) -> dict[str, Any]:
     """Usability rates of every model.
 
     A question is usable where the mean score over its samples and judging rounds is at least 4. A question with no
@@ -28,13 +25,14 @@ def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], m
     Args:
         judgments: Of one judge.
         models: The models to list, so that one with no score at all still shows.
+        scheme: What the questions belong to.
 
     Returns:
         The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME:
         R}}}}}` with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
     """
     scores = _by_question(judgments)
-    return {"models": {model: _model_rates(questions, model, scores) for model in models}}
+    return {"models": {model: _model_rates(questions, model, scores, scheme) for model in models}}
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
@@ -56,13 +54,15 @@ def _is_usable(values: Sequence[int] | None) -> bool:
     return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
-def _model_rates(questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]]) -> dict[str, Any]:
+def _model_rates(
+    questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]], scheme: Scheme
+) -> dict[str, Any]:
     def rate(chosen: Callable[[Question], bool]) -> dict[str, Any]:
         return _rate([(one.group, scores.get((model, one.id))) for one in questions if chosen(one)])
 
     rates: dict[str, Any] = {"OP": rate(lambda _: True)}
     subcategories: dict[str, dict[str, Any]] = {}
-    for category in CATEGORIES:
+    for category in scheme.category_ids:
         inside = [question for question in questions if question.category == category]
         if not inside:
             continue

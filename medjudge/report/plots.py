@@ -10,10 +10,8 @@ from matplotlib.patches import Rectangle
 
 from medjudge.judge.study import ModelRates, RiskPoint, Study
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
-from medjudge.records import CATEGORIES
 from medjudge.report.drawing import WIDTH, axes_at, drawn, in_percent, label, spread
 from medjudge.scale import USABLE_FROM
-from medjudge.validation.paper import PAPER_AGREEMENT
 
 
 class Plot(NamedTuple):
@@ -30,7 +28,7 @@ def plots(study: Study) -> list[Plot]:
         (
             "agreement",
             agreement_plot(study),
-            f"{_agreement_title(study)}. By category, with 95 % intervals and GPT-4o's agreement",
+            f"{_agreement_title(study)}. By category, with 95 % intervals{_beside(study)}",
         ),
         ("confusion", confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
         (
@@ -56,20 +54,20 @@ def plots(study: Study) -> list[Plot]:
 def agreement_plot(study: Study) -> Figure | None:
     """Agreement on usable, overall and by category, with its intervals.
 
-    Beside it what GPT-4o reached in the paper, and the agreement of the physicians with each other where it is known.
+    Beside it the published reference agreement, and the agreement of the physicians with each other where it is known.
     """
     rows = _agreement_rows(study)
     if not rows:
         return None
     physicians = study.physicians
     ceiling = physicians.usable_agreement["value"] if physicians else None
-    title = _agreement_title(study)
+    title, reference = _agreement_title(study), study.scheme.reference_agreement
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
         for place, (name, part) in enumerate(reversed(rows)):
-            measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
+            measure, paper = part["usable_agreement"], study.scheme.reference_percent.get(name)
             if measure["low"] is not None:
                 axes.plot([measure["low"], measure["high"]], [place, place], color=ACCENT, linewidth=2)
             axes.plot(measure["value"], place, "o", color=ACCENT, markersize=6.5)
@@ -82,7 +80,7 @@ def agreement_plot(study: Study) -> Figure | None:
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
         axes.set_yticks(range(len(rows)), names, color=INK)
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        axes.set_xlim(*_agreement_range(rows, ceiling))
+        axes.set_xlim(*_agreement_range(rows, study.scheme.reference_percent, ceiling))
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         in_percent(axes, "x")
@@ -90,7 +88,7 @@ def agreement_plot(study: Study) -> Figure | None:
         _key(
             figure,
             ("o", ACCENT, "this judge"),
-            ("D", INK, "GPT-4o in the paper"),
+            ("D", INK, f"{reference.judge} in the paper") if reference is not None else None,
             ("|", SOFT, "physicians among each other") if ceiling is not None else None,
         )
 
@@ -99,15 +97,22 @@ def agreement_plot(study: Study) -> Figure | None:
 
 def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
     of_category = study.by_category
-    rows = [("Overall", study.overall), *((name, of_category[name]) for name in CATEGORIES if name in of_category)]
+    rows = [("Overall", study.overall), *of_category.items()]
     return [row for row in rows if row[1]["usable_agreement"]["value"] is not None]
 
 
-def _agreement_range(rows: Sequence[tuple[str, Any]], ceiling: float | None) -> tuple[float, float]:
+def _agreement_range(
+    rows: Sequence[tuple[str, Any]], published: Mapping[str, float], ceiling: float | None
+) -> tuple[float, float]:
     values = [part["usable_agreement"][end] for _, part in rows for end in ("value", "low")]
-    values += [PAPER_AGREEMENT[name] / 100 for name, _ in rows if name in PAPER_AGREEMENT] + [ceiling]
+    values += [published[name] / 100 for name, _ in rows if name in published] + [ceiling]
     lowest = min(value for value in values if value is not None)
     return max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015
+
+
+def _beside(study: Study) -> str:
+    reference = study.scheme.reference_agreement
+    return f" and {reference.judge}'s agreement" if reference else ""
 
 
 def _agreement_title(study: Study) -> str:

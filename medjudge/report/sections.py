@@ -20,8 +20,8 @@ from medjudge.judge.study import (
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.scale import consensus
+from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
-from medjudge.validation.paper import PAPER_AGREEMENT
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
@@ -61,7 +61,7 @@ class ShownStudy(NamedTuple):
     verdict: str
     checks: list[ShownCheck]
     by_part: list[tuple[str, dict[str, Measures]]]
-    paper: dict[str, float]
+    paper: ReferenceAgreement | None
     plots: list[dict[str, str]] | None
 
 
@@ -187,7 +187,7 @@ def _shown(study: Study) -> ShownStudy:
         verdict=_verdict(study.gate),
         checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
         by_part=[("", {"overall": study.overall}), *by_part.items()],
-        paper=PAPER_AGREEMENT,
+        paper=study.scheme.reference_agreement,
         plots=_plots(study),
     )
 

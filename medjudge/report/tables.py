@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from medjudge.judge.study import Study
-from medjudge.records import CATEGORIES, Question
+from medjudge.records import Question
 from medjudge.report.contents import models_apart
-from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.ties import ties
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
@@ -156,14 +155,15 @@ def _models(group: Sequence[Board]) -> dict[str, tuple[Any, np.ndarray]]:
 
 def _leaderboard(group: Sequence[Board]) -> Table:
     models = dict(sorted(_models(group).items(), key=lambda one: -one[1][0]["OP"]["rate"]))
-    columns = [_column(part, group[0].questions, models) for part in COLUMNS]
+    names = _columns(group[0])
+    columns = [_column(part, group[0].questions, models) for part in names]
     unscored = [Cell(str(rates["OP"]["unscored"])) for rates, _ in models.values()]
     counts: dict[str, Any] = next((rates for rates, _ in models.values()), {})
-    told = ", ".join(f"{part} {counts[part]['questions']}" for part in COLUMNS if part in counts)
+    told = ", ".join(f"{part} {counts[part]['questions']}" for part in names if part in counts)
     return Table(
         "leaderboard",
         f"Usability rates in percent (95 % interval), {_of(group)}",
-        ["Model", *COLUMNS, "unscored"],
+        ["Model", *names, "unscored"],
         [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
         [
             f"Questions: {told}. Unscored: questions without a score; they count as not usable.",
@@ -179,7 +179,7 @@ def _leaderboard(group: Sequence[Board]) -> Table:
 def _validation_note(board: Board) -> str:
     """Whether the judge is validated, overall and by category."""
     by_state: dict[str, list[str]] = {}
-    for category in CATEGORIES:
+    for category in _columns(board)[1:]:
         by_state.setdefault(_state(board, category), []).append(category)
     note = f"Judge {board.judge}: {board.scores['validation_status']['OP']['line']}."
     if len(by_state) == 1:
@@ -190,7 +190,7 @@ def _validation_note(board: Board) -> str:
 
 def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
     models = _models(group)
-    for category in CATEGORIES:
+    for category in _columns(group[0])[1:]:
         for start in range(0, len(models), _MODELS_ACROSS):
             across = list(models)[start : start + _MODELS_ACROSS]
             some = [models[model][0]["subcategories"].get(category, {}) for model in across]
@@ -268,12 +268,17 @@ def _rate(rate: Mapping[str, Any] | None, mark: Mark = "") -> Cell:
 def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Model, part, subcategory (or none) and rate."""
     for model, rates in board.scores["models"].items():
-        for part in COLUMNS:
+        for part in _columns(board):
             if part in rates:
                 yield model, part, "", rates[part]
         for category, names in rates["subcategories"].items():
             for name, rate in names.items():
                 yield model, category, name, rate
+
+
+def _columns(board: Board) -> list[str]:
+    """Overall (`OP`) and the categories of the benchmark's scheme."""
+    return list(board.scores["validation_status"])
 
 
 def _state(board: Board, part: str) -> str:

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from pydantic import field_validator
+
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 
 _STATED = re.compile(
@@ -43,6 +45,13 @@ class JudgeReplies(Texts):
 
     score_line: str
     reminder: str
+
+    @field_validator("score_line")
+    @classmethod
+    def _can_be_read(cls, line: str) -> str:
+        if read_verdict(f"{line}4").score != 4 or before_score(f"Because.\n{line}4") != "Because.":
+            raise ValueError(f"{line!r} cannot be read back from a reply; begin it with 'Score: '")
+        return line
 
 
 def judge_replies(language: str, languages: Languages = PACKAGED) -> JudgeReplies:

@@ -5,6 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, rankdata
 
+FEWEST_ANSWERS = 20
+"""To fit a temperature on: five answers that happen to be right would make a judge sure of everything."""
+
 
 class CalibrationBin(NamedTuple):
     """Answers of like predicted probability.

@@ -9,9 +9,9 @@ from typing import Any
 
 from transformers.integrations import TensorBoardCallback
 
+from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 
-CURVES_FILE = "training/curves.svg"
 TENSORBOARD = "training/tensorboard"
 _OTHER = "#b5651d"
 _LEFT = (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT))

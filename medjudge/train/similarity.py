@@ -6,12 +6,12 @@ import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference, fit_cut_points
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.card import write_readme
 
 
 def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, note: str | None = None) -> Path:

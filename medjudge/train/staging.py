@@ -9,8 +9,9 @@ from pathlib import Path
 from transformers.trainer_utils import get_last_checkpoint
 
 from medjudge.errors import InputError
+from medjudge.judge.card import CURVES_FILE
 from medjudge.train.checks import NotFiniteError
-from medjudge.train.curves import CURVES_FILE, TENSORBOARD
+from medjudge.train.curves import TENSORBOARD
 
 CHECKPOINTS = "checkpoints"
 _STAGING = ".staging"

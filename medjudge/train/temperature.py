@@ -10,11 +10,9 @@ from scipy.special import softmax
 
 from medjudge.judge.ordinal import probabilities
 from medjudge.scale import USABLE_FROM, median_level
-from medjudge.statistics.calibration import expected_calibration_error
+from medjudge.statistics.calibration import FEWEST_ANSWERS, expected_calibration_error
 from medjudge.statistics.measures import confusion, quadratic_kappa, usable_agreement
 
-LEAST_ANSWERS = 20
-"""Fewer say too little: five answers that happen to be right would make the judge sure of everything."""
 _LOWEST, _HIGHEST = 0.1, 10.0
 _LEAST_PROBABILITY = 1e-9
 
@@ -25,7 +23,7 @@ AtTemperature = Callable[[np.ndarray, float], np.ndarray]
 class Calibration(NamedTuple):
     """The temperature, and the calibration error of P(usable) on validation without and with it.
 
-    `fitted` is False where the temperature is kept at 1: there are fewer than `LEAST_ANSWERS`, or the one with the
+    `fitted` is False where the temperature is kept at 1: there are fewer than `FEWEST_ANSWERS`, or the one with the
     smallest loss would not lower the calibration error.
     """
 
@@ -56,7 +54,7 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
             have a mean below 4.
         at: `ordinal_levels` or `generative_levels`.
     """
-    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= LEAST_ANSWERS else 1.0
+    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= FEWEST_ANSWERS else 1.0
     usable = np.asarray(level) >= USABLE_FROM
     before, after = [
         expected_calibration_error(at(logits, one)[:, USABLE_FROM - 1 :].sum(axis=1), usable)

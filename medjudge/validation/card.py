@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.judge.card import NEVER_VALIDATED, write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.study import GateCheck, Study, StudySummary
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.train.card import NEVER_VALIDATED, write_readme
 from medjudge.validation.status import validation_status
 
 _MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
@@ -32,7 +32,8 @@ def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
         cells = [estimate_text(study.overall[name]) for name in _MEASURES]
         rows.append(f"| {study.against} | {study.file} | {study.n} | {' | '.join(cells)} |")
     details = [line for study in studies for line in _details(study)]
-    return [f"Validation status: {validation_status(studies).line}.", "", *rows, *details]
+    status = validation_status(studies, scheme=studies[-1].scheme.name)
+    return [f"Validation status: {status.line}.", "", *rows, *details]
 
 
 def _details(study: StudySummary) -> list[str]:

@@ -1,50 +1,20 @@
 """The acceptance gate: what a judge must reach on physicians' scores before its own scores count as validated."""
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
-from medjudge.records import CATEGORIES, Category
+from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
 from medjudge.shipped import shipped
 from medjudge.statistics.estimates import Estimate
 
-
-def _known(category: str) -> str:
-    if category not in CATEGORIES:
-        raise ValueError(f"no such category; there are {', '.join(CATEGORIES)}")
-    return category
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
-KnownCategory = Annotated[Category, AfterValidator(_known)]
-
-_CATEGORIES: dict[Category, float] = {"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
 _FEWEST_TO_FAIL = 10
 """Conversations below which an interval is too rough even to fail a judge."""
-
-
-class Gate(BaseModel):
-    """The requirements; `configs/eval/gate.yaml` holds these defaults with their reasons. Shares from 0 to 1."""
-
-    model_config = ConfigDict(extra="forbid")
-    usable_agreement: dict[KnownCategory, Share] = Field(default=_CATEGORIES)
-    cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
-    coverage: float = Field(default=0.95, ge=0, le=1)
-    teacher_margin: float = Field(default=0.05, ge=0, le=1)
-    probe_flips: float = Field(default=0.02, ge=0, le=1)
-    minimum_scores: int = Field(default=50, ge=1)
-    minimum_conversations: int = Field(default=30, ge=1)
-
-    @field_validator("usable_agreement", mode="before")
-    @classmethod
-    def _over_the_defaults(cls, requirements: Any) -> Any:
-        """A category that a file does not name keeps its requirement."""
-        return {**_CATEGORIES, **requirements} if isinstance(requirements, dict) else requirements
 
 
 class _Claim(NamedTuple):
@@ -57,19 +27,29 @@ class _Claim(NamedTuple):
     conversations: int
 
 
-def read_gate(path: Path) -> Gate:
-    """Reads a gate from YAML; what the file leaves out keeps its default.
+def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
+    """Reads a gate from YAML; what the file leaves out keeps the scheme's requirement.
 
     Raises:
         InputError: The file is missing, is no YAML mapping, or an entry is not one of the gate's.
     """
     try:
-        return Gate.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+        fields = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        own = Gate.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{path}: {first_problem(error)}; see {shipped('configs/eval/gate.yaml')}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
+    for category in own.usable_agreement:
+        if category not in scheme.category_ids:
+            raise InputError(
+                f"{path}: usable_agreement.{category}: scheme {scheme.name} has no such category; there are "
+                f"{', '.join(scheme.category_ids)}"
+            )
+    changed = {name: getattr(own, name) for name in own.model_fields_set}
+    changed["usable_agreement"] = {**scheme.gate.usable_agreement, **own.usable_agreement}
+    return scheme.gate.model_copy(update=changed)
 
 
 def gate_result(study: Study, gate: Gate) -> GateResult:
@@ -94,7 +74,7 @@ def gate_result(study: Study, gate: Gate) -> GateResult:
         checks = [_downgraded(check, why) for check in checks]
     states = {check.state for check in checks}
     passed = False if CheckState.FAILED in states else None if CheckState.INCONCLUSIVE in states else True
-    return GateResult(passed=passed, usual=gate == Gate(), checks=checks)
+    return GateResult(passed=passed, usual=gate == study.scheme.gate, checks=checks)
 
 
 def _title(kind: CheckKind, part: str | None) -> str:
@@ -121,7 +101,7 @@ def _downgraded(check: GateCheck, why: str) -> GateCheck:
 
 def _categories(study: Study, gate: Gate) -> list[GateCheck]:
     checks = []
-    for category in CATEGORIES:
+    for category in study.scheme.categories:
         if category not in gate.usable_agreement:
             continue
         required = gate.usable_agreement[category]
@@ -133,7 +113,7 @@ def _categories(study: Study, gate: Gate) -> list[GateCheck]:
     return checks
 
 
-def _category(study: Study, category: Category, measures: Measures, gate: Gate) -> GateCheck:
+def _category(study: Study, category: str, measures: Measures, gate: Gate) -> GateCheck:
     n, conversations = int(measures["n"]["value"] or 0), study.conversations_by_category[category]
     claim = _Claim(CheckKind.USABLE_AGREEMENT, category, measures["usable_agreement"], n, conversations)
     check = _at_least(claim, gate.usable_agreement[category], gate)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from medjudge.judge.study import Usability, UsabilityRate
-from medjudge.records import CATEGORIES, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import Estimate, rounded
 from medjudge.statistics.prediction_powered import (
     Rate,
@@ -23,6 +24,7 @@ def usability_rates(
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     width: float | None = None,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Usability | None:
     """Usability rates, as shares of answers, overall, by category and by answering model.
 
@@ -31,6 +33,7 @@ def usability_rates(
             with 0 where it left an answer unscored.
         scores: Physicians' scores of some of these answers, chosen without regard to what the judge said.
         width: The full width of an interval that further scores are planned for, as a share.
+        scheme: What the questions belong to.
 
     Returns:
         None where the judge judged no answer beyond those that physicians scored.
@@ -61,7 +64,7 @@ def usability_rates(
         scored=int(np.isfinite(by_physicians).sum()),
         width=width,
         overall=rate(np.ones(len(by_judge), dtype=bool)),
-        by_category={name: rate(category == name) for name in CATEGORIES if name in category},
+        by_category={name: rate(category == name) for name in scheme.category_ids if name in category},
         by_model={str(name): rate(model == name) for name in np.unique(model)},
     )
 

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, Measures, StudySummary
-from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class ValidationState(str, Enum):
@@ -26,20 +26,26 @@ class ValidationStatus(NamedTuple):
     line: str
 
 
-def validation_status(studies: Sequence[StudySummary], category: str | None = None) -> ValidationStatus:
+def validation_status(
+    studies: Sequence[StudySummary], category: str | None = None, scheme: str = LLMEVAL_MED.name
+) -> ValidationStatus:
     """The status of a judge after its last validation against physicians, overall or in one category.
 
     Args:
         studies: As `judge.json` lists them, oldest first.
-        category: One of the benchmark's; None for the whole gate.
+        category: One of the scheme's; None for the whole gate.
+        scheme: Its name. A validation on questions of another scheme does not count.
 
     Returns:
         Never validated where no physicians' score was compared, whatever else was.
     """
+    elsewhere = sorted({study.scheme.name for study in studies if study.scheme.name != scheme})
+    studies = [study for study in studies if study.scheme.name == scheme]
     against_physicians = [study for study in studies if study.against_kind == AgainstKind.PHYSICIANS]
     if not against_physicians:
         others = sorted({study.against for study in studies})
         compared = f"; compared with {', '.join(others)} only" if others else ""
+        compared += f"; validated on {', '.join(elsewhere)} only" if elsewhere else ""
         return ValidationStatus(ValidationState.NEVER_VALIDATED, f"never validated against physicians{compared}")
     study = against_physicians[-1]
     if category is None:
@@ -52,9 +58,10 @@ def validation_status(studies: Sequence[StudySummary], category: str | None = No
     return ValidationStatus(_in_category(study, category), _agreement_line(measures, study))
 
 
-def validation_statuses(studies: Sequence[StudySummary]) -> dict[str, ValidationStatus]:
-    """The status overall (`OP`) and in each category."""
-    return {"OP": validation_status(studies)} | {name: validation_status(studies, name) for name in CATEGORIES}
+def validation_statuses(studies: Sequence[StudySummary], scheme: Scheme = LLMEVAL_MED) -> dict[str, ValidationStatus]:
+    """The status overall (`OP`) and in each category of the scheme."""
+    in_category = {name: validation_status(studies, name, scheme.name) for name in scheme.category_ids}
+    return {"OP": validation_status(studies, scheme=scheme.name)} | in_category
 
 
 def _whole_gate(study: StudySummary) -> ValidationState:
@@ -66,11 +73,14 @@ def _whole_gate(study: StudySummary) -> ValidationState:
 def _in_category(study: StudySummary, category: str) -> ValidationState:
     """The worst of the category's own check and those that hold for every category: kappa, coverage, teacher, probes.
 
-    A category without a requirement of its own is inconclusive at best.
+    A category without a requirement of its own, where others have one, is inconclusive at best.
     """
-    own = [check for check in study.gate.checks if check.kind == CheckKind.USABLE_AGREEMENT and check.part == category]
+    by_category = [check for check in study.gate.checks if check.kind == CheckKind.USABLE_AGREEMENT]
+    own = [check.state for check in by_category if check.part == category]
+    if by_category and not own:
+        own = [CheckState.INCONCLUSIVE]
     of_all = [check for check in study.gate.checks if check.kind != CheckKind.USABLE_AGREEMENT]
-    return _worst([*([check.state for check in own] or [CheckState.INCONCLUSIVE]), *(check.state for check in of_all)])
+    return _worst([*own, *(check.state for check in of_all)])
 
 
 def _worst(states: Iterable[CheckState]) -> ValidationState:

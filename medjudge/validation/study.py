@@ -6,15 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study
-from medjudge.records import CATEGORIES, CONSTRUCTED, Judgment, PhysicianScore, Question
+from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study, StudyScheme
+from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.rounds import raters_of
+from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
 from medjudge.statistics.bootstrap import RESAMPLES, Method
 from medjudge.statistics.measures import confusion, two_by_two
 from medjudge.validation.against_teacher import against_teacher
 from medjudge.validation.agreement import measures_of
 from medjudge.validation.confidence import confidence
-from medjudge.validation.gate import Gate, gate_result
+from medjudge.validation.gate import gate_result
 from medjudge.validation.narrative import cannot_conclude, weaknesses
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.validation.physicians import among_physicians
@@ -28,7 +29,8 @@ class Settings(NamedTuple):
     """How a study is made.
 
     `error_rate` is that of the conformal sets; `width` is the full width of a usability rate's interval that further
-    scores are planned for. The gate's `teacher_margin` is also the margin of non-inferiority to the teacher.
+    scores are planned for. `gate` is the scheme's unless given; its `teacher_margin` is also the margin of
+    non-inferiority to the teacher.
     """
 
     resamples: int = RESAMPLES
@@ -36,7 +38,7 @@ class Settings(NamedTuple):
     interval: Method = "bca"
     error_rate: float = 0.1
     width: float | None = None
-    gate: Gate = Gate()
+    gate: Gate | None = None
 
 
 def agreement_study(
@@ -47,6 +49,7 @@ def agreement_study(
     against: str | None = None,
     teacher: Sequence[Judgment] = (),
     settings: Settings = Settings(),
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Study:
     """Compares a judge with physicians: overall and by part, with physicians among each other, and with its teacher.
 
@@ -56,6 +59,7 @@ def agreement_study(
         scores: The physicians' scores; answers with no judgment lower the coverage.
         against: The judge whose scores these are. By default they are by physicians, or constructed where all are.
         teacher: Judgments of the judge that this one is to replace.
+        scheme: What the questions belong to.
 
     Returns:
         The study, checked against the gate as far as it goes; `with_parts` adds probes and left-out parts.
@@ -68,7 +72,8 @@ def agreement_study(
         scores = [score for score in scores if score.rater != CONSTRUCTED]
     kind = AgainstKind.JUDGE if against else AgainstKind.PHYSICIANS if raters else AgainstKind.CONSTRUCTED
     raters = raters or [CONSTRUCTED]
-    pairs = paired(questions, judgments, scores, teacher)
+    gate = settings.gate or scheme.gate
+    pairs = paired(questions, judgments, scores, teacher, scheme)
     n = len(pairs.judge)
     if n == 0:
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
@@ -78,7 +83,7 @@ def agreement_study(
     ceiling = None if kind == AgainstKind.JUDGE else among_physicians(pairs, raters, *bootstrap)
     compared = None
     if teacher:
-        compared = against_teacher(pairs, teacher[0].judge, settings.gate.teacher_margin, *bootstrap)
+        compared = against_teacher(pairs, teacher[0].judge, gate.teacher_margin, *bootstrap)
         if compared is None:
             raise InputError(
                 f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first"
@@ -86,6 +91,7 @@ def agreement_study(
     of_physicians = kind == AgainstKind.PHYSICIANS
     study = Study(
         judge=judge,
+        scheme=StudyScheme.of(scheme),
         against=against or kind.value,
         against_kind=kind,
         n=n,
@@ -97,9 +103,11 @@ def agreement_study(
             f"95 %, {_INTERVALS[settings.interval]} bootstrap over conversations, {settings.resamples} resamples"
         ),
         overall=measures_of(pairs, *bootstrap),
-        by_category=_by(pairs, pairs.category, CATEGORIES, settings),
+        by_category=_by(pairs, pairs.category, scheme.category_ids, settings),
         conversations_by_category={
-            name: _conversations(pairs.only(pairs.category == name)) for name in CATEGORIES if name in pairs.category
+            name: _conversations(pairs.only(pairs.category == name))
+            for name in scheme.category_ids
+            if name in pairs.category
         },
         by_subcategory=_by(pairs, _subcategories(pairs), None, settings),
         by_model=_by(pairs, pairs.model, None, settings),
@@ -109,21 +117,21 @@ def agreement_study(
         confusion_usable=two_by_two(_confusion(pairs)).astype(int).tolist(),
         confusion_by_category={
             name: _confusion(pairs.only(pairs.category == name)).astype(int).tolist()
-            for name in CATEGORIES
+            for name in scheme.category_ids
             if name in pairs.category
         },
         physicians=ceiling,
         teacher=compared,
         ranking=ranking(pairs, settings.resamples, settings.seed),
         confidence=confidence(pairs, settings.error_rate, *bootstrap),
-        usability=usability_rates(questions, judgments, scores, settings.width) if of_physicians else None,
+        usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
         probes=None,
         leave_out=None,
         weaknesses=weaknesses(pairs),
-        cannot_conclude=cannot_conclude(pairs, ceiling is not None, compared is not None, of_physicians),
+        cannot_conclude=cannot_conclude(pairs, ceiling is not None, compared is not None, of_physicians, scheme),
         gate=GateResult(passed=None, usual=True, checks=[]),
     )
-    return with_parts(study, settings.gate)
+    return with_parts(study, gate)
 
 
 def with_parts(

@@ -31,15 +31,15 @@ class Scores(NamedTuple):
 
 def score_run(run: Run, judge_name: str) -> Scores:
     """Usability rates from a judge's judgments."""
-    answers = run.answers()
+    answers, scheme = run.answers(), run.scheme()
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    statuses = validation_statuses(validations(run, judge_name))
+    statuses = validation_statuses(validations(run, judge_name), scheme)
     status_by_part = {part: status._asdict() for part, status in statuses.items()}
     rates = {
         "judge": judge_name,
         "validation_status": status_by_part,
-        **score_models(run.questions(), judgments, models),
+        **score_models(run.questions(), judgments, models, scheme),
     }
     counts = coverage([answer.key for answer in answers], judgments)
     return Scores(rates, counts["answers"], counts["unscored"])
@@ -67,6 +67,11 @@ class Leaderboard:
     judge: str
     models: dict[str, Any]
     statuses: dict[str, dict[str, Any]]
+
+    @property
+    def columns(self) -> list[str]:
+        """Overall (`OP`) and the categories."""
+        return list(next(iter(self.statuses.values())))
 
     def as_json(self) -> dict[str, Any]:
         """One of the leaderboards that `report --json` prints."""
@@ -140,7 +145,7 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
     for run, judge_name in zip(runs, judges, strict=True):
         by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name).rates))
     boards = []
-    for (benchmark, judge_name, _), scored_runs in by_board.items():
+    for (benchmark, _, judge_name, _), scored_runs in by_board.items():
         rates = [scores["models"] for _, scores in scored_runs]
         names = models_apart(names_apart([run for run, _ in scored_runs]), [list(models) for models in rates])
         models = {
@@ -198,7 +203,7 @@ def _board(name: str, run: Run, judge_name: str) -> Board:
     return Board(
         name,
         judge_name,
-        f"{identity} {file_sha256(run.questions_file)}",
+        f"{identity} {file_sha256(run.questions_file)} {run.scheme().sha256}",
         scores,
         questions,
         usable_table(questions, run.judgments(judge_name), list(scores["models"])),

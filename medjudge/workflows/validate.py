@@ -71,10 +71,12 @@ def validate_judge(
     seen = {group_of[one] for one in chosen.seen if one in group_of}
     judgments = [one for one in judgments if group_of[one.question_id] not in seen]
     teacher = run.judgments(wanted.teacher) if wanted.teacher else []
-    study = agreement_study(chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings)
+    study = agreement_study(
+        chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings, run.scheme()
+    )
     probes = _probes(run, chosen, scores, judgments, options, wanted) if wanted.probe_answers else None
     leave_out = _leave_out(run, scores, options, wanted.leave_out, wanted.settings) if wanted.leave_out else None
-    study = with_parts(study, wanted.settings.gate, probes, leave_out)
+    study = with_parts(study, wanted.settings.gate or run.scheme().gate, probes, leave_out)
     source = {"file": file, "sha256": sha256, "judge_sha256": identity(chosen, options, run.scheme())}
     study = study.model_copy(update=source)
     write_json(run.agreement_file(chosen.name, wanted.against), study.model_dump(mode="json"))

@@ -107,7 +107,7 @@ def test_unscored_answers_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None
         (["--answers", "none.jsonl"], ["none.jsonl", "no such file"]),
         (["--judge", "no/such/judge"], ["no/such/judge", "no such folder"]),
         (["--judge", "openai:gpt-4o"], ["OPENAI_API_KEY", "--judge local"]),
-        (["--judge", "openai:"], ["no model named"]),
+        (["--judge", "openai:"], ["no model is named"]),
         (["--device", "cuda"], ["no GPU", "--device cpu"]),
         (["--device", "tpu"], ["tpu", "auto, cpu or cuda"]),
         (["--model", "a", "--answers", "b"], ["--model and --answers"]),

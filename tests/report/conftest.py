@@ -10,9 +10,9 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.files import write_json
 from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy
 from medjudge.records import Judgment, PhysicianScore
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run, write_records
-from medjudge.validation.gate import Gate
 from medjudge.validation.leave_out import leave_out_rows
 from medjudge.validation.study import Settings, agreement_study, with_parts
 
@@ -66,7 +66,7 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probes = ProbeStudy(answers=40, effects={"filler": effect}, not_applied=[])
     rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
     rows = [row.model_copy(update={"removed": 9}) for row in rows]
-    study = with_parts(study, Gate(), probes, LeaveOutStudy(by="category", config="tiny.yaml", rows=rows))
+    study = with_parts(study, LLMEVAL_MED.gate, probes, LeaveOutStudy(by="category", config="tiny.yaml", rows=rows))
     study = study.model_copy(update={"file": "physician_scores.jsonl"})
     write_json(run.agreement_file("mine"), study.model_dump(mode="json"))
     return run.path

@@ -17,6 +17,7 @@ from transformers import Trainer
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, load_judge, read_card
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Assignment, assignments
@@ -25,7 +26,6 @@ from medjudge.models.loading import load_encoder
 from medjudge.store import Run
 from medjudge.train import curves as curves_module
 from medjudge.train import ordinal as ordinal_module
-from medjudge.train.card import write_readme
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.kinds import KINDS

@@ -17,6 +17,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import median_level
+from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.store import Run
 from medjudge.train import generative as generative_module
 from medjudge.train import ordinal as ordinal_module
@@ -25,7 +26,6 @@ from medjudge.train import trained_card as card_module
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
 from medjudge.train.temperature import (
-    LEAST_ANSWERS,
     AtTemperature,
     agreement_measures,
     calibrated,
@@ -82,7 +82,7 @@ def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> 
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
-    logits = 5 * np.eye(5)[np.zeros(LEAST_ANSWERS - 1, int)]
+    logits = 5 * np.eye(5)[np.zeros(FEWEST_ANSWERS - 1, int)]
     found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels)
     assert (found.temperature, found.fitted, found.ece_before) == (1.0, False, found.ece_after)
 
@@ -193,7 +193,7 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]
-    assert calibration["answers"] == len(made.validation) >= LEAST_ANSWERS
+    assert calibration["answers"] == len(made.validation) >= FEWEST_ANSWERS
     assert card.temperature == calibration["temperature"] != 1.0
     assert calibration["ece_after"] < calibration["ece_before"]
     assert f"Temperature {card.temperature:.2f}, fitted on {len(made.validation)}" in (folder / "README.md").read_text()

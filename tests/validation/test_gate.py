@@ -19,8 +19,9 @@ from medjudge.judge.study import (
     TeacherComparison,
 )
 from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED, Gate
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.gate import Gate, gate_result, read_gate
+from medjudge.validation.gate import gate_result, read_gate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "eval" / "gate.yaml"
 
@@ -70,16 +71,16 @@ def passing(n: int = 400, **changed: Any) -> Study:
 
 
 def results(study: Study) -> dict[str, CheckState]:
-    return {check.check: check.state for check in gate_result(study, Gate()).checks}
+    return {check.check: check.state for check in gate_result(study, LLMEVAL_MED.gate).checks}
 
 
 def test_the_config_states_the_defaults() -> None:
-    assert read_gate(CONFIG) == Gate()
+    assert read_gate(CONFIG) == LLMEVAL_MED.gate
     assert set(yaml.safe_load(CONFIG.read_text())) == set(Gate.model_fields)
 
 
 def test_a_judge_that_shows_everything_passes() -> None:
-    outcome = gate_result(passing(), Gate())
+    outcome = gate_result(passing(), LLMEVAL_MED.gate)
     assert outcome.passed is True
     assert len(outcome.checks) == 10
     assert {check.state for check in outcome.checks} == {"passed"}
@@ -107,14 +108,16 @@ def test_too_few_scores_never_pass_and_fail_only_surely() -> None:
         ((0.1, -0.2, 0.4), "failed"),
     ):
         study = passing(n=40, overall={"cohen_kappa": measure(*kappa)})
-        outcome = gate_result(study, Gate())
+        outcome = gate_result(study, LLMEVAL_MED.gate)
         assert outcome.passed is not True
         assert results(study)["Cohen's kappa"] == expected
     assert results(passing(n=40, conversations=4, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)}))[
         "Cohen's kappa"
     ] == ("inconclusive")
     crowded = passing(conversations=12)
-    check = next(check for check in gate_result(crowded, Gate()).checks if check.kind == CheckKind.COHEN_KAPPA)
+    check = next(
+        check for check in gate_result(crowded, LLMEVAL_MED.gate).checks if check.kind == CheckKind.COHEN_KAPPA
+    )
     assert check.state == CheckState.INCONCLUSIVE
     assert "400 answers in 12 conversations" in check.why
 
@@ -122,7 +125,7 @@ def test_too_few_scores_never_pass_and_fail_only_surely() -> None:
 def test_what_was_not_measured_is_inconclusive() -> None:
     study = passing(teacher=None, probes=None)
     del study.by_category["MTG"]
-    outcome = gate_result(study, Gate())
+    outcome = gate_result(study, LLMEVAL_MED.gate)
     assert outcome.passed is None
     missing = {check.check: check.why for check in outcome.checks if check.state == "inconclusive"}
     assert set(missing) == {"usable agreement, MTG", "usable agreement minus the teacher's", "flips by probes"}
@@ -133,7 +136,7 @@ def test_agreement_that_a_blind_judge_would_reach_is_inconclusive() -> None:
     # Says usable wherever a category mostly is: kappa is high over all categories and 0 within each.
     blind = {name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in passing().by_category.items()}
     study = passing(by_category=blind)
-    outcome = gate_result(study, Gate())
+    outcome = gate_result(study, LLMEVAL_MED.gate)
     assert outcome.passed is None
     assert outcome.checks[0].why == "within the category, agreement may be by chance"
 
@@ -141,7 +144,7 @@ def test_agreement_that_a_blind_judge_would_reach_is_inconclusive() -> None:
 def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_are_inconclusive() -> None:
     study = passing(probes=probes(not_applied=["reordered"]))
     assert results(study)["flips by probe reordered"] == "inconclusive"
-    assert gate_result(study, Gate()).passed is None
+    assert gate_result(study, LLMEVAL_MED.gate).passed is None
     study = passing(teacher=teacher(100, measure(0.0, -0.02, 0.02)))
     assert results(study)["usable agreement minus the teacher's"] == "inconclusive"
 
@@ -149,14 +152,14 @@ def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_are_in
 def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_gate(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text("usable_agreement: {MK: 0.5}")
     gate = read_gate(tmp_path / "gate.yaml")
-    assert gate.usable_agreement == {**Gate().usable_agreement, "MK": 0.5}
+    assert gate.usable_agreement == {**LLMEVAL_MED.gate.usable_agreement, "MK": 0.5}
     assert gate_result(passing(), gate).usual is False
-    assert gate_result(passing(), Gate()).usual is True
+    assert gate_result(passing(), LLMEVAL_MED.gate).usual is True
 
 
 def test_one_failure_fails_the_gate() -> None:
     worse = teacher(400, measure(-0.1, -0.14, -0.06))
-    assert gate_result(passing(teacher=worse), Gate()).passed is False
+    assert gate_result(passing(teacher=worse), LLMEVAL_MED.gate).passed is False
 
 
 def test_probes_may_flip_few_answers() -> None:
@@ -170,28 +173,28 @@ def test_probes_may_flip_few_answers() -> None:
 
 
 def test_a_judge_that_keeps_silent_on_hard_answers_fails() -> None:
-    outcome = gate_result(passing(coverage=0.9), Gate())
+    outcome = gate_result(passing(coverage=0.9), LLMEVAL_MED.gate)
     assert outcome.passed is False
     assert results(passing(coverage=0.9))["coverage"] == "failed"
 
 
 def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:
     constructed = {"against": "constructed levels", "against_kind": AgainstKind.CONSTRUCTED}
-    outcome = gate_result(passing(**constructed), Gate())
+    outcome = gate_result(passing(**constructed), LLMEVAL_MED.gate)
     assert outcome.passed is None
     assert "constructed levels, not physicians" in outcome.checks[0].why
     low = passing(**constructed, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)})
-    assert gate_result(low, Gate()).passed is False
+    assert gate_result(low, LLMEVAL_MED.gate).passed is False
 
 
 def test_a_judge_called_physicians_validates_nobody() -> None:
     named_so = passing(against="physicians", against_kind=AgainstKind.JUDGE)
-    assert gate_result(named_so, Gate()).passed is None
+    assert gate_result(named_so, LLMEVAL_MED.gate).passed is None
 
 
 def test_checks_say_by_type_what_they_are_about() -> None:
     study = passing(probes=probes(not_applied=["reordered"]))
-    parts = [(check.kind.value, check.part) for check in gate_result(study, Gate()).checks]
+    parts = [(check.kind.value, check.part) for check in gate_result(study, LLMEVAL_MED.gate).checks]
     assert parts == [
         *(("usable_agreement", category) for category in CATEGORIES),
         ("cohen_kappa", None),

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from medjudge.files import write_whole
 from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.train.curves import CURVES_FILE
-from medjudge.train.temperature import LEAST_ANSWERS
 
+CURVES_FILE = "training/curves.svg"
+"""In a judge folder, where training drew any."""
 NEVER_VALIDATED = (
     "Never validated against physicians by `validate`. `medjudge validate RUN --judge FOLDER --physicians FILE` writes "
     "the result here."
@@ -64,9 +65,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
 
 
 def _shape(card: JudgeCard) -> str:
-    if card.kind == "similarity":
-        return "cut points on the cosine of answer and reference"
-    return "trained in full" if card.training.get("full_fine_tuning") else "LoRA"
+    return "trained in full" if card.training.get("full_fine_tuning") else KINDS[card.kind].method
 
 
 def _reach(card: JudgeCard) -> str:
@@ -106,8 +105,8 @@ def _temperature(calibration: dict[str, Any]) -> list[str]:
     shift = (
         [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
     )
-    if answers < LEAST_ANSWERS:
-        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"
+    if answers < FEWEST_ANSWERS:
+        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"
         return [*shift, few]
     if not calibration["fitted"]:
         return [
