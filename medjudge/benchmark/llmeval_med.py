@@ -21,10 +21,14 @@ _MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read all the same, but that its owner should know."""
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question.
+    """
 
     place: str
     what: str
+    about_score: bool = False
 
 
 class Benchmark(NamedTuple):
@@ -101,11 +105,12 @@ def _judgment(
     entry: dict[str, Any], question_id: str, model: str, sample: int, judge: str, round_: int, place: str
 ) -> tuple[Judgment, list[Oddity]]:
     score, problem = _score(entry.get("model_answer_score"), place)
-    oddities = [Oddity(place, problem)] if problem else []
+    oddities = [Oddity(place, problem, about_score=True)] if problem else []
     reply = entry.get("model_answer_judgement") or None
     meant = read_verdict(reply).score if isinstance(reply, str) else None
     if score is not None and meant is not None and meant != score:
-        oddities.append(Oddity(place, f"recorded score {score}, but the judge's reply ends in the verdict {meant}"))
+        what = f"recorded score {score}, but the judge's reply ends in the verdict {meant}"
+        oddities.append(Oddity(place, what, about_score=True))
     judgment = Judgment(
         question_id=question_id,
         model=model,

@@ -15,7 +15,7 @@ from medjudge.distill.dropping import compact, shortened
 from medjudge.distill.mistakes import wrong, wrong_and_short
 from medjudge.distill.sources import Body, Source, is_answer
 from medjudge.distill.swapping import swapped
-from medjudge.languages.texts import Languages
+from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -62,7 +62,7 @@ def graded_answers(
     Raises:
         InputError: A question is in a language without word lists.
     """
-    languages = Languages.with_added(scheme.texts)
+    languages = languages_of(scheme)
     sources = [Source(question, scheme) for question in questions if is_answer(question.reference, languages)]
     Random(f"{seed}").shuffle(sources)
     queues = _Queues(sources)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from medjudge.distill.checklist import Carried, Point, carried, is_checklist, points_of, remaining, terms
 from medjudge.distill.wording import Wording, all_wordings, language_of, wording_of
-from medjudge.languages.texts import PACKAGED, Languages
+from medjudge.languages.texts import PACKAGED, Languages, languages_of
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.outline import Outline, outline_of
@@ -32,7 +32,7 @@ class Source:
     """A question with its reference."""
 
     def __init__(self, question: Question, scheme: Scheme = LLMEVAL_MED) -> None:
-        languages = Languages.with_added(scheme.texts)
+        languages = languages_of(scheme)
         self.question = question
         self.text = (question.reference or "").replace("\r\n", "\n").strip()
         self.language = language_of(self.text) if question.language in ("en", "zh") else question.language

@@ -1,4 +1,4 @@
-"""Checks whether a text is in a language that a judge knows."""
+"""Recognizes the language of a text, and checks whether a judge knows it."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -37,6 +37,24 @@ def other_language(question: Question, answer: str, known: Sequence[str]) -> str
         if language not in known and probability > _MIN_CONFIDENCE:
             return f"this judge knows {names} only, and the answer is in another language ({language})"
     return None
+
+
+def language_of(text: str, languages: Sequence[str]) -> str:
+    """The language of a text among those of a scheme, recognized by its script.
+
+    Args:
+        languages: Codes of languages; the first is returned where no script decides.
+    """
+    letters = [unicodedata.name(letter, "") for letter in text if letter.isalpha()]
+    shares = {
+        language: sum(name.startswith(_SCRIPTS[language]) for name in letters)
+        for language in languages
+        if language in _SCRIPTS
+    }
+    # Chinese texts hold Latin names and units, and English ones hold no Chinese: a fifth of the letters decides.
+    if "zh" in shares and shares["zh"] > 0.2 * len(letters):
+        return "zh"
+    return max(shares, key=lambda language: shares[language], default=languages[0]) if letters else languages[0]
 
 
 @cache

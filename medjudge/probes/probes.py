@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.languages.texts import Languages
+from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -83,7 +83,7 @@ def probed(
         raise InputError(f"probe {probe}: no such probe; choose one of {', '.join(PROBES)}")
     if not answer.text.strip() or not _applies(question, probe, level, scheme):
         return None
-    languages = Languages.with_added(scheme.texts)
+    languages = languages_of(scheme)
     language: str = question.language
     if probe == "language-wrapper":
         language = "zh" if language == "en" else "en"
@@ -104,7 +104,7 @@ def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) 
         return True
     if scheme.category(question.category).form_is_content:
         return False
-    pattern = _NEEDS[probe](asked_form(question.language, Languages.with_added(scheme.texts)))
+    pattern = _NEEDS[probe](asked_form(question.language, languages_of(scheme)))
     return not pattern.search(f"{question.prompt}\n{question.checklist or ''}")
 
 

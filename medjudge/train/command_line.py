@@ -41,6 +41,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     parser.error = _refuse  # argparse would print 140 lines of usage
     if under_deepspeed() and not torch.cuda.is_available() and not deepspeed_on_cpu():
         _refuse("DeepSpeed needs a GPU, and torch sees none here; set DS_ACCELERATOR=cpu, or launch with two-cpu.yaml")
+    if words[-1:] == ["--config"]:
+        _refuse("--config: no file named")
     parser.set_defaults(**_machine_defaults())
     try:
         parsed = TrainingConfig(*parser.parse_args_and_config(words))

@@ -82,6 +82,15 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     ),
 }
 _NOT_OF_PREFERENCE = frozenset({"score_loss_weight", "regression_weight", "packing"})
+_OF_NO_KIND = frozenset(
+    {
+        *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),
+        *("dataset_text_field", "dataset_kwargs", "dataset_num_proc", "shuffle_dataset", "truncation_mode"),
+        *("packing_strategy", "eval_packing", "pad_to_multiple_of"),
+        *("loss_type", "completion_only_loss", "assistant_only_loss"),
+    }
+)
+"""TRL's options for data sets, losses and adapters that judges have their own way of."""
 
 
 def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
@@ -100,5 +109,7 @@ def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
             raise InputError(
                 f"config: {', '.join(foreign)} is for {kind} judges, and kind is {judge.kind}; leave it out"
             )
+    if unread := sorted(options & _OF_NO_KIND):
+        raise InputError(f"config: {', '.join(unread)} has no effect on a judge; leave it out")
     if judge.stage == "preference" and (unread := sorted(options & _NOT_OF_PREFERENCE)):
         raise InputError(f"config: {', '.join(unread)} has no effect in stage preference; leave it out")
