@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from study import record
 
-from medjudge.records import CATEGORIES, Answer, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.report.page import write_page
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
@@ -103,8 +104,8 @@ def write_run(folder: Path) -> Run:
     answers_texts, rationales, comments = texts(5, 750), texts(6, 100), texts(7, 20)
     questions = [
         Question(
-            id=f"{CATEGORIES[k % SUBCATEGORIES % 5]}-{k}-{1 + (k >= CONVERSATIONS)}",
-            category=CATEGORIES[k % SUBCATEGORIES % 5],
+            id=f"{LLMEVAL_MED.category_ids[k % SUBCATEGORIES % 5]}-{k}-{1 + (k >= CONVERSATIONS)}",
+            category=LLMEVAL_MED.category_ids[k % SUBCATEGORIES % 5],
             subcategory=f"子类{k % SUBCATEGORIES}",
             group=str(k % CONVERSATIONS),
             round=1 + (k >= CONVERSATIONS),

@@ -18,7 +18,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score, mean_absolute_error
 from study import record
 
-from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.bootstrap import RESAMPLES
 from medjudge.validation.agreement import measures_of
 from medjudge.validation.pairs import Pairs
@@ -40,7 +40,7 @@ def whole_benchmark(seed: int = 0) -> Pairs:
         question_id=question.astype(str).astype(object),
         model=np.tile(np.repeat(np.arange(MODELS), SAMPLES), QUESTIONS).astype(str).astype(object),
         sample=np.tile(np.arange(SAMPLES), QUESTIONS * MODELS),
-        category=np.array(CATEGORIES, dtype=object)[subcategory % len(CATEGORIES)],
+        category=np.array(LLMEVAL_MED.category_ids, dtype=object)[subcategory % len(LLMEVAL_MED.category_ids)],
         subcategory=subcategory.astype(str).astype(object),
         difficulty=np.full(n, "", dtype=object),
         language=np.full(n, "zh", dtype=object),

@@ -6,11 +6,6 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from medjudge.scheme import LLMEVAL_MED
-
-Category = str
-CATEGORIES = LLMEVAL_MED.category_ids
-Language = str
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to deserve their level; no physician scored them."""
 

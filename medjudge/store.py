@@ -238,6 +238,11 @@ class Run:
         name = f"{judge_name}-against-{against}" if against else judge_name
         return self.path / "agreement" / f"{name}.json"
 
+    @property
+    def has_scheme(self) -> bool:
+        """Whether the run keeps a copy of its scheme."""
+        return (self.path / SCHEME_FILE).is_file()
+
     def scheme(self) -> Scheme:
         """The run's copy of its scheme; LLMEval-Med's if it has none."""
         return scheme_beside(self.questions_file)

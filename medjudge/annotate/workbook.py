@@ -31,7 +31,7 @@ _HEADINGS = {
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
 _SCORE_WIDTH, _GUIDANCE_WIDTH = 13, 78
 _LINE_HEIGHT = 15
-_CONTINUES = re.compile(r"(\S+) \+(\d+)")
+_CONTINUATION = re.compile(r"(\S+) \+(\d+)")
 
 
 def write_workbook(
@@ -163,33 +163,33 @@ def _write_category(
     open_fields = (*scores, "comment")
     fields = ["id", *HEADINGS, *open_fields, *(["problem"] if problems else [])]
     _write_headings(sheet, fields)
-    looks = _looks()
+    styles = _styles()
     first_rows: list[int] = []
     number = 2
-    for one in items:
-        item_id = one.item.id
-        shown = {**texts(one), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
+    for entry in items:
+        item_id = entry.item.id
+        shown = {**texts(entry), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
         parts = {field: parts_of(text, _WIDTHS[field]) for field, text in shown.items()}
         first_rows.append(number)
         for part in range(max(map(len, parts.values()))):
-            here = {field: some[part] for field, some in parts.items() if part < len(some)}
-            here["id"] = f"{item_id} +{part}" if part else item_id
+            row_texts = {field: pieces[part] for field, pieces in parts.items() if part < len(pieces)}
+            row_texts["id"] = f"{item_id} +{part}" if part else item_id
             for column, field in enumerate(fields, 1):
                 cell = sheet.cell(number, column)
-                cell.alignment = looks.wrapped
-                cell.border = looks.further if part else looks.first
-                if field in here:
-                    _text(cell, here[field])
-            sheet.cell(number, 1).font = looks.small
-            tallest = max(lines_in(here[field], _WIDTHS[field]) for field in here if field != "id")
+                cell.alignment = styles.wrapped
+                cell.border = styles.further if part else styles.first
+                if field in row_texts:
+                    _text(cell, row_texts[field])
+            sheet.cell(number, 1).font = styles.small
+            tallest = max(lines_in(row_texts[field], _WIDTHS[field]) for field in row_texts if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
             number += 1
         for field in open_fields:
             cell = sheet.cell(first_rows[-1], fields.index(field) + 1)
-            cell.protection, cell.fill = looks.unlocked, looks.yellow
+            cell.protection, cell.fill = styles.unlocked, styles.yellow
             _fill_in(cell, filled.get(item_id, {}).get(field))
             if field != "comment":
-                cell.alignment, cell.font = looks.centred, looks.large
+                cell.alignment, cell.font = styles.centred, styles.large
     for field in scores:
         _offer_scores(sheet, field, get_column_letter(fields.index(field) + 1), first_rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
@@ -200,18 +200,18 @@ def _write_category(
 def _write_headings(sheet: Any, fields: Sequence[str]) -> None:
     from openpyxl.utils import get_column_letter
 
-    looks = _looks()
+    styles = _styles()
     for column, field in enumerate(fields, 1):
         sheet.column_dimensions[get_column_letter(column)].width = _WIDTHS.get(field, _SCORE_WIDTH)
         cell = _text(sheet.cell(1, column), _HEADINGS[field])
-        cell.font, cell.fill, cell.alignment = looks.bold, looks.grey, looks.heading
+        cell.font, cell.fill, cell.alignment = styles.bold, styles.grey, styles.heading
     sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
     sheet.freeze_panes = "B2"
     sheet.print_title_rows = "1:1"
 
 
-class _Looks(NamedTuple):
-    """Styles, made once: openpyxl compares every new one with all others."""
+class _Styles(NamedTuple):
+    """Styles, created once: openpyxl compares every new one with all others."""
 
     wrapped: Any
     centred: Any
@@ -227,11 +227,11 @@ class _Looks(NamedTuple):
 
 
 @cache
-def _looks() -> _Looks:
+def _styles() -> _Styles:
     from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 
     line, faint = Side(style="thin", color="808080"), Side(style="hair", color="C0C0C0")
-    return _Looks(
+    return _Styles(
         wrapped=Alignment(wrap_text=True, vertical="top"),
         centred=Alignment(horizontal="center", vertical="top"),
         heading=Alignment(wrap_text=True, vertical="center", horizontal="center"),
@@ -261,13 +261,13 @@ def _offer_scores(sheet: Any, field: str, letter: str, rows: Sequence[int]) -> N
 
 
 def _protect(sheet: Any) -> None:
-    """Locks what is not unlocked, without a password; rows and columns may still be resized."""
+    """Locks all cells that are not unlocked, without a password; rows and columns can still be resized."""
     sheet.protection.sheet = True
     sheet.protection.formatColumns = sheet.protection.formatRows = False
 
 
 def _text(cell: Any, text: str) -> Any:
-    """Sets a cell to this very text: no formula, number or error value, and no escape that Excel would undo."""
+    """Sets a cell to exactly this text: no formula, number or error value, and no escape that Excel would undo."""
     cell.value = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
     cell.data_type, cell.quotePrefix = "s", True
     return cell
@@ -307,7 +307,7 @@ def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: st
     fields = ["id", *HEADINGS, *open_fields]
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [_HEADINGS[field] for field in fields if headings.count(_HEADINGS[field]) != 1]:
-        what = f"no column '{missing[0]}', or two of them; put the headings back as they were"
+        what = f"no column '{missing[0]}', or two of them; restore the headings"
         return _SheetContent([], [Problem(f"sheet '{category}', row 1", what)])
     column = {field: headings.index(_HEADINGS[field]) for field in fields}
     items: list[list[_Line]] = []
@@ -323,7 +323,7 @@ def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: st
             further.setdefault(line.item_id, []).append(line)
         else:
             items.append([line])
-    for item in items:  # an item that stands twice keeps its further rows where it stands first
+    for item in items:  # a repeated item keeps its further rows where it first appears
         item += sorted(further.pop(item[0].item_id, []), key=lambda line: line.part)
     problems = [
         Problem(f"sheet '{category}', row {lines[0].number}", f"the first row of item {item_id} is missing")
@@ -337,12 +337,15 @@ def _heading(cell: object) -> str:
 
 
 def _line(number: int, cells: Sequence[object], headings: Sequence[str], column: Mapping[str, int]) -> _Line:
-    values = {field: cells[at] if at < len(cells) else None for field, at in column.items()}
-    named = "" if is_blank(values["id"]) else str(values["id"]).strip()
-    continues = _CONTINUES.fullmatch(named)
-    beside = [cell for at, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[at : at + 1]) == ""]
-    wrong = [f"'{cell}' stands in a column without a heading; scores have columns of their own" for cell in beside]
-    return _Line(number, continues[1] if continues else named, int(continues[2]) if continues else 0, values, wrong)
+    values = {field: cells[index] if index < len(cells) else None for field, index in column.items()}
+    label = "" if is_blank(values["id"]) else str(values["id"]).strip()
+    continuation = _CONTINUATION.fullmatch(label)
+    item_id, part = (continuation[1], int(continuation[2])) if continuation else (label, 0)
+    stray = [
+        cell for index, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[index : index + 1]) == ""
+    ]
+    wrong = [f"'{cell}' is in a column without a heading; scores have columns of their own" for cell in stray]
+    return _Line(number, item_id, part, values, wrong)
 
 
 def _row(item: Sequence[_Line], category: str, open_fields: Sequence[str], rater: str) -> FormRow:
@@ -350,7 +353,7 @@ def _row(item: Sequence[_Line], category: str, open_fields: Sequence[str], rater
     wrong = [what for line in item for what in line.wrong]
     for line in item[1:]:
         misplaced = [field for field in open_fields if not is_blank(line.values[field])]
-        wrong += [f"{field} stands in row {line.number}; move it to row {first.number}" for field in misplaced]
+        wrong += [f"{field} is in row {line.number}; move it to row {first.number}" for field in misplaced]
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
         for field in HEADINGS

@@ -124,11 +124,11 @@ def _temperature(calibration: dict[str, Any]) -> list[str]:
 
 def _held_out(card: JudgeCard) -> list[str]:
     """What was measured on held-out answers while the judge was made, and on which."""
-    found = card.training.get("held_out")
-    if found is None:
+    held_out = card.training.get("held_out")
+    if held_out is None:
         return []
-    measures = [f"{name.replace('_', ' ')} {estimate_text(measure)}" for name, measure in found["measures"].items()]
-    return [f"{found['on']}: {', '.join(measures)}.", ""]
+    measures = [f"{name.replace('_', ' ')} {estimate_text(measure)}" for name, measure in held_out["measures"].items()]
+    return [f"{held_out['on']}: {', '.join(measures)}.", ""]
 
 
 def _cross_validation(card: JudgeCard) -> list[str]:

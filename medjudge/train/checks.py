@@ -1,4 +1,4 @@
-"""What a training run refuses, before it begins and while it runs: one line that says how to fix it."""
+"""What a training run refuses, before it begins and while it runs, each in one line that says how to fix it."""
 
 import os
 from collections.abc import Iterator, Sequence

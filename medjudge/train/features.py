@@ -69,7 +69,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 
 def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> None:
-    """Raises InputError where a conversation, or the text of a question, stands on both sides of the split."""
+    """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
     conversations = {line.question.group for line in train} & {line.question.group for line in validation}
     questions = question_ids(train) & question_ids(validation)
     for what, shared in (("conversations", conversations), ("questions", questions)):
@@ -81,7 +81,7 @@ def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> 
 
 
 def question_ids(lines: list[TrainingLine]) -> set[str]:
-    """The questions whose text the lines show: their own, and those that an answer was made from."""
+    """The ids of the questions in the lines, and of those that an answer was made from."""
     return {name for line in lines for name in (line.question.id, *line.made_from)}
 
 
@@ -91,7 +91,7 @@ def ordinal_dataset(
     """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels`, `level` and `weight`.
 
     Args:
-        most_windows: Of one text, as at judging.
+        most_windows: The most windows of one text, as in judging.
     """
     rows = []
     for line in lines:
@@ -108,7 +108,7 @@ def generative_dataset(
     style: Style = "score-first",
     scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (where the score stands), `probabilities` and `weight`.
+    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`.
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
@@ -133,11 +133,11 @@ def generative_dataset(
             after = []
         reply = [*before, score, *after, tokenizer.eos_token_id]
         prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, len(reply))
-        said = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
+        spoken = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
         rows.append(
             {
                 "input_ids": prompt.input_ids + reply,
-                "labels": [-100] * len(prompt.input_ids) + said,
+                "labels": [-100] * len(prompt.input_ids) + spoken,
                 "score_at": len(prompt.input_ids) + len(before),
                 "probabilities": line.probabilities,
                 "weight": line.weight,
@@ -181,8 +181,8 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        place = bisect_left(rooms, (lengths[index], 0))
-        room, pack = rooms.pop(place) if place < len(rooms) else (max_length, len(packs))
+        fitting = bisect_left(rooms, (lengths[index], 0))
+        room, pack = rooms.pop(fitting) if fitting < len(rooms) else (max_length, len(packs))
         if pack == len(packs):
             packs.append([])
         packs[pack].append(index)

@@ -51,7 +51,7 @@ class LossWeights(NamedTuple):
 class JudgedEvaluation:
     """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
 
-    A reason-first judge writes its own rationales for this: after a teacher's, the score would be given away. `predict`
+    A reason-first judge writes its own rationales for this: after a teacher's, the score would be obvious. `predict`
     gives the logits of the five levels, and as labels both soft labels and levels, of the same validation lines,
     whatever its data set.
     """
@@ -65,8 +65,8 @@ class JudgedEvaluation:
         output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **options)  # type: ignore[misc]
         lines = list(self.validation_lines)
         if self.style == "reason-first" and len(lines) > _REASONED_LINES:
-            chosen = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
-            lines = [lines[index] for index in chosen]
+            sampled = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
+            lines = [lines[index] for index in sampled]
         logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
         level = np.array([line.level for line in lines])
         measures = agreement_measures(generative_levels(logits, 1.0), level)
@@ -126,16 +126,16 @@ def _predictions(
         Logits (tokens, vocabulary), token and line of the words; and logits (lines, vocabulary) at the scores.
     """
     labels, before_score = inputs["labels"], inputs["score_at"] - 1
-    said = labels[:, 1:] != -100
-    needed = said.any(dim=0)
+    spoken = labels[:, 1:] != -100
+    needed = spoken.any(dim=0)
     needed[before_score] = True
-    kept = needed.nonzero().flatten()
+    positions = needed.nonzero().flatten()
     text = {name: inputs[name] for name in _TEXT if name in inputs}
-    logits = model(**text, use_cache=False, logits_to_keep=kept).logits
-    place = needed.cumsum(dim=0) - 1
-    row, column = said.nonzero(as_tuple=True)
-    words = (logits[row, place[column]], labels[row, column + 1], inputs["line"][row, column + 1])
-    return words, logits[inputs["score_row"], place[before_score]]
+    logits = model(**text, use_cache=False, logits_to_keep=positions).logits
+    index = needed.cumsum(dim=0) - 1  # in the logits that were computed
+    row, column = spoken.nonzero(as_tuple=True)
+    words = (logits[row, index[column]], labels[row, column + 1], inputs["line"][row, column + 1])
+    return words, logits[inputs["score_row"], index[before_score]]
 
 
 def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
@@ -193,7 +193,7 @@ def generative_trainer(
     With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines fill one sequence.
 
     Raises:
-        InputError: The base model cannot be had or has no chat template, it has no layer that `lora_target_modules`
+        InputError: The base model cannot be loaded or has no chat template, it has no layer that `lora_target_modules`
             names, an option needs what is not installed, no line shows the style to be learnt, or packed lines would
             see each other.
     """
@@ -246,7 +246,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     """The base model, quantised where the options say so, with the adapter of a judge where one is given.
 
     Raises:
-        InputError: It cannot be had, or the adapter is corrupt or does not fit it.
+        InputError: It cannot be loaded, or the adapter is corrupt or does not fit it.
     """
     assert options.model_name_or_path
     quantization = get_quantization_config(options)
@@ -273,7 +273,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
 def _keep_differentiable(model: PreTrainedModel) -> None:
     """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
 
-    No gradient goes through packed weights: training would go on after it, and be wrong in all layers but the last.
+    No gradient goes through packed weights: training would continue, with wrong gradients in all layers but the last.
     """
     from bitsandbytes.nn.modules import Linear4bit
 
@@ -283,7 +283,7 @@ def _keep_differentiable(model: PreTrainedModel) -> None:
 
 
 def on_device(model: Any, training: SFTConfig) -> Any:
-    """The model where it will be trained; a quantised one is there from loading on."""
+    """The model on the device that it is trained on; a quantised one was loaded there."""
     return model if getattr(model, "is_quantized", False) else model.to(training.device)
 
 

@@ -90,7 +90,7 @@ _OF_NO_KIND = frozenset(
         *("loss_type", "completion_only_loss", "assistant_only_loss"),
     }
 )
-"""TRL's options for data sets, losses and adapters that judges have their own way of."""
+"""TRL's options for data sets, losses and adapters, in whose place judges have their own."""
 
 
 def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
@@ -100,7 +100,7 @@ def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
         options: The names that a config or command line sets.
 
     Raises:
-        InputError: There is one, or kind or stage is none of those there are.
+        InputError: There is such an option, or no such kind of judge.
     """
     if judge.kind not in KINDS:
         raise InputError(f"config: kind is '{judge.kind}'; take {' or '.join(KINDS)}")

@@ -26,7 +26,7 @@ from medjudge.train.temperature import agreement_measures, ordinal_levels
 from medjudge.train.weighted_steps import WeightedSteps
 
 _BUCKET_TOKENS = 2048
-"""Of one forward pass inside a training step: small, so that short texts are not padded to long ones."""
+"""Tokens of one forward pass within a training step: few, so that short texts are not padded to long ones."""
 _START_ANSWERS = 256
 _LOSSES = {"ordinal": cumulative_loss, "mse": expected_level_loss}
 _WIDEST_LEVEL = 10.0
@@ -37,12 +37,12 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
     """A body and a head, ready to train.
 
     Args:
-        options: The base model and the shape of the adapter; of a judge that is started from, both are taken from it.
-        start_from: An ordinal judge whose adapter and head go on; a fresh adapter and head without.
-        full: Train all of the body instead of an adapter.
+        options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
+        start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
+        full: Train the whole body instead of an adapter.
 
     Raises:
-        InputError: The base model cannot be had, or has no layer that `lora_target_modules` names; or the files of
+        InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of
             `start_from` are corrupt or do not fit.
     """
     assert options.model_name_or_path

@@ -1,4 +1,4 @@
-"""Trains a generative judge by preference (DPO): the level that people back over the one that the judge leans to."""
+"""Trains a generative judge by preference (DPO): the physicians' level over the likeliest other one."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -50,12 +50,12 @@ def preference_dataset(
     style: Style,
     scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
-    """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two verdicts after the same words.
+    """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two scores after the same text.
 
-    Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its mistake
-    where it is wrong, and what it is nearest to mistake the answer for where it is right. A reason-first judge writes
+    Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its
+    mistake where it is wrong, its most likely mistake where it is right. A reason-first judge writes
     its own rationale before both, so that only the verdict is compared. Lines of source `teacher` are left out: a
-    preference is a person's, or stands by construction. The weights of lines are not used.
+    preference is a person's, or true by construction. The weights of lines are not used.
 
     Args:
         model: The judge as it is now.
@@ -96,8 +96,8 @@ def preference_trainer(
     """A trainer that continues from the adapter of the judge `start_from`, its reference, or from the base model.
 
     Raises:
-        InputError: The base model cannot be had or has no chat template, an option needs what is not installed, or one
-            of the files has no line that a preference can be made of.
+        InputError: The base model cannot be loaded or has no chat template, an option needs what is not installed, or
+            one of the files has no line that a preference can be made of.
     """
     require_chat_template(tokenizer)
     require_installed(training)

@@ -1,4 +1,4 @@
-"""Training that goes on from a judge folder: what the new judge takes over from it."""
+"""Training that continues from a judge folder: what the new judge takes over from it."""
 
 import json
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ _LORA_FIELDS = {
 
 
 def base_name(model_name_or_path: str) -> str:
-    """A base model as a card names it: a folder by its full path, so that the judge can be used from anywhere here."""
+    """A base model as a card names it: a folder by its full path, so that the judge works from any folder."""
     folder = Path(model_name_or_path).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model_name_or_path
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
-    """Reads the judge that training goes on from, and gives the options its base model and the shape of its adapter.
+    """Reads the card of the judge to continue from, and sets its base model and adapter shape in the options.
 
     Args:
         folder: The judge folder.
@@ -53,7 +53,9 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
     options.model_revision = card.base_revision or "main"
     adapter = folder / ADAPTER_CONFIG
     if not adapter.is_file():
-        raise InputError(f"start_from {folder}: was trained in full, and only an adapter can go on; start from another")
+        raise InputError(
+            f"start_from {folder}: was trained in full, and only an adapter can be trained further; start from another"
+        )
     with damage_explained(folder):
         shape = json.loads(read_text(adapter))
         for field, name in _LORA_FIELDS.items():
@@ -87,9 +89,9 @@ def damage_explained(folder: Path) -> Iterator[None]:
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:
-    """What a judge has seen that went on from another one: the lines of both.
+    """What a judge that continued from another one has seen: the lines of both.
 
-    A file keeps its name; where both have one of that name and they differ, the earlier one gets the folder's in front.
+    A file keeps its name; where two files of one name differ, the earlier judge's gets its folder's name in front.
     """
     earlier = {
         name if trained_on.files.get(name, digest) == digest else f"{folder.resolve().name}/{name}": digest

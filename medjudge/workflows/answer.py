@@ -14,7 +14,6 @@ from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
 from medjudge.answer.vllm_engine import VllmEngine
-from medjudge.benchmark.files import read_benchmark
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
@@ -22,10 +21,9 @@ from medjudge.models.hardware import peak_memory_told
 from medjudge.models.loading import commit
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
-from medjudge.scheme import open_scheme
 from medjudge.store import Run
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
-from medjudge.workflows.run_folder import default_run, record_spending, start_run
+from medjudge.workflows.run_folder import default_run, open_benchmark, record_spending, start_run
 
 _SERVER_PREFIX = "openai:"
 
@@ -102,8 +100,8 @@ def answer_questions(
 
     Args:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
-        scheme: What the questions belong to: a scheme's name, folder or file; the one beside the questions unless
-            given.
+        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
+            questions' folder has a copy of, else LLMEval-Med's.
         models: Folders, hub ids or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
@@ -115,8 +113,8 @@ def answer_questions(
     """
     group = join_processes(options.device)
     check_answering(models, options, group, offline)
-    opened = read_benchmark(benchmark, None if scheme is None else open_scheme(scheme))
     folder = Run(Path(run) if run else default_run(benchmark))
+    opened = open_benchmark(benchmark, scheme, folder)
     command = {
         "benchmark": benchmark,
         "models": list(models),

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.files import read_benchmark
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import peak_memory_told
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
-from medjudge.scheme import Scheme, open_scheme
+from medjudge.scheme import Scheme
 from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
@@ -21,7 +20,7 @@ from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.judge import JudgeOptions, judge_answers
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
-from medjudge.workflows.run_folder import add_answers, answers_to, default_run, start_run
+from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
 
 
 class EvaluationRequest(NamedTuple):
@@ -29,8 +28,8 @@ class EvaluationRequest(NamedTuple):
 
     Attributes:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
-        scheme: What the questions belong to: a scheme's name, folder or file; the one beside the questions unless
-            given.
+        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
+            questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
         judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
@@ -249,7 +248,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
             check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
         if request.defer_share is not None:
             raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
-    benchmark = read_benchmark(request.benchmark, None if request.scheme is None else open_scheme(request.scheme))
+    run = Run(request.run or default_run(request.benchmark))
+    benchmark = open_benchmark(request.benchmark, request.scheme, run)
     file = request.answers
     if request.benchmark == "sample" and not request.models and file is None:
         file = sample_folder() / "answers.jsonl"
@@ -257,7 +257,6 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     if file is not None:
         answers = answers_to(benchmark.questions, request.limit, read_records(file, Answer), str(file))
     check_answering(request.models, request.answering, group, request.offline)
-    run = Run(request.run or default_run(request.benchmark))
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)

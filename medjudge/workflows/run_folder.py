@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from medjudge.benchmark.files import read_benchmark
+from medjudge.benchmark.llmeval_med import Benchmark
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import STYLES, prompt_hashes
-from medjudge.scheme import Scheme
+from medjudge.scheme import Scheme, open_scheme
 from medjudge.store import Run, write_records
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
@@ -22,6 +24,22 @@ _VERSIONS = ("medjudge", "torch", "transformers", "peft")
 def default_run(benchmark: str) -> Path:
     """The run folder of a benchmark where none is named: `runs/BENCHMARK`."""
     return Path("runs") / Path(benchmark).stem
+
+
+def open_benchmark(benchmark: str, scheme: str | None, run: Run) -> Benchmark:
+    """Reads a benchmark by the scheme that is named or, where none is, by the copy that an existing run keeps.
+
+    Args:
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: A scheme's name, folder or file.
+        run: Where the questions go.
+
+    Raises:
+        InputError: The benchmark or the scheme is wrong.
+    """
+    if scheme is not None:
+        return read_benchmark(benchmark, open_scheme(scheme))
+    return read_benchmark(benchmark, run.scheme() if run.has_scheme else None)
 
 
 def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark: str, command: dict[str, Any]) -> None:

@@ -176,23 +176,23 @@ def of_a_stranger(workbook: Any) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7, and the scale goes from 1 to 5"),
-        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5, and a whole number from 1 to 5 is expected"),
+        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7; the scale goes from 1 to 5"),
+        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5; a whole number from 1 to 5 is expected"),
         (put("MK", 0, "F", "good"), "score is 'good'"),
-        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2, and the scale goes from 0 to 1"),
+        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2; the scale goes from 0 to 1"),
         (put("MTG", 0, "G", None), "no correctness; the five dimensions are scored together or not at all"),
-        (put("MTG", 1, "F", 6), "instruction_following is 6, and the scale goes from 0 to 5"),
+        (put("MTG", 1, "F", 6), "instruction_following is 6; the scale goes from 0 to 5"),
         (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
         (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; its texts are those of item"),
         (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the exported text"),
         (put("MSE", 0, "E", None), "answer is blank; restore the text"),
-        (put("MSE", 0, "H", 3), "'3' stands in a column without a heading"),
+        (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
         (put("MSE", 0, "F", "=2+2"), "sheet 'MSE', row 2: score holds a formula without a value; type the number"),
         (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment holds a formula without a value; type the text"),
         (score_as_reference, "reference is 4; a score goes into score"),
         (score_as_comment, "comment is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score stands in row"),
+        (in_the_next_row, "score is in row"),
         (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
         (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
@@ -303,7 +303,7 @@ def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Pla
     write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
     path = fill(form_of(run), levels(run, "dr-a"))
     done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
-    assert "a form of `medjudge annotate export`; `medjudge annotate import` takes it in first" in done.stderr
+    assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in done.stderr
     assert medjudge("annotate", "import", run.path, path).returncode == 0
     done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
     study = json.loads(done.stdout)

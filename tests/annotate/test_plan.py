@@ -14,7 +14,8 @@ from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.items import to_score
 from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, PhysicianScore
+from medjudge.records import PhysicianScore
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
 
@@ -27,7 +28,7 @@ def run(tmp_path: Path) -> Run:
 def large(tmp_path: Path) -> Run:
     """Sixty conversations of one to three turns, twice as many in MK as elsewhere, four models, two samples."""
     run = Run(tmp_path / "large")
-    sizes = {name: 20 if name == "MK" else 10 for name in CATEGORIES}
+    sizes = {name: 20 if name == "MK" else 10 for name in LLMEVAL_MED.category_ids}
     questions = [
         question(f"{name}-{talk}-{turn}", name, group=f"{name}-{talk}", round=turn)
         for name, size in sizes.items()
@@ -56,10 +57,10 @@ def test_a_random_draw_is_in_proportion_and_spread_over_conversations(large: Run
     assert len(plan.items) == 60
     of_category = Counter(category_of(item.question_id) for item in plan.items)
     asked = Counter(one.category for one in large.questions())
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         assert abs(of_category[name] - 60 * asked[name] / sum(asked.values())) <= 1
     of_stratum = Counter((category_of(item.question_id), item.model) for item in plan.items)
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         counts = [of_stratum[name, model] for model in "abcd"]
         assert max(counts) - min(counts) <= 1
     per_model = Counter(item.model for item in plan.items).values()
@@ -78,7 +79,7 @@ def test_every_answer_gets_its_raters_and_loads_are_even(large: Run, raters: int
     times = Counter(item_id for ids in plan.by_rater.values() for item_id in ids)
     assert set(times.values()) == {overlap}
     category = {item.id: category_of(item.question_id) for item in plan.items}
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         shares = [sum(category[one] == name for one in ids) / len(ids) for ids in plan.by_rater.values()]
         assert max(shares) - min(shares) < 0.2
     if raters > overlap > 1:

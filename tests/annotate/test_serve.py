@@ -20,9 +20,11 @@ from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, plan_file, read_plan, write_plan
 from medjudge.annotate.serve import scoring_app
 from medjudge.languages.texts import PACKAGED
-from medjudge.records import CATEGORIES, MTGDimensions
+from medjudge.records import MTGDimensions
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
+
+CATEGORIES = LLMEVAL_MED.category_ids
 
 TOKEN = "t0ken"
 HERE = "http://127.0.0.1:8000"
@@ -217,7 +219,7 @@ def test_page_speaks_both_languages() -> None:
     assert words["en"].keys() == words["zh"].keys()
     for one in words.values():
         assert list(one["captions"]) == [1, 2, 3, 4, 5]
-    for category in CATEGORIES:
+    for category in LLMEVAL_MED.category_ids:
         assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
 

@@ -12,7 +12,7 @@ from medjudge.annotate.forms import same_text, texts
 from medjudge.annotate.items import EarlierTurn, ToScore, to_score
 from medjudge.annotate.plan import Item
 from medjudge.annotate.workbook import read_workbook, write_workbook
-from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def test_a_sheet_a_category_in_the_raters_order(form: Path, listed: list[ToScore
     workbook = load_workbook(form)
     # Two selected sheets would be a group, in which Excel writes every score into both.
     assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
-    assert workbook.sheetnames == ["Read me 说明", *CATEGORIES]
-    for name in CATEGORIES:
+    assert workbook.sheetnames == ["Read me 说明", *LLMEVAL_MED.category_ids]
+    for name in LLMEVAL_MED.category_ids:
         ids = [row[0].value for row in first_rows(workbook[name])]
         assert ids == [one.item.id for one in listed if one.question.category == name]
         assert workbook[name].freeze_panes == "B2"
@@ -63,7 +63,7 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         assert sheet.protection.sheet
         assert sheet.protection.password is None
         unlocked = {cell.coordinate for row in sheet.iter_rows() for cell in row if not cell.protection.locked}
-        if sheet.title not in CATEGORIES:
+        if sheet.title not in LLMEVAL_MED.category_ids:
             assert not unlocked
             continue
         rows = [row[0].row for row in first_rows(sheet)]

@@ -51,6 +51,8 @@ def refined(module_server, tmp_path_factory):
     module_server.replies["proposer"] = propose
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
+    assert f"{len(refinement.revision.kept)} kept" in repr(refinement)
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.to_json()
     return refinement.to_json(), run / "refinement"
 
 
@@ -158,7 +160,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
 
     def reword(body: dict) -> tuple[int, str]:
         said = body["messages"][0]["content"]
-        standard = said.partition("# Standard as it is")[2].partition("# Answers and their scores")[0].strip()
+        standard = said.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
         return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
 
     server.replies["proposer"] = reword

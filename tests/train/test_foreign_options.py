@@ -56,9 +56,9 @@ def test_options_of_the_kind_are_read(tmp_path) -> None:
 
 
 def test_an_option_of_trl_that_judges_do_not_read_is_refused(tmp_path) -> None:
+    file = config(tmp_path / "a.yaml", kind="generative", loss_type="dft", completion_only_loss=True)
     with pytest.raises(InputError, match="config: completion_only_loss, loss_type has no effect on a judge"):
-        options = {"loss_type": "dft", "completion_only_loss": True}
-        parse_arguments(["--config", config(tmp_path / "a.yaml", kind="generative", **options)])
+        parse_arguments(["--config", file])
 
 
 def test_losses_and_packing_have_no_effect_on_preferences(tmp_path) -> None:

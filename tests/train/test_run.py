@@ -362,7 +362,9 @@ def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         (first / name).unlink()
     assert refused(
-        recipe("ordinal", tiny_encoder, **options), capsys, "was trained in full, and only an adapter can go on"
+        recipe("ordinal", tiny_encoder, **options),
+        capsys,
+        "was trained in full, and only an adapter can be trained further",
     )
     assert not (tmp_path / "second").exists()
 

@@ -18,7 +18,6 @@ from medjudge.judge.study import (
     Study,
     TeacherComparison,
 )
-from medjudge.records import CATEGORIES
 from medjudge.scheme import LLMEVAL_MED, Gate
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.gate import gate_result, read_gate
@@ -62,8 +61,8 @@ def passing(n: int = 400, **changed: Any) -> Study:
         "n": n,
         "conversations": n,
         "overall": {"cohen_kappa": measure(0.8, 0.7, 0.9)},
-        "by_category": dict.fromkeys(CATEGORIES, part),
-        "conversations_by_category": dict.fromkeys(CATEGORIES, n // 5),
+        "by_category": dict.fromkeys(LLMEVAL_MED.category_ids, part),
+        "conversations_by_category": dict.fromkeys(LLMEVAL_MED.category_ids, n // 5),
         "teacher": teacher(n, measure(0.0, -0.02, 0.02)),
         "probes": probes(),
     }
@@ -196,7 +195,7 @@ def test_checks_say_by_type_what_they_are_about() -> None:
     study = passing(probes=probes(not_applied=["reordered"]))
     parts = [(check.kind.value, check.part) for check in gate_result(study, LLMEVAL_MED.gate).checks]
     assert parts == [
-        *(("usable_agreement", category) for category in CATEGORIES),
+        *(("usable_agreement", category) for category in LLMEVAL_MED.category_ids),
         ("cohen_kappa", None),
         ("coverage", None),
         ("teacher_margin", None),
