@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from medjudge.workflows.report import write_report
     from medjudge.workflows.score import load_judge
     from medjudge.workflows.train import train_judge
+    from medjudge.workflows.validate import validate
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "load_judge",
     "refine_checklists",
     "train_judge",
+    "validate",
     "write_report",
 ]
 
@@ -35,6 +37,7 @@ _MODULES = {
     "load_judge": "score",
     "refine_checklists": "refine",
     "train_judge": "train",
+    "validate": "validate",
     "write_report": "report",
 }
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from medjudge.cli import annotate_serve, options
+from medjudge.cli import options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Collect physicians' scores with forms or a local web page.", no_args_is_help=True, rich_markup_mode="rich"
 )
-app.command("serve")(annotate_serve.serve)
 
 
 class Format(str, Enum):

@@ -24,6 +24,7 @@ from medjudge.cli import (
     train,
     validate,
 )
+from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
@@ -58,6 +59,7 @@ app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
+show_readable_help(app)
 
 
 @app.callback(invoke_without_command=True)

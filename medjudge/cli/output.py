@@ -16,7 +16,7 @@ _SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "unsure", "nev
 
 
 def console(as_json: bool) -> Console:
-    """Where tables and lines go."""
+    """The screen that tables and lines go to."""
     file = sys.stderr if as_json else sys.stdout
     # A file or a pipe has no width; rich would take 80 columns and cut the names of models.
     width = None if file.isatty() else 240
@@ -46,25 +46,25 @@ def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str]
         cells = [_rate(rates.get(column)) for column in columns]
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
     if "validation_status" in scores:
-        there = {name for rates in scores["models"].values() for name in rates}
+        judged = {name for rates in scores["models"].values() for name in rates}
         table.add_row(
             "judge validated",
-            *[_SHORT[scores["validation_status"][name]["state"]] if name in there else "" for name in columns],
+            *[_SHORT[scores["validation_status"][name]["state"]] if name in judged else "" for name in columns],
         )
     return table
 
 
 def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
-    """A table a category: subcategories by row, models by column, at most five so that names stay whole."""
+    """A table per category: subcategories by row, models by column, at most five so that names stay whole."""
     models = list(scores["models"])
     tables = []
     for category in dict.fromkeys(name for rates in scores["models"].values() for name in rates["subcategories"]):
         for start in range(0, len(models), 5):
-            some = {
+            rates_by_model = {
                 name: scores["models"][name]["subcategories"].get(category, {}) for name in models[start : start + 5]
             }
-            if any(some.values()):
-                tables.append(_subcategories(category, some))
+            if any(rates_by_model.values()):
+                tables.append(_subcategories(category, rates_by_model))
     return tables
 
 
@@ -82,14 +82,14 @@ def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
     for model in rates:
         table.add_column(model, justify="right", overflow="fold")
     for name in sorted({name for cells in rates.values() for name in cells}):
-        cells = [of_model.get(name) for of_model in rates.values()]
+        cells = [by_subcategory.get(name) for by_subcategory in rates.values()]
         questions = next(cell["questions"] for cell in cells if cell is not None)
         table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
     return table
 
 
 def agreement_table(studies: Sequence["Study"], title: str) -> Table:
-    """Agreement with intervals: a row a judge where there are several, a row a category for one."""
+    """Agreement with intervals: a row per judge where there are several, a row per category for one."""
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
@@ -115,5 +115,5 @@ def _measure(cell: "Estimate") -> str:
     value, low, high = cell["value"], cell["low"], cell["high"]
     if value is None:
         return "-"
-    # Two lines a cell, so that the whole table fits 80 columns.
+    # Two lines per cell, so that the whole table fits 80 columns.
     return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}–{high:.2f}"

@@ -53,8 +53,9 @@ def report(
         Optional[list[TableKind]],
         typer.Option(
             "--table",
-            metavar="leaderboard|subcategories|agreement",
-            help="Repeatable. Default: all; csv holds the first two, or agreement.",
+            metavar="TABLE",
+            help="leaderboard, subcategories or agreement. Repeatable. Default: all; csv holds the first two, or "
+            "agreement.",
             rich_help_panel=_TABLES,
         ),
     ] = None,

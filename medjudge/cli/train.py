@@ -5,19 +5,30 @@ from typing import Annotated, Optional
 
 import typer
 
+from medjudge.cli import options
+
 
 def train(
     context: typer.Context,
     config: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A shipped config, such as minilm-ordinal, or a YAML file.")
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="A shipped config, such as minilm-ordinal, or a YAML file.", show_default=False
+        ),
     ],
-    train_file: Annotated[Optional[Path], typer.Option(help="train.jsonl of `medjudge distill`.")] = None,
-    validation_file: Annotated[Optional[Path], typer.Option(help="validation.jsonl of `medjudge distill`.")] = None,
-    output_dir: Annotated[Optional[Path], typer.Option(help="Judge folder to write.")] = None,
-    start_from: Annotated[Optional[Path], typer.Option(help="Judge folder to continue from.")] = None,
-    num_train_epochs: Annotated[Optional[float], typer.Option(help="Passes over the training set.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Of everything random in training.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    train_file: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="train.jsonl of `medjudge distill`.")
+    ] = None,
+    validation_file: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="validation.jsonl of `medjudge distill`.")
+    ] = None,
+    output_dir: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to write.")] = None,
+    start_from: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to continue from.")] = None,
+    num_train_epochs: Annotated[
+        Optional[float], typer.Option(metavar="N", help="Passes over the training set.")
+    ] = None,
+    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Of everything random in training.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train a local judge from a training set.
 

@@ -194,7 +194,7 @@ def _problem(prompt: Prompt, text: str) -> str | None:
         if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
             return "the headings of core and secondary requirements are missing"
         return None
-    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])(?::|分：)", text, re.MULTILINE))
+    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])[^:：]*[:：]", text, re.MULTILINE))
     if levels != _LEVELS:
         return (
             "the standard must have the five levels 5 to 1, one line each, and has "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from medjudge.judge.card import NEVER_VALIDATED, write_readme
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.study import GateCheck, Study, StudySummary
 from medjudge.statistics.estimates import Estimate, estimate_text
@@ -21,9 +21,7 @@ def write_into_card(folder: Path, card: JudgeCard, study: Study) -> None:
 
 
 def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
-    """Markdown: the validation status, a table of agreement, and each study's gate, weaknesses and limits."""
-    if not studies:
-        return [NEVER_VALIDATED]
+    """The lines on one or more studies, oldest first: status, a table of agreement, gates, weaknesses and limits."""
     rows = [
         "| with | scores | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
         "|---|---|---|---|---|---|---|",

@@ -10,6 +10,7 @@ from medjudge.errors import InputError
 from medjudge.judge.open import resolve_judge
 from medjudge.models.hardware import describe
 from medjudge.models.loading import MINILM, located
+from medjudge.shipped import shipped
 
 _PACKAGES = (
     "torch",
@@ -42,6 +43,7 @@ class Diagnosis:
     Attributes:
         hardware: The machine, as manifests name it, and its memory in GiB.
         packages: Versions by package; None for one that is not installed.
+        shipped_files: The folders of recipes and configs in this installation.
         minilm: Where all-MiniLM-L6-v2 lies on this machine; None where it has to come from a model hub.
         local_judge: The judge that `local` means.
         advice: What will be slow or missing, and what to do about it.
@@ -49,6 +51,7 @@ class Diagnosis:
 
     hardware: dict[str, Any]
     packages: dict[str, str | None]
+    shipped_files: dict[str, str]
     minilm: str | None
     local_judge: LocalJudge
     advice: tuple[str, ...]
@@ -67,6 +70,7 @@ def diagnose() -> Diagnosis:
     return Diagnosis(
         hardware=hardware | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
         packages=packages,
+        shipped_files={name: str(shipped(name)) for name in ("recipes", "configs")},
         minilm=minilm if minilm != MINILM else None,
         local_judge=_local_judge(),
         advice=tuple(_advice(hardware, packages, minilm == MINILM)) or ("nothing is missing",),

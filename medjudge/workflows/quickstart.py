@@ -25,7 +25,7 @@ from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.report import write_scores
 from medjudge.workflows.run_folder import start_run
 from medjudge.workflows.train import train_judge
-from medjudge.workflows.validate import validate_judge
+from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_judge
 
 _MARK = ".quickstart"
 """The file that marks a folder as written by quickstart, which only then replaces it."""
@@ -121,7 +121,9 @@ def run_quickstart(
 
 
 def _study(run: Run, judge: Path) -> Study:
-    return validate_judge(run, resolve_judge(str(judge)), run.physician_scores(), JudgeOptions(device="cpu"))
+    source = ScoreSource(run.physician_scores(), run.physicians_file.name)
+    options = ValidateOptions(judging=JudgeOptions(device="cpu"))
+    return validate_judge(run, resolve_judge(str(judge)), source, options)
 
 
 def _require_replaceable(folder: Path) -> None:

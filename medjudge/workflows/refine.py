@@ -37,8 +37,8 @@ from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending
-from medjudge.workflows.validate import of_this_run, require_unseen
 
 
 class RefineOptions(NamedTuple):
@@ -185,7 +185,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     scores = run.physician_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
-    scores = of_this_run(run, scores, run.physicians_file.name)
+    scores = scores_of_run(run, scores, run.physicians_file.name)
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     groups = {question.id: question.group for question in questions.values()}

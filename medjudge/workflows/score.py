@@ -150,7 +150,7 @@ class LoadedJudge:
         language = language or language_of(question, self._scheme.languages)
         if problem := self._scheme.problem_with(category, language):
             raise InputError(problem)
-        asked = Question(
+        record = Question(
             id="question",
             category=category,
             group="question",
@@ -162,10 +162,10 @@ class LoadedJudge:
         texts = [answer] if isinstance(answer, str) else answer
         work = [
             Assignment(
-                asked,
+                record,
                 (),
                 # An empty answer is a finding about a model, which an answer record has to explain.
-                Answer(question_id=asked.id, model="answer", sample=position, text=text, finish_reason="stop"),
+                Answer(question_id=record.id, model="answer", sample=position, text=text, finish_reason="stop"),
                 scheme=self._scheme,
             )
             for position, text in enumerate(texts)

@@ -32,7 +32,7 @@ def exported(run: Run, medjudge: Any) -> Plan:
     return read_plan(run)
 
 
-def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
+def test_empty_answers_are_left_out_and_reported(run: Run, medjudge: Any) -> None:
     first, *rest = run.answers()
     write_records(run.answers_file, [first.model_copy(update={"text": "", "finish_reason": "error"}), *rest])
     done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
@@ -40,7 +40,7 @@ def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
     assert "left out: 1 empty" in done.stdout
 
 
-def test_answers_that_the_judge_left_unscored_are_said(run: Run, medjudge: Any) -> None:
+def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
     answers = run.answers()
     write_records(run.judgments_file("j"), [judgment(one, None if n < 3 else 0.7) for n, one in enumerate(answers[1:])])
     done = medjudge("annotate", "export", run.path, *BOTH)
@@ -197,7 +197,7 @@ def of_a_stranger(workbook: Any) -> None:
         (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
-def test_each_wrong_cell_is_told_and_nothing_is_imported(
+def test_each_invalid_cell_is_reported_and_nothing_is_imported(
     run: Run, exported: Plan, medjudge: Any, edit: Edit, said: str
 ) -> None:
     path = fill(form_of(run), levels(run, "dr-a"), edit)
@@ -225,7 +225,7 @@ def all_wrong(workbook: Any) -> None:
         edit(workbook)
 
 
-def test_all_problems_of_all_files_are_told_at_once(run: Run, exported: Plan, medjudge: Any) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan, medjudge: Any) -> None:
     first = fill(form_of(run), levels(run, "dr-a"), all_wrong, "one.xlsx")
     second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), put("MR", 0, "F", 0), "two.xlsx")
     done = medjudge("annotate", "import", run.path, first, second)
@@ -234,7 +234,7 @@ def test_all_problems_of_all_files_are_told_at_once(run: Run, exported: Plan, me
     assert done.stderr.count("two.xlsx, sheet") == 1
 
 
-def test_the_valid_rows_are_taken_and_the_others_mended(run: Run, exported: Plan, medjudge: Any) -> None:
+def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
     given = levels(run, "dr-a")
     path = fill(form_of(run), given, all_wrong)
     done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
@@ -275,7 +275,7 @@ def given_of(run: Run, given: dict[str, dict[str, object]], category: str) -> ob
     return given[first.item.id]["score"]
 
 
-def test_the_form_of_another_rater_or_plan_is_told(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
+def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
     swapped = tmp_path / "dr-b.xlsx"
     swapped.write_bytes(fill(form_of(run), levels(run, "dr-a")).read_bytes())
     done = medjudge("annotate", "import", run.path, swapped)
@@ -311,7 +311,7 @@ def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Pla
     assert run.physicians_file.name in study["file"]
 
 
-def test_informative_scores_are_said_to_validate_nothing(run: Run, medjudge: Any) -> None:
+def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None:
     write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
     done = medjudge("annotate", "export", run.path, *BOTH, "--which", "informative", "--judge", "j", "--each", 4)
     assert "are no random sample: their scores may correct a judge, not validate it" in done.stdout
@@ -361,7 +361,7 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     assert by_key(stored(run, "dr-a")) == by_key(of_old)
 
 
-def test_a_file_that_is_no_form_says_so(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
+def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
     assert "forms are read from .xlsx and .json" in medjudge("annotate", "import", run.path, jsonl("a.jsonl")).stderr
     (tmp_path / "b.xlsx").write_text("no zip")
     assert "not a readable .xlsx workbook" in medjudge("annotate", "import", run.path, tmp_path / "b.xlsx").stderr

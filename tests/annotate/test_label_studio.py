@@ -157,7 +157,7 @@ def test_an_export_without_a_score_names_its_controls(export) -> None:
         [{"data": {}, "annotations": [{"result": "x"}]}],
     ],
 )
-def test_json_that_is_no_export_says_so(export, content: Any) -> None:
+def test_json_that_is_not_an_export_is_refused(export, content: Any) -> None:
     assert "not a Label Studio export" in refused(export(content))
 
 

@@ -160,7 +160,7 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
         ({"which": "informative", "judge": "j"}, "gives no probabilities"),
     ],
 )
-def test_what_cannot_be_planned_is_told(run: Run, options: dict[str, Any], said: str) -> None:
+def test_invalid_plan_options_are_refused(run: Run, options: dict[str, Any], said: str) -> None:
     bare = [judgment(one, 0.7).model_copy(update={"probabilities": None}) for one in run.answers()]
     write_records(run.judgments_file("j"), bare)
     with pytest.raises(InputError, match=said):

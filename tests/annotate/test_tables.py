@@ -148,7 +148,7 @@ def test_one_problem_is_one_line_and_many_are_cut_at_twenty(workbook) -> None:
     assert lines[21] == "  and 30 more"
 
 
-def test_a_row_that_stands_twice_is_named_with_the_other(workbook, text_file) -> None:
+def test_a_duplicate_row_is_named_with_the_first(workbook, text_file) -> None:
     rows = [["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", 4]]
     message = refused(workbook(A=[LONG, *rows], B=[LONG, [], ["q1", "m", None, "dr", 4]]))
     assert "sheet 'B', row 3: q1 / m / 0 / dr duplicates sheet 'A', row 2; remove one" in message
@@ -181,7 +181,7 @@ def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> Non
     assert "dr_b.readability; the columns are: question_id, model, dr_b.safety" in message
 
 
-def test_a_problem_in_a_wide_table_is_told_by_its_heading(text_file, tmp_path: Path) -> None:
+def test_a_problem_in_a_wide_table_names_its_heading(text_file, tmp_path: Path) -> None:
     header = "question_id;model;" + ";".join(f"dr_b.{name}" for name in DIMENSIONS)
     assert "row 2: dr_b.correctness is 7" in refused(text_file("w.csv", header, "q;m;5;7;5;5;1"), ["dr_b"])
     assert "row 3: no dr_b.safety;" in refused(text_file("w.csv", header, "q;m;5;5;5;5;1", "r;m;5;5;5;5"), ["dr_b"])
@@ -237,7 +237,7 @@ def test_nothing_is_guessed_in_a_cell(text_file, value: str) -> None:
     assert refused(path).startswith(f"{path}, row 2: score is '{value}'")
 
 
-def test_missing_columns_and_columns_that_stand_twice(text_file, workbook) -> None:
+def test_missing_and_repeated_columns(text_file, workbook) -> None:
     message = refused(text_file("s.csv", "question_id,model,score", "q1,m,4"))
     assert "no column rater; the columns are: question_id, model, score; " in message
     assert "--rater-columns" in message
@@ -257,7 +257,7 @@ def test_a_table_without_any_score_is_refused(workbook, text_file) -> None:
     assert "is empty" in refused(text_file("e.csv"))
 
 
-def test_a_formula_that_no_program_has_computed_is_told(workbook) -> None:
+def test_a_formula_without_a_stored_result_is_reported(workbook) -> None:
     path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", "=2+2"]])
     assert "sheet 'S', row 3: score holds a formula without a value; type the number" in refused(path)
 
@@ -278,7 +278,7 @@ def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> N
     assert "line 1: score is 'maybe'; the label map has only" in refused(bad, (), labels)
 
 
-def test_json_lines_are_read_as_ever(jsonl, sample_run: Path) -> None:
+def test_json_lines_are_read_as_records(jsonl, sample_run: Path) -> None:
     path = sample_run / "physician_scores.jsonl"
     assert read_physician_scores(path) == read_records(path, PhysicianScore)
     bad = jsonl("s.jsonl", {"question_id": "q", "model": "m", "rater": "r", "score": "4"})

@@ -43,7 +43,7 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
     assert workbook.properties.creator == "medjudge"
 
 
-def test_a_sheet_a_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
+def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
     workbook = load_workbook(form)
     # Two selected sheets would be a group, in which Excel writes every score into both.
     assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
@@ -105,7 +105,7 @@ def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> 
     assert "_x005F_x0041_" in content
 
 
-def test_what_was_filled_in_and_what_is_wrong_can_stand_in_a_form(listed: list[ToScore], tmp_path: Path) -> None:
+def test_a_form_can_show_earlier_input_and_its_problems(listed: list[ToScore], tmp_path: Path) -> None:
     one = next(one for one in listed if one.question.category == "MK")
     path = tmp_path / "to-fix.xlsx"
     write_workbook(path, "dr-a", [one], {one.item.id: {"score": 7, "comment": "=no\x07"}}, {one.item.id: "score is 7"})
