@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from mkdocs.structure.files import File
 
 import medjudge
 from medjudge.cli.main import app
+from medjudge.workflows.score import LoadedJudge
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -96,21 +98,31 @@ def _text(text: str) -> str:
 
 
 def api_reference() -> str:
-    """Every exported name as Markdown: its signature and its docstring."""
-    sections = []
-    for name in sorted(set(medjudge.__all__) - {"__version__"}):
-        exported = getattr(medjudge, name)
-        sections += [
-            f"## medjudge.{name}",
-            "",
-            "```text",
-            _signature(name, exported),
-            "```",
-            "",
-            _docstring(exported),
-            "",
-        ]
-    return "\n".join(sections)
+    """Every exported function as Markdown, then the types of their options: signatures and docstrings."""
+    functions = {name: getattr(medjudge, name) for name in sorted(set(medjudge.__all__) - {"__version__"})}
+    sections = [_section_of(f"medjudge.{name}", exported) for name, exported in functions.items()]
+    sections.append(_section_of("LoadedJudge.score", LoadedJudge.score))
+    types: dict[type, None] = {}  # in the order in which they are met
+    for function in functions.values():
+        types |= dict.fromkeys(_option_types(function))
+    return "\n".join([*sections, *(_section_of(options.__name__, options) for options in types)])
+
+
+def _option_types(function: Any) -> Iterator[type]:
+    """The types of options among a function's defaults, and of options within options."""
+    for parameter in inspect.signature(function).parameters.values():
+        if _is_options(parameter.default):
+            yield type(parameter.default)
+            yield from _option_types(type(parameter.default))
+
+
+def _is_options(default: Any) -> bool:
+    return dataclasses.is_dataclass(default) or (isinstance(default, tuple) and type(default) is not tuple)
+
+
+def _section_of(name: str, exported: Any) -> str:
+    signature = _signature(name.rpartition(".")[2], exported)
+    return "\n".join([f"## {name}", "", "```text", signature, "```", "", _docstring(exported), ""])
 
 
 def _signature(name: str, exported: Any) -> str:
@@ -129,9 +141,13 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             yield "*"
-        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
         annotation = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
         yield f"{parameter.name}{annotation}{default}"
+
+
+def _default(value: Any) -> str:
+    return f"{type(value).__name__}()" if _is_options(value) else repr(value)
 
 
 def _annotation(annotation: Any) -> str:
