@@ -4,7 +4,7 @@
 class InputError(Exception):
     """The input or the options are wrong.
 
-    The message is one line: what is wrong, where (file, row, field), and how to mend it; where a table has several
+    The message is one line: what is wrong, where (file, row, field), and how to fix it; where a table has several
     problems, a line for each follows. The command line prints it and exits with 2.
     """
 

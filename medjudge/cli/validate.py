@@ -118,6 +118,7 @@ def validate(
             rich_help_panel=_MORE,
         ),
     ] = None,
+    scheme: options.Scheme = None,
     error_rate: Annotated[
         float,
         typer.Option(
@@ -167,6 +168,7 @@ def validate(
             label_map=label_map,
             teacher=teacher,
             margin=margin,
+            scheme=scheme,
             gate=gate,
             probe_answers=probe_answers if probes else 0,
             leave_out=_leave_out(leave_out, config, training_set),

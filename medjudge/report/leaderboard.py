@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, norm
 
 from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.statistics.estimates import Bounds, wilson
 
 
 def score_models(
@@ -88,7 +88,7 @@ def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
     }
 
 
-def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:
     """Wilson's interval (1927) with the sample size reduced by the design effect of conversations (Kish, 1965).
 
     Wilson's interval stays inside 0-1 and is right for few questions and for rates near 0 or 1, where a bootstrap
@@ -99,20 +99,14 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
         group: The conversation of each question, shape (n,).
 
     Returns:
-        Low and high as shares.
+        The interval as shares.
     """
     n, share = len(usable), float(np.mean(usable))
     _, cluster = np.unique(group.astype(str), return_inverse=True)
     deviations = np.bincount(cluster, weights=usable - share)
     binomial = n * share * (1 - share)
     effect = max(1.0, float((deviations**2).sum()) / binomial) if binomial > 0 else 1.0
-    if effect == 1.0:
-        interval = binomtest(int(usable.sum()), n).proportion_ci(confidence, method="wilson")
-        return float(interval.low), float(interval.high)
-    effective, z = n / effect, float(norm.ppf((1 + confidence) / 2))
-    centre = (share + z**2 / (2 * effective)) / (1 + z**2 / effective)
-    half = z / (1 + z**2 / effective) * np.sqrt(share * (1 - share) / effective + z**2 / (4 * effective**2))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    return wilson(share, n / effect, confidence)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> dict[str, int]:

@@ -17,14 +17,14 @@ _OPEN = re.compile(
     r"\s*(?:(?:-|–|~|to\b|or\b|或|到|至)\s*[0-9]|[%％]|/\s*(?!5\b)[0-9]|[,、，]\s*[0-9]\s*(?:[,、，]|or\b|或))",
     re.IGNORECASE,
 )
-"""What makes a number a range, a choice, or a mark on another scale, standing right behind it."""
+"""What, right behind a number, makes it a range, a choice, or a mark on another scale."""
 _SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分)[ \t*_]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LAST_LINE = re.compile(r"[*_\"'\s]*([1-5])[*_\"'\s.。]*(?:分)?[\s.。\"'”]*")
 
 
 VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    # In this order: a server writes the fields as they stand here, and the reasons come before the score.
+    # In this order: a server writes the fields as they are listed here, and the reasons come before the score.
     "properties": {
         "rationale": {"type": "string", "description": "the reasons, in a few sentences"},
         "score": {"type": "integer", "enum": [1, 2, 3, 4, 5]},
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
 
 
 class Reasoned(NamedTuple):
-    """A verdict with the reasons that stand before it."""
+    """A verdict with the reasons before it."""
 
     verdict: Verdict
     rationale: str
@@ -87,16 +87,16 @@ def read_reasoned(reply: str) -> Reasoned:
             Verdict(None, f"score is {json.dumps(score)[:40]}, not a level from 1 to 5, or no rationale"), ""
         )
     stated = _SCORE_LINE.search(rationale)
-    said = read_verdict(rationale[stated.start() :]).score if stated else None
-    if said is not None and said != score:
-        return Reasoned(Verdict(None, f"the reply states two scores, {said} and {score}"), "")
+    other = read_verdict(rationale[stated.start() :]).score if stated else None
+    if other is not None and other != score:
+        return Reasoned(Verdict(None, f"the reply states two scores, {other} and {score}"), "")
     return Reasoned(Verdict(score, None), before_score(rationale))
 
 
 def read_verdict(reply: str) -> Verdict:
     """Reads the last score that a reply states ("Score: 4", "得分：4"), or a last line that is only a level.
 
-    A number that merely stands somewhere in the reply, such as the citation [1], is no verdict. A last statement that
+    A number that merely occurs in the reply, such as the citation [1], is no verdict. A last statement that
     is no single level from 1 to 5 makes the reply unreadable; an earlier one is not taken instead.
     """
     if not reply.strip():
@@ -117,6 +117,6 @@ def read_verdict(reply: str) -> Verdict:
 
 
 def before_score(reply: str) -> str:
-    """The rationale in a reason-first reply: what stands before the first line that begins to state a score."""
+    """The rationale in a reason-first reply: the text before the first line that begins to state a score."""
     stated = _SCORE_LINE.search(reply)
     return reply[: stated.start() if stated else None].strip()

@@ -17,7 +17,7 @@ from medjudge.answer.vllm_engine import VllmEngine
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.models.hardware import peak_memory_told
+from medjudge.models.hardware import report_peak_memory
 from medjudge.models.loading import commit
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
@@ -158,7 +158,7 @@ def answer_with_all(run: Run, models: Sequence[str], options: AnswerOptions, gro
     """Answers with one model after the other: each is out of memory before the next one is loaded."""
     for name in models:
         on_this_machine = options.engine == "transformers" and not name.startswith(_SERVER_PREFIX)
-        with peak_memory_told(f"answering with {name}", options.device if on_this_machine else None):
+        with report_peak_memory(f"answering with {name}", options.device if on_this_machine else None):
             answer_with(run, name, options, group)
 
 

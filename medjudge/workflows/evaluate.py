@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
-from medjudge.models.hardware import peak_memory_told
+from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.scheme import Scheme
@@ -202,7 +202,7 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     judge_ref, options = prepared.judge_ref, request.judging
     with _answered(prepared):
         on_this_machine = judge_ref.folder is not None and options.engine != "ray"
-        with peak_memory_told(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
+        with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
             judge_answers(prepared.run, judge_ref, options, group=prepared.group)
         return _evaluation(prepared)
 

@@ -16,7 +16,7 @@ from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.scheme import Scheme, open_scheme
-from medjudge.store import Run, write_records
+from medjudge.store import Run, read_questions, write_records, write_scheme
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
 
@@ -40,6 +40,24 @@ def open_benchmark(benchmark: str, scheme: str | None, run: Run) -> Benchmark:
     if scheme is not None:
         return read_benchmark(benchmark, open_scheme(scheme))
     return read_benchmark(benchmark, run.scheme() if run.has_scheme else None)
+
+
+def adopt_scheme(run: Run, source: str) -> None:
+    """Gives a run that keeps no copy of its scheme this one.
+
+    Args:
+        source: A scheme's name, folder or file.
+
+    Raises:
+        InputError: There is no such scheme, the run keeps a copy of another one, or a question is outside it.
+    """
+    scheme = open_scheme(source)
+    if run.has_scheme:
+        if run.scheme().sha256 != scheme.sha256:
+            raise InputError(f"--scheme {source}: {run.path} keeps a copy of another scheme; leave --scheme out")
+        return
+    read_questions(run.questions_file, scheme)
+    write_scheme(run.path, scheme)
 
 
 def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark: str, command: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ from medjudge.workflows.judge import JudgeOptions, identity, judge_answers
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
+from medjudge.workflows.run_folder import adopt_scheme
 
 
 class ValidateOptions(NamedTuple):
@@ -38,6 +39,7 @@ class ValidateOptions(NamedTuple):
         label_map: Labels other than 1-5, as `LABEL=LEVEL,...` or a `.csv`, `.json` or `.yaml` file.
         teacher: A judge of the run that this one is to replace.
         margin: The loss against the teacher that does not matter, as a share; the gate's unless given.
+        scheme: The scheme of a run that keeps no copy of one: a name, folder or file.
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
@@ -50,6 +52,7 @@ class ValidateOptions(NamedTuple):
     label_map: str | None = None
     teacher: str | None = None
     margin: float | None = None
+    scheme: str | None = None
     gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
@@ -101,6 +104,8 @@ def validate(
     run = run if isinstance(run, Run) else Run.existing(Path(run))
     # Everything that can be wrong is checked before anything is judged or trained.
     choose_device(options.judging.device)
+    if options.scheme is not None:
+        adopt_scheme(run, options.scheme)
     options = options._replace(settings=_with_gate(options, run.scheme()))
     if options.leave_out:
         options.leave_out.check()

@@ -318,7 +318,7 @@ def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None
     done = medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a")))
     assert "no random sample" in done.stdout
     done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
-    assert "no random sample" in done.stderr
+    assert "chosen as informative, not a random sample" in done.stderr
 
 
 def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, exported: Plan, medjudge: Any) -> None:

@@ -99,7 +99,7 @@ def test_a_refused_parameter_is_left_out_from_then_on(chat_server, capsys) -> No
     assert len(server.asked) == 33
     assert server.asked[-1].keys() == {"model", "messages", "seed", "max_completion_tokens"}
     assert server.asked[-1]["max_completion_tokens"] == 100
-    assert capsys.readouterr().err.count("goes on without") == 3
+    assert capsys.readouterr().err.count("continues without") == 3
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
         spending = Spending(account, Limit(limit, tmp_path / "prices.yaml"))
         client = ChatClient("--judge openai:m", "m", place, spending)
         before = len(server.asked)
-        with pytest.raises(UnfinishedError, match=rf"--max-cost {limit:g}: .* USD are spent .*higher --max-cost"):
+        with pytest.raises(UnfinishedError, match=rf"--max-cost {limit:g}: .* has cost .* USD .*higher --max-cost"):
             list(client.gather([REQUEST] * 500, client.ask))
         assert billed <= spending.spent + 1e-9 <= limit + 1e-9
         assert spending.spent > limit - 0.0025  # less than two requests are left over

@@ -148,3 +148,55 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Nutrition" in page
     assert "NUT" in page
+
+
+MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
+<QuestionText>What is disease {n}?</QuestionText><AnswerList>
+<Answer AID="{n}_1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
+<AnswerText>Disease {n} is an illness of the lungs; it is treated with rest and fluids.</AnswerText></Answer>
+</AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
+
+
+def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreement(
+    medjudge: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xml").write_text(MEDIQA.format(n=901, score=4), encoding="utf-8")
+    assert medjudge("data", "convert", "mediqa2019", "a.xml", "--out", "run").returncode == 0
+    run = Run(tmp_path / "run")
+    assert run.scheme() == open_scheme("consumer-health")
+    assert [one.category for one in run.questions()] == ["CHQ"]
+    assert medjudge("data", "check", "run/questions.jsonl").returncode == 0
+
+    # The judge that comes with the package was trained on such questions, and scores them.
+    judge = ("--judge", "built-in", "--device", "cpu")
+    done = medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge)
+    assert done.returncode == 0, done.stderr
+    assert "CHQ" in done.stdout
+    assert "MTG" not in done.stdout
+    done = medjudge("validate", "run", *judge)
+    assert done.returncode == 0, done.stderr
+    assert "CHQ" in done.stdout
+    assert "GPT-4o" not in done.stdout
+    study = json.loads((run.path / "agreement" / "built-in.json").read_text())
+    assert study["scheme"]["name"] == "consumer-health"
+    assert study["scheme"]["reference_agreement"] is None
+    assert "usable_agreement" not in {check["kind"] for check in study["gate"]["checks"]}
+
+
+def test_a_scheme_is_chosen_once_for_a_run_that_has_none(
+    medjudge: Callable, sample_run: Path, folder: Path, chat_server: Callable
+) -> None:
+    run = Run(sample_run)
+    server = chat_server(lambda body: completion("Right.\nScore: 5"))
+    options = ("validate", "sample", "--judge", "openai:gpt", "--base-url", server.url, "--resamples", "100", "--json")
+    done = medjudge(*options, "--scheme", "consumer-health", OPENAI_API_KEY="k")
+    assert done.returncode == 2
+    assert "line 1: category: scheme consumer-health has 'CHQ'" in done.stderr
+    assert not run.has_scheme
+    done = medjudge(*options, "--scheme", folder, OPENAI_API_KEY="k")
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["scheme"]["name"] == "clinic"
+    assert run.scheme() == open_scheme(str(folder))
+    done = medjudge(*options, "--scheme", "llmeval-med", OPENAI_API_KEY="k")
+    assert done.returncode == 2
+    assert "keeps a copy of another scheme" in done.stderr

@@ -10,7 +10,7 @@ from medjudge.models.hardware import choose_device
 
 def test_a_gpu_asked_for_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="sees no GPU here; take --device cpu"):
+    with pytest.raises(InputError, match="finds no GPU; use --device cpu"):
         choose_device("cuda")
     assert choose_device("auto").type == "cpu"
     with pytest.raises(InputError, match="unknown"):
