@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.files import file_sha256
+from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
-from medjudge.store import Run
 from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
@@ -43,58 +42,42 @@ class Board(NamedTuple):
     subcategories: list[tuple[str, str]]
 
 
-class BoardKey(NamedTuple):
-    """What two runs must share to be on one leaderboard: questions and scheme, the judge and what it is made from."""
-
-    benchmark: str
-    scheme_sha256: str
-    judge: str
-    judge_sha256: str | None
-
-
-def board_key(run: Run, judge: str) -> BoardKey:
-    """The leaderboard that a run's rates by a judge belong to."""
-    card = run.manifest().get("judges", {}).get(judge, {})
-    return BoardKey(file_sha256(run.questions_file), run.scheme().sha256, judge, card.get("sha256"))
-
-
 def leaderboards(runs: Sequence[Contents]) -> list[Board]:
-    """All leaderboards of some runs; those of one benchmark stand together, the last judge used first."""
-    places: dict[BoardKey, list[int]] = {}
-    for place, one in enumerate(runs):
-        for judge in one.judgments:
-            key = BoardKey(one.benchmark, one.scheme.sha256, judge, one.judge_sha256(judge))
-            places.setdefault(key, []).append(place)
-    benchmarks = list(dict.fromkeys(one.benchmark for one in runs))
-    keys = sorted(places, key=lambda key: benchmarks.index(key.benchmark))
-    return [_board(runs, places[key], key.judge) for key in keys]
+    """All leaderboards of some runs, grouped by benchmark, the last judge used first."""
+    positions: dict[BoardKey, list[int]] = {}
+    for position, run in enumerate(runs):
+        for judge in run.judgments:
+            positions.setdefault(board_key(run.run, judge), []).append(position)
+    benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
+    keys = sorted(positions, key=lambda key: benchmarks.index(key.benchmark))
+    return [_board(runs, positions[key], key.judge) for key in keys]
 
 
-def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board:
-    here = [runs[place] for place in places]
-    questions, scheme = here[0].questions, here[0].scheme
+def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -> Board:
+    runs = [all_runs[position] for position in positions]
+    questions, scheme = runs[0].questions, runs[0].scheme
     models: dict[str, Any] = {}
     usable: dict[str, np.ndarray] = {}
-    counted = {"answers": 0, "unscored": 0}
-    names = models_apart(names_apart([one.run for one in here]), [one.models for one in here])
-    for one, called in zip(here, names, strict=True):
-        judgments = one.judgments[judge]
-        rates = score_models(questions, judgments, one.models, scheme)["models"]
-        table = usable_table(questions, judgments, one.models)
-        for model, name, row in zip(one.models, called, table, strict=True):
+    counts = {"answers": 0, "unscored": 0}
+    names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
+    for run, names_of_run in zip(runs, names, strict=True):
+        judgments = run.judgments[judge]
+        rates = score_models(questions, judgments, run.models, scheme)["models"]
+        table = usable_table(questions, judgments, run.models)
+        for model, name, row in zip(run.models, names_of_run, table, strict=True):
             models[name], usable[name] = rates[model], row
-        for count, number in coverage([answer.key for answer in one.answers], judgments).items():
-            counted[count] += number
+        for count, number in coverage([answer.key for answer in run.answers], judgments).items():
+            counts[count] += number
     ordered = dict(sorted(models.items(), key=lambda item: -item[1]["OP"]["rate"]))
     return Board(
-        benchmark=here[0].benchmark,
+        benchmark=runs[0].benchmark,
         scheme=scheme,
         judge=judge,
-        runs=list(places),
+        runs=list(positions),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
-        validation_status=_worst([validation_statuses(validations(one.run, judge), scheme) for one in here]),
-        coverage=counted,
+        validation_status=_worst([validation_statuses(validations(run.run, judge), scheme) for run in runs]),
+        coverage=counts,
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),

@@ -37,11 +37,6 @@ class Contents(NamedTuple):
         """The questions that a judge was trained or tuned on."""
         return set(self.manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
 
-    def judge_sha256(self, judge: str) -> str | None:
-        """What the judge is made from; None where the run does not know."""
-        sha256: str | None = self.manifest.get("judges", {}).get(judge, {}).get("sha256")
-        return sha256
-
 
 def read_contents(run: Run) -> Contents:
     """Reads a run folder.

@@ -10,6 +10,7 @@ import numpy as np
 
 from medjudge.judge.study import Study
 from medjudge.records import Question
+from medjudge.report.board_key import BoardKey
 from medjudge.report.contents import models_apart
 from medjudge.report.ties import ties
 from medjudge.statistics.estimates import Estimate
@@ -33,13 +34,13 @@ class Board(NamedTuple):
 
     `scores` is the object of `scores.json`, with its `validation_status`; `study` the judge's study in the run, if any;
     `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to each of the
-    questions is usable, shape (models, questions). Boards of one `basis` have the same judge and questions, and share a
-    leaderboard; others are no ranking. No two of them have the same `run`.
+    questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of different keys do
+    not compare. No two boards have the same `run`.
     """
 
     run: str
     judge: str
-    basis: str
+    key: BoardKey
     scores: Mapping[str, Any]
     questions: Sequence[Question]
     usable: np.ndarray
@@ -126,9 +127,9 @@ def agreement_csv(boards: Sequence[Board]) -> str:
 
 
 def _tables(boards: Sequence[Board], kinds: Sequence[Kind]) -> Iterator[Table]:
-    groups: dict[str, list[Board]] = {}
+    groups: dict[BoardKey, list[Board]] = {}
     for board in boards:
-        groups.setdefault(board.basis, []).append(board)
+        groups.setdefault(board.key, []).append(board)
     for group in groups.values():
         if not kinds or "leaderboard" in kinds:
             yield _leaderboard(group)

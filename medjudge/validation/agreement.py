@@ -79,7 +79,7 @@ def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method:
 def _perfect_kappa(pairs: Pairs) -> Estimate:
     """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
     usable = float((pairs.physician >= USABLE_FROM).mean())
-    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation)))[0]
+    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation))).low
     low = 1 - disagreement / (2 * usable * (1 - usable))
     return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
 

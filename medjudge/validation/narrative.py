@@ -98,7 +98,7 @@ def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
             errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
             if cases >= _FEWEST and errors > 0:
                 text = f"calls {errors} of {cases} {kind.format(place)}"
-                yield _Weakness(wilson(errors / cases, cases)[0], kind, wrong & rows, text)
+                yield _Weakness(wilson(errors / cases, cases).low, kind, wrong & rows, text)
 
 
 def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:

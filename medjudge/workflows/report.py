@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.files import file_sha256, write_json, write_whole
+from medjudge.files import write_json, write_whole
 from medjudge.judge.study import read_study
-from medjudge.report.boards import board_key
+from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
 from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.page import write_page
@@ -141,11 +141,11 @@ def write_report(
 
 def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboard]:
     """Rates and validation status of the runs, together where benchmark and judge are the same."""
-    by_board: dict[Any, list[tuple[Run, dict[str, Any]]]] = {}
+    by_board: dict[BoardKey, list[tuple[Run, dict[str, Any]]]] = {}
     for run, judge_name in zip(runs, judges, strict=True):
         by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name).rates))
     boards = []
-    for (benchmark, _, judge_name, _), scored_runs in by_board.items():
+    for key, scored_runs in by_board.items():
         rates = [scores["models"] for _, scores in scored_runs]
         names = models_apart(names_apart([run for run, _ in scored_runs]), [list(models) for models in rates])
         models = {
@@ -153,8 +153,8 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
             for names_of_run, rates_of_run in zip(names, rates, strict=True)
             for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
         }
-        statuses = {f"judge {judge_name}, {run.path}": scores["validation_status"] for run, scores in scored_runs}
-        boards.append(Leaderboard(benchmark, judge_name, models, statuses))
+        statuses = {f"judge {key.judge}, {run.path}": scores["validation_status"] for run, scores in scored_runs}
+        boards.append(Leaderboard(key.benchmark, key.judge, models, statuses))
     return boards
 
 
@@ -197,18 +197,15 @@ def tables_for_papers(
 def _board(name: str, run: Run, judge_name: str) -> Board:
     scores = write_scores(run, judge_name).rates
     questions = run.questions()
-    # The same name with other weights is another judge.
-    manifest = run.manifest()
-    identity = manifest.get("judges", {}).get(judge_name, {}).get("sha256", judge_name)
     return Board(
         name,
         judge_name,
-        f"{identity} {file_sha256(run.questions_file)} {run.scheme().sha256}",
+        board_key(run, judge_name),
         scores,
         questions,
         usable_table(questions, run.judgments(judge_name), list(scores["models"])),
         read_study(run, judge_name),
-        manifest.get("notes", []),
+        run.manifest().get("notes", []),
     )
 
 

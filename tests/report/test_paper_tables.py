@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 from medjudge.judge.study import Study
 from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.report.board_key import BoardKey
 from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
 from medjudge.validation.status import validation_statuses
@@ -36,7 +37,9 @@ NAMES = [
 def board(question: Callable[..., Question]) -> Callable[..., Board]:
     """The board of a run in which each model scored at a question what it is told to, in the questions' order."""
 
-    def build(levels: dict[str, list[int | None]], run: str = "run_1", basis: str = "j q", study: Any = None) -> Board:
+    def build(
+        levels: dict[str, list[int | None]], run: str = "run_1", benchmark: str = "q", study: Any = None
+    ) -> Board:
         count = len(next(iter(levels.values())))
         questions = [
             question(id=f"q{n}", category="MK" if n % 2 else "MTG", subcategory="Drugs_& co" if n % 2 else "")
@@ -56,7 +59,9 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
             **score_models(questions, judgments, list(levels)),
         }
         usable = usable_table(questions, judgments, list(levels))
-        return Board(run, "j&j", basis, scores, questions, usable, study, ["100% made up."])
+        return Board(
+            run, "j&j", BoardKey(benchmark, "s", "j&j", None), scores, questions, usable, study, ["100% made up."]
+        )
 
     return build
 
@@ -131,7 +136,7 @@ def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
     first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
     (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="/x/two")], ["leaderboard"]))
     assert [row[0] for row in together] == ["Model", "two/m", "one/m", "n", "/x/two/m"]
-    assert len(tables_of(markdown([first, board({"m": [5, 5]}, basis="other")], ["leaderboard"]))) == 2
+    assert len(tables_of(markdown([first, board({"m": [5, 5]}, benchmark="other")], ["leaderboard"]))) == 2
 
 
 def test_subcategories_have_a_column_a_model_and_five_at_most(board) -> None:
