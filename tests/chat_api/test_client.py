@@ -128,7 +128,7 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
         assert retry_after(None, nothing) is None
 
 
-def test_a_pause_that_one_request_is_told_holds_for_all(chat_server, sleeps) -> None:
+def test_a_requested_pause_applies_to_all_requests(chat_server, sleeps) -> None:
     pauses_before: list[int] = []
 
     def act(_: dict) -> Act:
@@ -150,7 +150,7 @@ def test_a_long_pause_and_a_quota_that_is_used_up_stop_the_run(chat_server) -> N
     assert len(server.asked) <= 4
 
 
-def test_what_is_under_way_is_kept_where_one_request_stops_the_run(chat_server) -> None:
+def test_requests_in_flight_are_kept_when_another_request_stops_the_run(chat_server) -> None:
     calls = itertools.count()
 
     def act(_: dict) -> Act:
@@ -266,7 +266,7 @@ def test_a_limit_on_costs_is_never_passed_across_restarts_and_faults(chat_server
     assert totals["models"]["m"]["unknown_at_most"] > 0
 
 
-def test_a_request_that_was_under_way_at_a_kill_counts_with_its_most(account, tmp_path) -> None:
+def test_a_request_in_flight_at_a_kill_counts_with_its_maximum(account, tmp_path) -> None:
     spending = Spending(account, Limit(1.0, tmp_path / "prices.yaml"))
     spending.end(spending.begin(Used("m", 1000, 100, known=False)), 250, 20)
     spending.begin(Used("m", 1000, 100, known=False))

@@ -81,7 +81,7 @@ def test_no_room_at_all_is_unscored_with_its_reason(judge, assignment) -> None:
     assert "no room in the window of 300 tokens" in one.error
 
 
-def test_a_rationale_is_written_only_when_asked_for(judge, assignment) -> None:
+def test_a_rationale_is_written_only_on_request(judge, assignment) -> None:
     (without,) = judge.judge([assignment()])
     judge.settings = judge.settings._replace(rationale_tokens=12)
     (with_one,) = judge.judge([assignment()])

@@ -110,7 +110,7 @@ def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
     assert next(iter(same)).expected != pytest.approx(next(iter(other)).expected, abs=1e-4)
 
 
-def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
+def test_tokens_outside_of_all_windows_are_counted(judge, assignment) -> None:
     long = assignment("dose " * 2000, id="long", prompt="Why? " * 1000)
     short = assignment("short", id="short")
     found = {one.question_id: one for one in judge.judge([long, short])}

@@ -23,6 +23,7 @@ from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_encoder
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.train import curves as curves_module
 from medjudge.train import ordinal as ordinal_module
@@ -77,6 +78,10 @@ def test_a_trained_judge_is_a_folder_that_judges(
     assert card.trained_on.question_ids == sorted({line["question"]["id"] for line in train})
     assert set(card.trained_on.files) == {"train.jsonl", "validation.jsonl"}
     assert (card.kind, card.training["seed"], card.training["answers"]) == (kind, 42, len(train))
+    # A judge depends on the rubrics of its categories only, and an ordinal one on none.
+    categories = set(card.training["categories"]) if kind == "generative" else set()
+    assert {name.split(".")[0] for name in card.prompt_hashes} == categories
+    assert card.scheme == LLMEVAL_MED.ref
     assert "Never validated" in (folder / "README.md").read_text()
     run = Run(sample_run)
     judge = load_judge(folder, "tiny", CPU)
