@@ -1,4 +1,4 @@
-"""LoRA adapters of judge folders, checked as they are loaded: peft itself would continue with whatever it finds."""
+"""Loads LoRA adapters of judge folders, with checks: peft itself accepts missing or extra tensors."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,17 @@ ADAPTER_FILE = "adapter_model.safetensors"
 
 
 def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "PeftModel":
-    """Puts a saved LoRA adapter onto its base model.
+    """Adds a saved LoRA adapter to its base model.
+
+    Args:
+        body: The base model.
+        folder: The judge folder.
+        trainable: Whether the adapter will be trained further.
 
     Raises:
-        ValueError: The file lacks tensors of the adapter, or holds others, or numbers that are not finite.
+        ValueError: The file does not hold exactly the tensors of the adapter, or a number is not finite.
     """
-    # Here, because it takes seconds that judges without an adapter need not wait for.
+    # Imported here because it takes seconds, and judges without an adapter do not need it.
     from peft import PeftModel, get_peft_model_state_dict
 
     model = PeftModel.from_pretrained(body, str(folder), is_trainable=trainable)
@@ -35,13 +40,13 @@ def merge_adapter(body: nn.Module, folder: Path) -> nn.Module:
     """Merges a saved LoRA adapter into its base model, so that judging costs no more than the plain model.
 
     Raises:
-        ValueError: As `load_adapter`.
+        ValueError: As for `load_adapter`.
     """
     merged: nn.Module = load_adapter(body, folder).merge_and_unload()
     return merged
 
 
 def require_finite(tensors: dict[str, torch.Tensor], name: str) -> None:
-    """Raises ValueError, with the file's name, where a tensor holds NaN or an infinite number."""
+    """Raises ValueError, with the file's name, if a tensor has a NaN or an infinite number."""
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
         raise ValueError(f"{name} holds numbers that are not finite")

@@ -1,4 +1,4 @@
-"""A judge on disk: `judge.json`, and the judge that it describes."""
+"""Reads a judge folder: `judge.json`, and the judge that it describes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ Kind = Literal["generative", "ordinal", "similarity"]
 
 
 class TrainedOn(BaseModel):
-    """What a judge has seen. `tuned_question_ids` chose its checkpoint or temperature; they count as seen, too."""
+    """The data a judge has seen. `tuned_question_ids` selected its checkpoint or temperature, and count as seen too."""
 
     files: dict[str, str] = Field(default_factory=dict, description="file name -> sha256")
     question_ids: list[str] = Field(default_factory=list)
@@ -37,7 +37,7 @@ class TrainedOn(BaseModel):
 
 
 class JudgeCard(BaseModel):
-    """`judge.json`: everything that is needed to load a judge, and to know what it may be trusted with."""
+    """`judge.json`: how to load a judge, and how far it has been validated."""
 
     # What a later version adds is passed over, so that its judges can still be used.
     kind: Kind
@@ -92,7 +92,7 @@ def read_card(folder: Path) -> JudgeCard:
 def load_judge(
     folder: Path, name: str, device: torch.device, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
 ) -> Judge:
-    """Loads the judge of a folder onto a device.
+    """Loads the judge of a folder to a device.
 
     Args:
         rationale_tokens: The most tokens of a generative judge's rationale.
@@ -115,7 +115,7 @@ def load_judge(
 
 
 def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
-    """Only rubrics that the judge was trained with are compared: it may meet categories that it never saw."""
+    """Compares only the rubrics that the judge was trained with: other categories may have been added since."""
     here = prompt_hashes(card.style, scheme)
     changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
     if changed:
@@ -171,15 +171,15 @@ class JudgeKind(NamedTuple):
     method: str
     """What was trained, unless the whole model was."""
     files: tuple[str, ...]
-    """That a folder needs beside `judge.json`."""
+    """Files that a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
-    """From card, folder, name, device and rationale tokens to the judge."""
+    """Loads a judge, given card, folder, name, device and rationale tokens."""
     base_writes_text: bool
-    """Whether its base model continues text."""
+    """Whether the base model is a causal language model."""
     reads_rubrics: bool
-    """Whether it was trained with rubrics in its prompt, and so depends on their wording."""
+    """Whether it was trained with rubrics in its prompt, and therefore depends on their wording."""
     reads_windows: bool
-    """Whether it reads a long text in several windows; else the text loses its middle."""
+    """Whether it reads a long text in several windows; if not, the middle of the text is cut."""
     reads_checklist: Callable[[Path], bool]
     """Whether the judge of a folder reads a question's checklist."""
 

@@ -402,7 +402,7 @@ class OrdinalJudge:
 
 
 def reads_checklist(folder: Path) -> bool:
-    """Whether the head of a judge folder gives checklists any weight: not where it was trained without them."""
+    """Whether a judge gives checklists any weight; a judge that was trained without them does not."""
     head = load_file(folder / HEAD_FILE)
     position = PARTS.index("checklist")
     return any(bool(head[name][position].any()) for name in ("slope", "product", "offset"))

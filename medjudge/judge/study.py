@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
-from medjudge.scheme import LLMEVAL_MED, Gate, ReferenceAgreement, Scheme
+from medjudge.scheme import LLMEVAL_MED, SchemeSummary
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
 
@@ -318,35 +318,6 @@ class LeaveOutStudy(_Model):
     rows: list[LeaveOutRow]
 
 
-# --- The scheme ------------------------------------------------------------------------------------------------------
-
-
-class StudyScheme(_Model):
-    """What the questions belong to: the scheme's name and hash, and what a reader of the study needs of it."""
-
-    name: str
-    sha256: str
-    categories: list[str]
-    reference_agreement: ReferenceAgreement | None
-    gate: Gate
-
-    @classmethod
-    def of(cls, scheme: Scheme) -> "StudyScheme":
-        """The part of a scheme that studies keep."""
-        return cls(
-            name=scheme.name,
-            sha256=scheme.sha256,
-            categories=list(scheme.category_ids),
-            reference_agreement=scheme.reference_agreement,
-            gate=scheme.gate,
-        )
-
-    @property
-    def reference_percent(self) -> dict[str, float]:
-        """The published agreement by category; empty where none was published."""
-        return self.reference_agreement.percent if self.reference_agreement else {}
-
-
 # --- The study --------------------------------------------------------------------------------------------------------
 
 
@@ -361,7 +332,7 @@ class _Outcome(_Model):
     file: str = ""
     sha256: str = ""
     judge_sha256: str = ""
-    scheme: StudyScheme = Field(default_factory=lambda: StudyScheme.of(LLMEVAL_MED))
+    scheme: SchemeSummary = Field(default_factory=lambda: LLMEVAL_MED.summary)
     against: str
     against_kind: AgainstKind
     n: int

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study, StudyScheme
+from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.rounds import raters_of
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
@@ -88,10 +88,11 @@ def agreement_study(
             raise InputError(
                 f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first"
             )
+    in_category = {name: pairs.only(pairs.category == name) for name in scheme.category_ids if name in pairs.category}
     of_physicians = kind == AgainstKind.PHYSICIANS
     study = Study(
         judge=judge,
-        scheme=StudyScheme.of(scheme),
+        scheme=scheme.summary,
         against=against or kind.value,
         against_kind=kind,
         n=n,
@@ -104,22 +105,14 @@ def agreement_study(
         ),
         overall=measures_of(pairs, *bootstrap),
         by_category=_by(pairs, pairs.category, scheme.category_ids, settings),
-        conversations_by_category={
-            name: _conversations(pairs.only(pairs.category == name))
-            for name in scheme.category_ids
-            if name in pairs.category
-        },
+        conversations_by_category={name: _conversations(part) for name, part in in_category.items()},
         by_subcategory=_by(pairs, _subcategories(pairs), None, settings),
         by_model=_by(pairs, pairs.model, None, settings),
         by_difficulty=_by(pairs, pairs.difficulty, None, settings),
         by_language=_by(pairs, pairs.language, None, settings),
         confusion=_confusion(pairs).astype(int).tolist(),
         confusion_usable=two_by_two(_confusion(pairs)).astype(int).tolist(),
-        confusion_by_category={
-            name: _confusion(pairs.only(pairs.category == name)).astype(int).tolist()
-            for name in scheme.category_ids
-            if name in pairs.category
-        },
+        confusion_by_category={name: _confusion(part).astype(int).tolist() for name, part in in_category.items()},
         physicians=ceiling,
         teacher=compared,
         ranking=ranking(pairs, settings.resamples, settings.seed),

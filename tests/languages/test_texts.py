@@ -81,8 +81,8 @@ def test_probes_and_synthetic_answers_are_made_in_an_added_language(question) ->
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("score_line: 'Score : '", r"languages/fr/judge_replies\.yaml: reminder: "),
-        ("{score_line: a, reminder: b, extra: c}", r"languages/fr/judge_replies\.yaml: extra: "),
+        ("score_line: 'Score: '", r"languages/fr/judge_replies\.yaml: reminder: "),
+        ("{score_line: 'Score: ', reminder: b, extra: c}", r"languages/fr/judge_replies\.yaml: extra: "),
         ("a: [b", r"languages/fr/judge_replies\.yaml: not valid YAML"),
     ],
 )

@@ -1,6 +1,7 @@
 from typing import Any
 
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
+from medjudge.scheme import open_scheme
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.status import ValidationState, validation_status, validation_statuses
 
@@ -88,3 +89,14 @@ def test_a_category_has_its_own_status() -> None:
 def test_the_last_validation_against_physicians_counts() -> None:
     against_judge = study(True, against="gpt", kind=AgainstKind.JUDGE)
     assert validation_status([study(True), study(False), against_judge]).state == ValidationState.FAILED
+
+
+def test_a_validation_on_another_scheme_does_not_count() -> None:
+    consumer = open_scheme("consumer-health")
+    passed = study(True).model_copy(update={"scheme": consumer.summary})
+    assert validation_status([passed]) == (
+        "never validated",
+        "never validated against physicians; validated on consumer-health only",
+    )
+    assert validation_status([passed], scheme="consumer-health").state == ValidationState.VALIDATED
+    assert list(validation_statuses([passed], consumer)) == ["OP", "CHQ"]
