@@ -109,7 +109,7 @@ def test_a_fresh_adapter_learns_preferences_in_either_style(recipe, tiny_lm, phy
     for style in ("score-first", "reason-first"):
         options = {**SHORT, "style": style, "stage": "preference", "output_dir": tmp_path / style}
         folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
-        assert read_card(folder).style == load_judge(folder, style, CPU).style == style
+        assert read_card(folder).style == load_judge(folder, style, CPU).settings.style == style
 
 
 def test_what_no_preference_can_be_made_of_is_named(recipe, tiny_lm, tiny_encoder, physicians) -> None:
