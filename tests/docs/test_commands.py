@@ -95,7 +95,7 @@ def test_a_file_or_an_extra_that_is_not_there_fails() -> None:
 
 
 def test_no_command_hides_in_a_block_of_another_language() -> None:
-    languages = {"bash", "python", "text", "json", "yaml", "csv", "bibtex", "diff"}
+    languages = {"bash", "python", "text", "json", "yaml", "csv", "markdown", "diff"}
     for page in PAGES:
         for block in blocks(page):
             assert block.language in languages, block.place
