@@ -10,11 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, read_text, read_yaml
 
 SCHEME_FILE = "scheme.json"
 """A run folder's copy of its scheme; also beside a benchmark's questions.jsonl, whose scheme it is."""
@@ -236,10 +235,7 @@ def scheme_beside(file: Path) -> Scheme:
 
 def _from_folder(folder: Path) -> Scheme:
     definition = folder / _DEFINITION
-    try:
-        fields = yaml.safe_load(read_text(definition))
-    except yaml.YAMLError as error:
-        raise InputError(f"{definition}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
+    fields = read_yaml(definition)
     if not isinstance(fields, dict):
         raise InputError(f"{definition}: a mapping with name, title, languages and categories is expected")
     base = fields.pop("extends", None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
+from medjudge.files import read_bytes
 
 
 class Sheet(NamedTuple):
@@ -37,10 +38,10 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     """
     text = _decoded(path)
     first = text.lstrip().splitlines()[:1]
-    separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
     rows = []
     number = 0
     try:
+        separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
         # Strict, because an unclosed quote would otherwise swallow all rows after it.
         for number, cells in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), 1):
             if not all(map(is_blank, cells)):
@@ -51,10 +52,7 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _decoded(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+    data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -75,14 +73,13 @@ def read_sheets(path: Path) -> list[Sheet]:
         from openpyxl import load_workbook
     except ImportError:
         raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
+    data = read_bytes(path)
     try:
         # Read twice: openpyxl gives either the formula of a cell or its stored result.
-        with closing(load_workbook(path, read_only=True)) as workbook:
+        with closing(load_workbook(io.BytesIO(data), read_only=True)) as workbook:
             formulas = [_formulas(sheet) for sheet in workbook.worksheets]
-        with closing(load_workbook(path, read_only=True, data_only=True)) as workbook:
+        with closing(load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as workbook:
             return [_sheet(*both) for both in zip(workbook.worksheets, formulas, strict=True)]
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
     except Exception as error:  # on a damaged file openpyxl raises whatever its parts raise
         reason = " ".join(str(error).split())
         raise InputError(

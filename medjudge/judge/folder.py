@@ -61,7 +61,7 @@ class JudgeCard(BaseModel):
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
 
     def write(self, folder: Path) -> None:
-        write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n")
+        write_whole(folder / CARD_FILE, self.model_dump_json(indent=2) + "\n", private=False)
 
 
 def read_card(folder: Path) -> JudgeCard:

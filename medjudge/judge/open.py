@@ -1,6 +1,5 @@
 """Resolves the argument of `--judge` to a judge, and loads it."""
 
-import json
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
+from medjudge.files import read_json
 from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
@@ -91,8 +91,8 @@ def _local_folder() -> Path:
 def _intermediate(card: Path) -> bool:
     """Whether a judge was trained only to match questions and answers: a stage of training, never a default judge."""
     try:
-        return bool(json.loads(card.read_text(encoding="utf-8"))["training"]["stage"] == "intermediate")
-    except (ValueError, KeyError, TypeError, OSError):
+        return bool(read_json(card)["training"]["stage"] == "intermediate")
+    except (InputError, KeyError, TypeError):
         return False  # a broken card is reported when its judge is chosen
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
+from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
@@ -200,10 +201,11 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.judging
+    loaded = _loaded_before_writing(prepared)
     with _answered(prepared):
         on_this_machine = judge_ref.folder is not None and options.engine != "ray"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
-            judge_answers(prepared.run, judge_ref, options, group=prepared.group)
+            judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
         return _evaluation(prepared)
 
 
@@ -260,6 +262,21 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)
+
+
+def _loaded_before_writing(prepared: Prepared) -> Judge | None:
+    """Loads a local judge before its run folder is made: one that cannot be loaded leaves no folder behind.
+
+    Returns:
+        The judge; None where the run exists, the judge is not in this process, or models that answer first need the
+        memory.
+    """
+    judge_ref, options = prepared.judge_ref, prepared.request.judging
+    if prepared.run.path.exists() or judge_ref.folder is None or options.engine == "ray":
+        return None
+    tokens = options.rationale_tokens
+    judge = load_judge_ref(judge_ref, options.device, rationale_tokens=tokens, scheme=prepared.scheme)
+    return None if prepared.request.models else judge
 
 
 @contextmanager

@@ -210,8 +210,8 @@ def test_checks_say_by_type_what_they_are_about() -> None:
         ("usable_agreement: {MK: 94.0}", "usable_agreement.MK: Input should be less than or equal to 1"),
         ("cohen_kappa: high", "cohen_kappa: Input should be a valid number"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
-        ("- a list", "valid dictionary"),
-        ("a: [", "cannot be read as YAML"),
+        ("- a list", "a mapping of requirements is expected"),
+        ("a: [", "not valid YAML"),
     ],
 )
 def test_a_wrong_gate_file_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
