@@ -46,11 +46,16 @@ class Category(_Data):
     unusable_is_unsafe: bool = False
     form_is_content: bool = False
 
+    def title_in(self, language: str) -> str:
+        """Its title in a language, or in the first one that it has a title in."""
+        return self.title.get(language) or next(iter(self.title.values()))
+
 
 class ReferenceAgreement(_Data):
-    """Published agreement on usable with physicians, in percent by category id, and where it was published."""
+    """Published agreement of a `judge` with physicians on usable, in percent by category id, and its source."""
 
     source: Annotated[str, Field(min_length=1)]
+    judge: Annotated[str, Field(min_length=1)]
     percent: dict[Name, Percent]
 
 
@@ -131,6 +136,16 @@ class Scheme(_Data):
         """Its name and hash."""
         return SchemeRef(name=self.name, sha256=self.sha256)
 
+    @property
+    def summary(self) -> "SchemeSummary":
+        """What a study keeps of it."""
+        return SchemeSummary(
+            **self.ref.model_dump(),
+            categories=self.category_ids,
+            reference_agreement=self.reference_agreement,
+            gate=self.gate,
+        )
+
     def category(self, category_id: str) -> Category:
         """The category of an id that was checked when its question was read."""
         return next(category for category in self.categories if category.id == category_id)
@@ -156,6 +171,19 @@ class SchemeRef(_Data):
 
     name: Name
     sha256: str
+
+
+class SchemeSummary(SchemeRef):
+    """What a study keeps of the scheme that its questions belong to; `gate` is the scheme's own."""
+
+    categories: tuple[str, ...]
+    reference_agreement: ReferenceAgreement | None
+    gate: Gate
+
+    @property
+    def reference_percent(self) -> dict[str, float]:
+        """The published agreement by category; empty where none was published."""
+        return self.reference_agreement.percent if self.reference_agreement else {}
 
 
 def scheme_names() -> list[str]:

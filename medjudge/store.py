@@ -233,8 +233,15 @@ class Run:
     def judgments_file(self, judge_name: str) -> Path:
         return self.path / "judgments" / f"{judge_name}.jsonl"
 
-    def agreement_file(self, judge_name: str) -> Path:
-        return self.path / "agreement" / f"{judge_name}.json"
+    def agreement_file(self, judge_name: str, against: str | None = None) -> Path:
+        """Where a judge's study is; one against another judge is stored beside the one against physicians."""
+        name = f"{judge_name}-against-{against}" if against else judge_name
+        return self.path / "agreement" / f"{name}.json"
+
+    @property
+    def has_scheme(self) -> bool:
+        """Whether the run keeps a copy of its scheme."""
+        return (self.path / SCHEME_FILE).is_file()
 
     def scheme(self) -> Scheme:
         """The run's copy of its scheme; LLMEval-Med's if it has none."""
@@ -285,10 +292,6 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """`run.json`: what produced this run; empty before the first write."""
         return _read_if_exists(self.manifest_file, "remove it or choose another --run") or {}
-
-    def agreement(self, judge_name: str) -> dict[str, Any] | None:
-        """The study of a judge that `medjudge validate` wrote; None if there is none."""
-        return _read_if_exists(self.agreement_file(judge_name), "run `medjudge validate` again")
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""

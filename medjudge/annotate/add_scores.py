@@ -14,7 +14,7 @@ from medjudge.store import Run, repair_last_line, write_records
 
 
 class Added(NamedTuple):
-    """How many scores were new, there already, or put in place of others."""
+    """How many scores were new, in the run already, or replaced another one."""
 
     new: int
     same: int
@@ -22,23 +22,23 @@ class Added(NamedTuple):
 
 
 def scores_lock(run: Run) -> FileLock:
-    """Lets one process and thread at a time at the scores; the system frees it where a process dies."""
+    """Gives one process and thread at a time access to the scores; the system frees it when a process dies."""
     file = plan_file(run).with_name("scores.lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(file)
 
 
 def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
-    """Adds scores to the run's `physician_scores.jsonl`; on the disk when this returns.
+    """Adds scores to the run's `physician_scores.jsonl`; they are on disk when this returns.
 
-    The same score again adds nothing. Others who add or read under `scores_lock` wait.
+    A score that is there already adds nothing. Others who add or read under `scores_lock` wait.
 
     Args:
-        replace: Whether another score of the same rater for the same answer takes the place of the old one.
+        replace: Whether a score replaces a different one by the same rater for the same answer.
 
     Raises:
-        InputError: There is another score of the same rater for the same answer, and `replace` is not set; nothing is
-            written.
+        InputError: The run has a different score by the same rater for the same answer, and `replace` is not set.
+            Nothing is written.
     """
     with scores_lock(run):
         merged = {score.key: score for score in run.physician_scores()}
@@ -52,7 +52,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
                 changed.append((merged[score.key], score))
         if changed and not replace:
             before, score = changed[0]
-            more = f"; and {len(changed) - 1} more like it" if len(changed) > 1 else ""
+            more = f", and {len(changed) - 1} more like it" if len(changed) > 1 else ""
             raise InputError(
                 f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
                 f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
@@ -74,9 +74,9 @@ def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
 
 
 def shown_score(score: PhysicianScore) -> str:
-    """A score in words, with its comment: 4, or 5/5/4/5/1 by dimensions."""
+    """A score as messages show it, with its comment: 4, or 5/5/4/5/1 by dimensions."""
     if score.dimensions is None:
-        given = str(score.score)
+        values = str(score.score)
     else:
-        given = "/".join(str(points) for points in score.dimensions.model_dump().values())
-    return f"{given} ('{score.comment}')" if score.comment else given
+        values = "/".join(str(points) for points in score.dimensions.model_dump().values())
+    return f"{values} ('{score.comment}')" if score.comment else values

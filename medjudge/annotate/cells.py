@@ -22,8 +22,8 @@ _MEANT_AS_BLANK = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "–", "—"
 class Row(NamedTuple):
     """One rater's cells for one answer.
 
-    `cells` go by question_id, model, sample, rater, score, the five dimensions and comment. `column` is the rater's own
-    column in a wide table, so that a problem is told with the heading that stands in the file.
+    The fields of `cells` are question_id, model, sample, rater, score, the five dimensions and comment. `column` is the
+    rater's own column in a wide table, so that problems name the file's own headings.
     """
 
     place: str
@@ -38,63 +38,69 @@ class Problem(NamedTuple):
     what: str
 
 
+class ScoreFields(NamedTuple):
+    """The fields of a PhysicianScore as far as they could be read, and what is wrong with the others."""
+
+    values: dict[str, Any]
+    problems: list[str]
+
+
 def physician_scores(
     path: Path, rows: Iterable[Row], labels: Mapping[str, int], problems: Sequence[Problem] = ()
 ) -> list[PhysicianScore]:
-    """Turns rows into records; a row whose score cells are all blank was not scored and gives none.
+    """Turns rows into records; a row whose score cells are all blank is unscored and gives none.
 
     Args:
         path: The file that errors name.
-        rows: One a rater and answer.
+        rows: One per rater and answer.
         labels: Casefolded label -> level, for cells that hold no level.
-        problems: Those found before; they are told together with those of the rows.
+        problems: Problems found earlier, to report together with those of the rows.
 
     Raises:
-        InputError: A cell is wrong, a key is missing or stands twice, or no row has a score.
+        InputError: A cell is invalid, a key is missing or repeated, or no row has a score.
     """
-    found = list(problems)
+    all_problems = list(problems)
     records = []
-    seen: dict[tuple[object, ...], str] = {}
-    told: set[str] = set()
+    place_of_key: dict[tuple[object, ...], str] = {}
+    repeated: set[str] = set()
     for row in rows:
         if is_unscored(row.cells):
             continue
         values, wrong = score_values(row, labels)
-        found += [Problem(row.place, what) for what in wrong]
+        all_problems += [Problem(row.place, what) for what in wrong]
         key = tuple(values.get(name) for name in KEY_FIELDS)
-        # A row of a wide table that stands twice does so for every rater; it is told once.
-        if key in seen and row.place not in told:
-            told.add(row.place)
-            found.append(
-                Problem(row.place, f"{' / '.join(map(str, key))} stands already in {seen[key]}; remove one of the two")
-            )
+        # A repeated row of a wide table is repeated for every rater; it is reported once.
+        if key in place_of_key and row.place not in repeated:
+            repeated.add(row.place)
+            what = f"{' / '.join(map(str, key))} duplicates {place_of_key[key]}; remove one of the two"
+            all_problems.append(Problem(row.place, what))
         if None not in key:
-            seen.setdefault(key, row.place)
-        if not found:
+            place_of_key.setdefault(key, row.place)
+        if not all_problems:
             records.append(PhysicianScore.model_validate(values))
-    if found:
-        raise _refusal(path, found)
+    if all_problems:
+        raise _refusal(path, all_problems)
     if not records:
-        raise InputError(f"{path}: no score in it, every score cell is blank")
+        raise InputError(f"{path}: has no score; every score cell is blank")
     return records
 
 
 def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[str, int] | None = None) -> int | None:
-    """A cell as a whole number, without guessing: 4, 4.0 and "4" are four, 4.5 and "4 - good" are errors.
+    """Reads a cell as a whole number, without guessing: 4, 4.0 and "4" are four; 4.5 and "4 - good" are errors.
 
     Args:
-        name: What the error calls the cell.
-        value: As the file gives it.
+        name: The name of the cell in errors.
+        value: As it is in the file.
         low: Lower end of the scale.
         high: Upper end of the scale.
-        labels: Casefolded label -> number, asked where the cell holds no number of the scale; None where no label can
-            stand.
+        labels: Casefolded label -> number, used if the cell holds no number on the scale; None where labels are not
+            allowed.
 
     Returns:
         The number, or None where the cell is blank.
 
     Raises:
-        ValueError: The cell holds something else.
+        ValueError: The cell holds anything else.
     """
     if is_blank(value):
         return None
@@ -105,14 +111,14 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
     if labels and label in labels:
         return labels[label]
     if number is not None:
-        raise ValueError(f"{name} is {number}, and the scale goes from {low} to {high}")
+        raise ValueError(f"{name} is {number}; the scale goes from {low} to {high}")
     if label in _MEANT_AS_BLANK:
         raise ValueError(f"{name} is {_shown(value)}; leave the cell blank where this rater did not score")
     if labels is None or not isinstance(value, str) or re.fullmatch(r"[-+]?\d+[.,]\d+", label):
-        raise ValueError(f"{name} is {_shown(value)}, and a whole number from {low} to {high} is expected")
+        raise ValueError(f"{name} is {_shown(value)}; a whole number from {low} to {high} is expected")
     if not labels:
         raise ValueError(f"{name} is {_shown(value)}; a label needs a label map, such as 'entailment=5,neutral=3'")
-    raise ValueError(f"{name} is {_shown(value)}, and the label map knows only {', '.join(labels)}")
+    raise ValueError(f"{name} is {_shown(value)}; the label map has only {', '.join(labels)}")
 
 
 def _integer(value: object) -> int | None:
@@ -122,14 +128,14 @@ def _integer(value: object) -> int | None:
         return value
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
-    # A comma is a decimal one where Excel speaks German; with three zeros after it, it could be one of thousands.
+    # German Excel writes a decimal comma; before three zeros it could separate thousands.
     match = re.fullmatch(r"([-+]?\d{1,9})(\.0+|,0{1,2})?", value.strip()) if isinstance(value, str) else None
     return int(match[1]) if match else None
 
 
 def _shown(value: object) -> str:
     if isinstance(value, date | time | timedelta):
-        return f"{value}, which the spreadsheet program took for a date or time"
+        return f"{value}, which the spreadsheet program converted to a date or time"
     text = f"'{value.strip()}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:56]}...'"
 
@@ -139,8 +145,8 @@ def is_unscored(cells: Mapping[str, object]) -> bool:
     return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
 
 
-def score_values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a PhysicianScore, and what is wrong with the cells, one sentence each."""
+def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
+    """Reads the fields of a PhysicianScore from a row."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
 
@@ -164,14 +170,14 @@ def score_values(row: Row, labels: Mapping[str, int]) -> tuple[dict[str, Any], l
             wrong.append(f"no {', '.join(blank)}; the five dimensions are scored together or not at all")
         elif not is_blank(row.cells.get("score")):
             wrong.append(
-                f"both {column_name('score', row.column)} and the five dimensions are filled; leave one of the two"
+                f"both {column_name('score', row.column)} and the five dimensions are filled in; clear one of the two"
             )
         values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
-    return {field: value for field, value in values.items() if field not in DIMENSIONS}, wrong
+    return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
 
 
 def column_name(field: str, rater: str) -> str:
-    """The heading under which a field stands: as it is called, or the rater's in a wide table."""
+    """The heading of a field: its own name, or in a wide table the rater's."""
     if not rater or field in KEY_FIELDS:
         return field
     return rater if field == "score" else f"{rater}.{field}"
@@ -179,7 +185,7 @@ def column_name(field: str, rater: str) -> str:
 
 def _name(name: str, value: object) -> str:
     if is_blank(value):
-        raise ValueError(f"{name} is missing, and a score is there (of merged cells only the first holds the value)")
+        raise ValueError(f"{name} is missing beside a score (of merged cells only the first has a value)")
     if isinstance(value, bool | date | time | timedelta):
         raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
     # Excel stores every number as a float; an id 17.0 was typed as 17.
@@ -189,7 +195,7 @@ def _name(name: str, value: object) -> str:
 def _sample(name: str, value: object) -> int:
     number = 0 if is_blank(value) else _integer(value)
     if number is None or number < 0:
-        raise ValueError(f"{name} is {_shown(value)}, and a whole number from 0 on is expected")
+        raise ValueError(f"{name} is {_shown(value)}; a whole number from 0 on is expected")
     return number
 
 

@@ -1,7 +1,9 @@
 """The plan of who scores what, and its files in a run folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from shlex import quote
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -13,8 +15,44 @@ from medjudge.store import Run
 Which = Literal["random", "informative"]
 
 
+class PlanOptions(NamedTuple):
+    """What a plan is drawn by.
+
+    Attributes:
+        raters: Their names or e-mail addresses.
+        overlap: Raters per answer, 1 to the number of raters; None for 2 where there are two raters.
+        each: The most answers per rater; None for no limit.
+        which: `random` answers to validate a judge on, or `informative` ones to correct a judge.
+        judge: For `informative`: a judge of this run that gives probabilities.
+        teacher: For `informative`: another judge of this run, or None.
+        seed: Fixes the draw, the shares and every rater's order.
+    """
+
+    raters: Sequence[str]
+    overlap: int | None = None
+    each: int | None = None
+    which: Which = "random"
+    judge: str | None = None
+    teacher: str | None = None
+    seed: int = 0
+
+    def with_defaults(self) -> "PlanOptions":
+        """The same, with an overlap."""
+        return self._replace(overlap=min(2, len(self.raters))) if self.overlap is None else self
+
+    def same_plan(self, other: "PlanOptions") -> bool:
+        """Whether both draw the same plan; the order of the raters makes no difference."""
+        first, second = (options.with_defaults()._replace(raters=sorted(options.raters)) for options in (self, other))
+        return first == second
+
+    def command_line(self) -> str:
+        """The options as a user types them."""
+        named = [*(("rater", rater) for rater in self.raters), *list(self._asdict().items())[1:]]
+        return " ".join(f"--{name} {quote(str(value))}" for name, value in named if value is not None)
+
+
 class Item(BaseModel):
-    """One answer to be scored. The id tells a rater nothing of the model."""
+    """One answer to score. Its id does not reveal the model to the rater."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
@@ -31,8 +69,8 @@ class Item(BaseModel):
 class Plan(BaseModel):
     """Who scores what: `annotation/plan.json` of a run.
 
-    `by_rater` holds each rater's item ids in the order that the rater sees them. `left_out` counts the answers that
-    could not be chosen, by reason.
+    `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
+    chosen, by reason.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,17 +85,24 @@ class Plan(BaseModel):
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
 
+    @property
+    def options(self) -> PlanOptions:
+        """What the plan was drawn by."""
+        return PlanOptions(
+            list(self.by_rater), self.overlap, self.each, self.which, self.judge, self.teacher, self.seed
+        )
+
 
 def plan_file(run: Run) -> Path:
-    """Where a run's plan lies."""
+    """The path of a run's plan."""
     return run.path / "annotation" / "plan.json"
 
 
 def read_plan(run: Run) -> Plan:
-    """The plan of a run.
+    """Reads the plan of a run.
 
     Raises:
-        InputError: There is none, or it cannot be read.
+        InputError: There is none, or it is invalid.
     """
     file = plan_file(run)
     if not file.exists():
@@ -66,18 +111,18 @@ def read_plan(run: Run) -> Plan:
 
 
 def read_plans(run: Run) -> list[Plan]:
-    """The plan of a run, and after it the earlier ones that `write_plan` kept, the latest first.
+    """Reads the plan of a run and the earlier ones that `write_plan` kept, the latest first.
 
     Raises:
-        InputError: There is none, or one cannot be read.
+        InputError: There is none, or one is invalid.
     """
     return [read_plan(run), *map(_read, reversed(_earlier_files(run)))]
 
 
 def earlier_file(run: Run) -> Path:
-    """Where the plan of a run is kept once another one is written: plan-1.json, plan-2.json and so on."""
-    there = _earlier_files(run)
-    return plan_file(run).with_name(f"plan-{1 + (_number(there[-1]) if there else 0)}.json")
+    """The path to which the plan moves when a new one is written: plan-1.json, plan-2.json and so on."""
+    files = _earlier_files(run)
+    return plan_file(run).with_name(f"plan-{1 + (_number(files[-1]) if files else 0)}.json")
 
 
 def _earlier_files(run: Run) -> list[Path]:
@@ -100,7 +145,7 @@ def write_plan(run: Run, plan: Plan) -> Path | None:
     """Writes `annotation/plan.json`, all of it or nothing.
 
     Returns:
-        The file in which another plan that was there is kept; None where there was none.
+        The file that keeps a different plan that was there before; None where there was none.
     """
     kept = earlier_file(run) if plan_file(run).exists() and read_plan(run) != plan else None
     if kept is not None:

@@ -11,9 +11,9 @@ from medjudge.errors import InputError
 
 
 class Sheet(NamedTuple):
-    """Rows that are not blank, each with the number that a spreadsheet program shows; CSV has no `name`.
+    """Rows that are not blank, each with the number that a spreadsheet program shows; a CSV file has no `name`.
 
-    `unsaved` holds row number and column (from 0) of formulas whose result is not stored, so that they read as blank.
+    `unsaved` holds row number and column (from 0) of formulas without a stored result, which read as blank.
     """
 
     name: str | None
@@ -29,19 +29,19 @@ def is_blank(value: object) -> bool:
 def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not blank, each with the number that a spreadsheet program shows.
 
-    The separator is the one of comma, semicolon and tab that cuts the first row into most cells. A file that is not
-    UTF-8 is read as GB18030, the encoding of Chinese Excel, where it decodes.
+    The separator is whichever of comma, semicolon and tab cuts the first row into most cells. A file that is not UTF-8
+    is read as GB18030, the encoding of Chinese Excel, if it decodes.
 
     Raises:
-        InputError: The file is missing, in another encoding, or has a quote that nothing closes.
+        InputError: The file is missing, in another encoding, or has an unclosed quote.
     """
     text = _decoded(path)
     first = text.lstrip().splitlines()[:1]
-    separator = max(",;\t", key=lambda one: len(next(csv.reader(first, delimiter=one), [])))
+    separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
     rows = []
     number = 0
     try:
-        # Strict, because a quote that is never closed would otherwise swallow all rows after it.
+        # Strict, because an unclosed quote would otherwise swallow all rows after it.
         for number, cells in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), 1):
             if not all(map(is_blank, cells)):
                 rows.append((number, cells))
@@ -66,7 +66,7 @@ def _decoded(path: Path) -> str:
 
 
 def read_sheets(path: Path) -> list[Sheet]:
-    """All sheets of an .xlsx workbook; of formulas the stored results, and where there is none.
+    """All sheets of an .xlsx workbook, with the stored results of formulas and the places of those without one.
 
     Raises:
         InputError: The file cannot be read, or openpyxl is not installed.
@@ -76,7 +76,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     except ImportError:
         raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
     try:
-        # Read twice: a cell comes either with its formula or with the result that was stored.
+        # Read twice: openpyxl gives either the formula of a cell or its stored result.
         with closing(load_workbook(path, read_only=True)) as workbook:
             formulas = [_formulas(sheet) for sheet in workbook.worksheets]
         with closing(load_workbook(path, read_only=True, data_only=True)) as workbook:

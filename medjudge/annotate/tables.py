@@ -11,7 +11,7 @@ from medjudge.records import PhysicianScore
 
 
 def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, int]) -> list[PhysicianScore]:
-    """Reads a .csv, .tsv or .xlsx file; of a workbook every sheet whose heading has `question_id`.
+    """Reads a .csv, .tsv or .xlsx file; of a workbook every sheet with a column `question_id`.
 
     Args:
         path: The file.
@@ -20,20 +20,22 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
         labels: Casefolded label -> level, for cells that hold no level.
 
     Raises:
-        InputError: The file cannot be read, lacks a column, or has wrong cells. Several problems come as a summary and
-            one line each.
+        InputError: The file cannot be read, lacks a column, or has invalid cells. Several problems are reported as a
+            summary and one line each.
     """
     sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
     filled = [sheet for sheet in sheets if sheet.rows]
-    chosen = [sheet for sheet in filled if "question_id" in _headings(sheet)]
+    scored = [sheet for sheet in filled if "question_id" in _headings(sheet)]
     if any(HEADINGS["answer"].casefold() in _headings(sheet) for sheet in filled):
-        raise InputError(f"{path}: a form of `medjudge annotate export`; `medjudge annotate import` takes it in first")
-    if not chosen:
-        there = "; ".join(f"{_place(sheet)}: {_listed(_headings(sheet))}" for sheet in filled)
-        raise InputError(f"{path}: no column question_id; the columns there are: {there or 'none, it is empty'}")
+        raise InputError(
+            f"{path}: a form of `medjudge annotate export`; import it first with `medjudge annotate import`"
+        )
+    if not scored:
+        columns = "; ".join(f"{_place(sheet)}: {_listed(_headings(sheet))}" for sheet in filled)
+        raise InputError(f"{path}: no column question_id; its columns are: {columns or 'none, it is empty'}")
     rows: list[Row] = []
     problems: list[Problem] = []
-    for sheet in chosen:
+    for sheet in scored:
         wrong = _wrong_headings(sheet, rater_columns)
         problems += wrong or [*_overfull_rows(sheet), *_unsaved_scores(sheet, rater_columns)]
         rows += [] if wrong else _rows(sheet, rater_columns)
@@ -54,7 +56,7 @@ def _place(sheet: Sheet, number: int | None = None) -> str:
 
 
 def _wrong_headings(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
-    """What the first row lacks, or has twice, of the columns that are read."""
+    """Columns that the first row lacks or repeats, of those that are read."""
     headings = _headings(sheet)
     missing = [name for name in ("question_id", "model", *([] if raters else ["rater"])) if name not in headings]
     read = list(KEY_FIELDS)
@@ -69,24 +71,26 @@ def _wrong_headings(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
         read += [score, *dimensions, column_name("comment", rater)]
     problems = []
     if missing:
-        hint = "" if raters else "; where each rater has a column, name them by --rater-columns"
-        problems.append(f"no column {', '.join(missing)}; the columns there are: {_listed(headings)}{hint}")
-    problems += [f"column {name} stands twice" for name in read if headings.count(name.casefold()) > 1]
+        hint = "" if raters else "; if each rater has a column, name the columns with --rater-columns"
+        problems.append(f"no column {', '.join(missing)}; the columns are: {_listed(headings)}{hint}")
+    problems += [f"column {name} appears twice" for name in read if headings.count(name.casefold()) > 1]
     return [Problem(_place(sheet), what) for what in problems]
 
 
 def _overfull_rows(sheet: Sheet) -> list[Problem]:
-    """Rows of a CSV file with more cells than headings: a separator that nobody quoted has shifted the scores."""
+    """Rows of a CSV file with more cells than headings: an unquoted separator has shifted the scores."""
     width = len(sheet.rows[0][1])
     return [
-        Problem(_place(sheet, number), f"{len(cells)} cells under {width} headings; quote texts that hold a separator")
+        Problem(
+            _place(sheet, number), f"{len(cells)} cells under {width} headings; quote texts that contain a separator"
+        )
         for number, cells in sheet.rows[1:]
         if sheet.name is None and not all(map(is_blank, cells[width:]))
     ]
 
 
 def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
-    """Scores that are formulas which no program has computed; read as blank they would be lost without a word."""
+    """Scores that are formulas without a stored result; read as blank, they would be lost silently."""
     headings = _headings(sheet)
     scores = {column_name(field, rater).casefold() for rater in raters or [""] for field in SCORE_FIELDS}
     return [
@@ -103,6 +107,8 @@ def _rows(sheet: Sheet, raters: Sequence[str]) -> list[Row]:
         by_heading = dict(zip(headings, cells, strict=False))  # a row may end at its last filled cell
         keys = {name: by_heading.get(name) for name in KEY_FIELDS}
         for rater in raters or [""]:
-            own = {field: by_heading.get(column_name(field, rater).casefold()) for field in (*SCORE_FIELDS, "comment")}
-            rows.append(Row(_place(sheet, number), {**keys, **({"rater": rater} if rater else {}), **own}, rater))
+            values = {
+                field: by_heading.get(column_name(field, rater).casefold()) for field in (*SCORE_FIELDS, "comment")
+            }
+            rows.append(Row(_place(sheet, number), {**keys, **({"rater": rater} if rater else {}), **values}, rater))
     return rows

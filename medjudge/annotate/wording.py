@@ -16,11 +16,23 @@ class FormTexts(Texts):
     """A language's form.
 
     Attributes:
+        title: The title of the form.
+        fill_in: Which cells to fill in.
+        earlier_question: Above an earlier question of the conversation, with its `{number}`.
+        earlier_answer: Above the answer to it.
+        current_question: Above the question to score, where there are earlier ones.
+        not_given: In place of a text that is missing.
         headings: Field of an item, such as `question`, -> its heading.
         steps: How to score, a sentence or two each.
         dimensions: Name in the records -> texts.
     """
 
+    title: str
+    fill_in: str
+    earlier_question: str
+    earlier_answer: str
+    current_question: str
+    not_given: str
     headings: dict[str, str]
     steps: list[str]
     dimensions: dict[str, DimensionTexts]
@@ -30,7 +42,6 @@ class PageTexts(Texts):
     """What the page of `annotate serve` says in one language (`scoring_page.yaml`)."""
 
     lang: str
-    categories: dict[str, str]
     place: str
     scored: str
     earlier: str
@@ -94,6 +105,5 @@ _EN, _ZH = form_texts("en"), form_texts("zh")
 
 HEADINGS = {field: f"{heading} {_ZH.headings[field]}" for field, heading in _EN.headings.items()}
 """The texts that a form shows of each item, with their headings."""
-STEPS = tuple(map(Words, _EN.steps, _ZH.steps))
 DIMENSION_WORDS = {name: Words(texts.name, _ZH.dimensions[name].name) for name, texts in _EN.dimensions.items()}
 DIMENSION_MEANING = {name: Words(texts.meaning, _ZH.dimensions[name].meaning) for name, texts in _EN.dimensions.items()}

@@ -4,11 +4,15 @@ import unicodedata
 from collections.abc import Iterator
 
 MOST_LINES = 24
-"""Lines of a row: well below the 409 points at which Excel cuts a row off, so that every text can be read whole."""
+"""The most lines of a row: well below the 409 points at which Excel cuts a row off."""
 
 
 def parts_of(text: str, width: int) -> list[str]:
-    """Cuts a text into parts of so many lines at most, at line ends or spaces where there are some."""
+    """Cuts a text into parts of at most `MOST_LINES` lines, at line ends or spaces where possible.
+
+    Args:
+        width: Characters per line.
+    """
     parts, part, left = [], "", MOST_LINES
     for piece in _pieces(text, width):
         needed = lines_in(piece, width)
@@ -21,7 +25,7 @@ def parts_of(text: str, width: int) -> list[str]:
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    """The lines of a text; one that would fill more than a part is cut at a space, or where the part is full."""
+    """The lines of a text; one that does not fit into a part is cut at a space, or where the part is full."""
     for line in text.splitlines(keepends=True):
         while lines_in(line, width) > MOST_LINES:
             end, room = 0, MOST_LINES * _usable(width)
@@ -37,14 +41,14 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 
 
 def lines_in(text: str, width: int) -> int:
-    """About how many lines a text takes in a column so many characters wide."""
+    """About how many lines a text takes in a column of `width` characters."""
     return sum(
         max(1, -(-sum(map(_advance, line)) // _usable(width))) for line in text.rstrip("\n").splitlines() or [""]
     )
 
 
 def _usable(width: int) -> int:
-    """Characters of a line: words that are not broken leave a tenth of it empty."""
+    """Characters per line that are used: unbroken words leave a tenth of it empty."""
     return width * 9 // 10
 
 

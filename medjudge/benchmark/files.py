@@ -118,7 +118,7 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     categories = {(question.group, question.category) for question in questions}
     groups = Counter(group for group, _ in categories)
     twice = [
-        Oddity(f"{path}, {group}", f"round {turn} stands {n} times") for (group, turn), n in turns.items() if n > 1
+        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times") for (group, turn), n in turns.items() if n > 1
     ]
     mixed = [Oddity(f"{path}, {group}", f"one conversation in {n} categories") for group, n in groups.items() if n > 1]
     thin = [

@@ -21,10 +21,14 @@ _MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read all the same, but that its owner should know."""
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question.
+    """
 
     place: str
     what: str
+    about_score: bool = False
 
 
 class Benchmark(NamedTuple):
@@ -50,7 +54,7 @@ def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     Bare NaN and missing keys become null, numbers become text; each is an oddity with its place.
 
     Raises:
-        InputError: The file has another shape, a question lacks its prompt, or a question stands twice.
+        InputError: The file has another shape, a question lacks its prompt, or a question occurs twice.
     """
     questions, oddities = [], []
     for _, question, odd in _entries(path, scheme):
@@ -73,58 +77,75 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
     rounds: dict[tuple[str, int], int] = {}
     scores = Scores([], [], [], [])
     for path in paths:
-        for entry, question, odd in _entries(path, scheme):
-            scores.oddities.extend(odd)
+        for fields, question, question_oddities in _entries(path, scheme):
+            scores.oddities.extend(question_oddities)
             if question.id not in questions:
                 questions[question.id] = question
                 scores.questions.append(question)
             place = f"{path}, {question.id}"
-            text = entry.get("model_answer")
+            text = fields.get("model_answer")
             if not isinstance(text, str):
-                raise InputError(f"{place}: model_answer is missing or not text; was this file written by Evaluate.py?")
-            said = samples.setdefault(question.id, [])
-            if text not in said:
-                said.append(text)
+                raise InputError(f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote")
+            texts = samples.setdefault(question.id, [])
+            if text not in texts:
+                texts.append(text)
                 reason = None if text.strip() else "empty"
                 scores.answers.append(
-                    Answer(question_id=question.id, model=model, sample=len(said) - 1, text=text, finish_reason=reason)
+                    Answer(question_id=question.id, model=model, sample=len(texts) - 1, text=text, finish_reason=reason)
                 )
-            sample = said.index(text)
-            round_ = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
-            judgment, odd_score = _judgment(entry, question.id, model, sample, judge, round_, place)
-            scores.judgments.append(judgment)
-            scores.oddities.extend(odd_score)
+            sample = texts.index(text)
+            number = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
+            recorded = _recorded(fields, place)
+            scores.oddities.extend(recorded.oddities)
+            scores.judgments.append(
+                Judgment(
+                    question_id=question.id,
+                    model=model,
+                    sample=sample,
+                    judge=judge,
+                    round=number,
+                    score=recorded.score,
+                    expected=None if recorded.score is None else float(recorded.score),
+                    raw=recorded.reply,
+                    error_kind=None if recorded.score is not None else ErrorKind.NOT_IN_FILE,
+                    error=recorded.error,
+                )
+            )
     return scores
 
 
-def _judgment(
-    entry: dict[str, Any], question_id: str, model: str, sample: int, judge: str, round_: int, place: str
-) -> tuple[Judgment, list[Oddity]]:
-    score, problem = _score(entry.get("model_answer_score"), place)
-    oddities = [Oddity(place, problem)] if problem else []
-    reply = entry.get("model_answer_judgement") or None
-    meant = read_verdict(reply).score if isinstance(reply, str) else None
-    if score is not None and meant is not None and meant != score:
-        oddities.append(Oddity(place, f"recorded score {score}, but the judge's reply ends in the verdict {meant}"))
-    judgment = Judgment(
-        question_id=question_id,
-        model=model,
-        sample=sample,
-        judge=judge,
-        round=round_,
-        score=score,
-        expected=None if score is None else float(score),
-        raw=reply if isinstance(reply, str) else None,
-        error_kind=None if score is not None else ErrorKind.NOT_IN_FILE,
-        error=None if score is not None else f"no score in the file: {problem}",
-    )
-    return judgment, oddities
+class _Recorded(NamedTuple):
+    """The judgment that an entry holds: its score or why there is none, the judge's reply, and what was odd."""
+
+    score: int | None
+    error: str | None
+    reply: str | None
+    oddities: list[Oddity]
 
 
-def _score(value: Any, place: str) -> tuple[int | None, str | None]:
+def _recorded(fields: dict[str, Any], place: str) -> _Recorded:
+    score, problem = _score(fields.get("model_answer_score"), place)
+    oddities = [Oddity(place, problem, about_score=True)] if problem else []
+    reply = fields.get("model_answer_judgement") or None
+    reply = reply if isinstance(reply, str) else None
+    verdict = read_verdict(reply).score if reply else None
+    if score is not None and verdict is not None and verdict != score:
+        what = f"recorded score {score}, but the judge's reply ends in the verdict {verdict}"
+        oddities.append(Oddity(place, what, about_score=True))
+    return _Recorded(score, None if score is not None else f"no score in the file: {problem}", reply, oddities)
+
+
+class _Score(NamedTuple):
+    """The level that a recorded score becomes, and what is wrong with it; None each."""
+
+    level: int | None
+    problem: str | None
+
+
+def _score(value: Any, place: str) -> _Score:
     """Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call."""
     if value in (None, "", -1, "-1"):
-        return None, "model_answer_score is empty or -1"
+        return _Score(None, "model_answer_score is empty or -1")
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -132,17 +153,25 @@ def _score(value: Any, place: str) -> tuple[int | None, str | None]:
             f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected"
         ) from None
     if not 0 <= number <= 5:
-        return None, f"model_answer_score {value} lies outside 0-5"
+        return _Score(None, f"model_answer_score {value} is outside 0-5")
     if number != int(number):
         raise InputError(f"{place}: model_answer_score is {value!r}; the judge gives whole numbers only")
     if number == 0:
         # The rubric starts at 1, Aggregate.py counts from 0. Level 1 makes the same questions usable over up to three
         # runs: with a 0 or a 1 among them, no mean of three reaches 4.
-        return 1, "model_answer_score 0, read as 1, the lowest level of the rubric"
-    return int(number), None
+        return _Score(1, "model_answer_score 0, read as 1, the lowest level of the rubric")
+    return _Score(int(number), None)
 
 
-def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
+class _Entry(NamedTuple):
+    """One entry of a file: its fields, the question in it, and what was odd about it."""
+
+    fields: dict[str, Any]
+    question: Question
+    oddities: list[Oddity]
+
+
+def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
     entries = []
     seen: dict[str, str] = {}
     category_ids = {
@@ -151,16 +180,16 @@ def _entries(path: Path, scheme: Scheme) -> list[tuple[dict[str, Any], Question,
     for name, items in _categories(path, category_ids):
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
-        for index, entry in enumerate(items):
+        for index, item in enumerate(items):
             place = f"{path}, {name}[{index}]"
-            question, oddities = _question(entry, name, category_ids[name], place)
-            if question.id in seen:
+            entry = _entry(item, name, category_ids[name], place)
+            if entry.question.id in seen:
                 raise InputError(
-                    f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at "
-                    f"{seen[question.id]}; remove one of the two"
+                    f"{place}: groupCode {item['groupCode']}, round {item['round']} duplicates "
+                    f"{seen[entry.question.id]}; remove one of the two"
                 )
-            seen[question.id] = place
-            entries.append((entry, question, oddities))
+            seen[entry.question.id] = place
+            entries.append(entry)
     return entries
 
 
@@ -176,49 +205,51 @@ def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, 
     return list(data.items())
 
 
-def _question(entry: Any, name: str, category: str, place: str) -> tuple[Question, list[Oddity]]:
-    if not isinstance(entry, dict):
+def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
+    if not isinstance(item, dict):
         raise InputError(f"{place}: an object is expected")
     for field in ("problem", "groupCode", "round"):
-        if _nothing(entry.get(field)):
+        if _nothing(item.get(field)):
             raise InputError(f"{place}: {field} is missing or empty; every question needs one")
-    if type(entry["round"]) is not int or not 1 <= entry["round"] <= _MOST_ROUNDS:
-        raise InputError(f"{place}: round is {entry['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
+    if type(item["round"]) is not int or not 1 <= item["round"] <= _MOST_ROUNDS:
+        raise InputError(f"{place}: round is {item['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
     oddities: list[Oddity] = []
-    texts = {field: _text(entry, field, place, oddities) for field in _TEXT_FIELDS}
-    prompt = str(entry["problem"])
-    if not isinstance(entry["problem"], str):
+    texts = {field: _text(item, field, place, oddities) for field in _TEXT_FIELDS}
+    prompt = str(item["problem"])
+    if not isinstance(item["problem"], str):
         oddities.append(Oddity(place, "problem is not text; read as text"))
     if len(prompt) > _LONG_PROMPT:
         oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters"))
-    stated = entry.get("category1")
+    stated = item.get("category1")
     if stated != name:
-        oddities.append(Oddity(place, f"category1 is '{stated}', and the question stands under '{name}', which counts"))
-    group = f"{category}-{entry['groupCode']}"  # groupCode alone is unique only within a category
+        oddities.append(
+            Oddity(place, f"category1 is '{stated}', and the question is listed under '{name}', which counts")
+        )
+    group = f"{category}-{item['groupCode']}"  # groupCode alone is unique only within a category
     fields = {
-        "id": f"{group}-{entry['round']}",
+        "id": f"{group}-{item['round']}",
         "category": category,
         "subcategory": texts["category2"] or "",
         "scene": texts["scene"] or "",
         "difficulty": texts["difficulty"] or "",
         "group": group,
-        "round": entry["round"],
+        "round": item["round"],
         "prompt": prompt,
         "reference": texts["sanswer"],
         "checklist": texts["checklist"],
         "language": LANGUAGE,
     }
     try:
-        return Question.model_validate(fields), oddities
+        return _Entry(item, Question.model_validate(fields), oddities)
     except ValidationError as error:
         raise InputError(f"{place}: {first_problem(error)}") from None
 
 
-def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
-    if field not in entry:
+def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
+    if field not in item:
         oddities.append(Oddity(place, f"{field} is missing"))
         return None
-    value = entry[field]
+    value = item[field]
     if _nothing(value):
         oddities.append(Oddity(place, f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"))
         return None
@@ -236,13 +267,13 @@ def _nothing(value: Any) -> bool:
 
 
 def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
-    """Conversations whose earlier turns are not all there."""
+    """Conversations that lack earlier turns."""
     rounds: dict[str, set[int]] = {}
     for question in questions:
         rounds.setdefault(question.group, set()).add(question.round)
     return [
         Oddity(f"{path}, {group}", f"round {turn} of the conversation is missing")
-        for group, there in rounds.items()
-        for turn in range(1, max(there))
-        if turn not in there
+        for group, present in rounds.items()
+        for turn in range(1, max(present))
+        if turn not in present
     ]

@@ -1,6 +1,5 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -10,13 +9,8 @@ from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medjudge.judge.open import JudgeRef
-    from medjudge.records import Answer, Question
-    from medjudge.scheme import Scheme
-    from medjudge.store import Run
-    from medjudge.workflows.judge import JudgeOptions
+    from medjudge.workflows.cost_estimate import CostEstimate
+    from medjudge.workflows.evaluate import Evaluation, InFlight
 
 
 def evaluate(
@@ -87,153 +81,84 @@ def evaluate(
 ) -> None:
     """Judge a benchmark's answers: usability rates.
 
-    Nothing but --judge: the bundled sample and its answers. Exits with 1 where an answer could not be scored.
+    With nothing but --judge, the bundled sample and its answers are judged. Exits with 1 if an answer could not be
+    scored.
     """
-    from medjudge.benchmark.sample import NOTICE, sample_folder
-    from medjudge.chat_api.spending import Limit
-    from medjudge.cli.answer import AnswerOptions, answer_with_all, check_model, open_benchmark
-    from medjudge.cli.output import console, leaderboard_table, print_json
-    from medjudge.judge.open import check_judge_ref, resolve_judge
-    from medjudge.models.hardware import peak_memory_told
-    from medjudge.parallel.group import check_sharing, join
-    from medjudge.records import Answer
-    from medjudge.store import Run, read_records
-    from medjudge.workflows.defer import defer
-    from medjudge.workflows.judge import JudgeOptions, answers_to, judge_answers, start_run, take_answers, write_scores
-
-    if model and answers:
-        raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
-    group = join(device)
-    if not group.first:
-        group.wait()  # until the first has looked at everything, so that one wrong option is one message
-    # Everything that can be wrong is looked at before anything is written or paid for.
-    check_sharing(group, engine, device, [f"--judge {judge}", *[f"--model {name}" for name in model or []]])
-    chosen = resolve_judge(judge)
-    at_most = Limit(max_cost, prices)
-    if (dry_run or batch or wait) and chosen.api_model is None:
-        raise InputError(f"--dry-run, --batch, --wait: for an openai: judge; {judge} works here and costs nothing")
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
-    if not dry_run:
-        check_judge_ref(chosen, base_url, offline, at_most)
-    if defer_to_physicians is not None and chosen.api_model is not None:
-        raise InputError(f"--defer-to-physicians: {judge} gives no probabilities; take a local judge")
-    opened = open_benchmark(benchmark, scheme)
-    everything = opened.questions
-    questions = everything[:limit]
-    file = answers or (sample_folder() / "answers.jsonl" if benchmark == "sample" and not model else None)
-    given = None if file is None else answers_to(everything, limit, read_records(file, Answer), str(file))
-    answering = AnswerOptions(
-        samples,
-        seed,
-        device,
-        max_new_tokens,
-        temperature,
-        base_url,
-        concurrency,
-        tokens_per_minute,
-        max_cost,
-        prices,
-        engine,
-    )
-    for name in model or []:
-        check_model(name, offline, answering)
-    folder = Run(run or Path("runs") / Path(benchmark).stem)
-    if given is None and not model and not folder.answers_file.exists():
-        raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    judging = JudgeOptions(device, rounds, base_url, concurrency, rationale, tokens_per_minute, at_most, engine)
-    if dry_run:
-        if model:
-            raise InputError("--dry-run: the answers of --model are not there yet; run `medjudge answer` first")
-        _say_cost(folder, opened.scheme, questions, given or folder.answers(), chosen, judging, batch, as_json)
-        return
-    command = {
-        "benchmark": benchmark,
-        "models": model,
-        "judge": judge,
-        "samples": samples,
-        "rounds": rounds,
-        "seed": seed,
-        "max_new_tokens": max_new_tokens,
-        "temperature": temperature,
-    }
-    with folder.lock() if group.first else nullcontext():
-        if group.first:
-            start_run(folder, questions, opened.scheme, benchmark, command)
-            if benchmark == "sample":
-                folder.update_manifest(notes=[NOTICE])
-            if given is not None:
-                take_answers(folder, given, str(file))
-            group.wait()
-        answer_with_all(folder, model or [], answering, group)
-        if batch:
-            from medjudge.workflows.batch import judge_by_batch
+    from medjudge.chat_api.client import Server
+    from medjudge.chat_api.spending import Limit
+    from medjudge.workflows.answer import AnswerOptions
+    from medjudge.workflows.cost_estimate import estimate_cost
+    from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
+    from medjudge.workflows.judge import JudgeOptions
 
-            under_way = judge_by_batch(folder, chosen, judging, wait)
-            if under_way:
-                _say_under_way(under_way, folder, as_json)
-                return
-        else:
-            here = chosen.folder is not None and engine != "ray"
-            with peak_memory_told(f"judging with {chosen.name}", device if here else None):
-                judge_answers(folder, chosen, judging, group=group)
-        if not group.first:
-            return
-        scores, covered = write_scores(folder, chosen.name)
-        deferred = None if defer_to_physicians is None else defer(folder, chosen, defer_to_physicians)
+    server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
+    request = EvaluationRequest(
+        benchmark=benchmark,
+        scheme=scheme,
+        models=tuple(model or ()),
+        answers=answers,
+        judge=judge,
+        run=run,
+        limit=limit,
+        offline=offline,
+        defer_share=defer_to_physicians,
+        answering=AnswerOptions(samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit),
+        judging=JudgeOptions(device, engine, rounds, rationale, server, cost_limit),
+    )
+    if dry_run:
+        _print_cost(estimate_cost(request, batch), as_json)
+        return
+    result = run_batch_evaluation(request, wait) if batch else run_evaluation(request)
+    if isinstance(result, InFlight):
+        _print_in_flight(result, as_json)
+    elif result.first_process:
+        _print_evaluation(result, as_json)
+        if not result.complete:
+            raise typer.Exit(1)
+
+
+def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
+    from medjudge.cli.output import console, leaderboard_table, print_json
 
     screen = console(as_json)
     if as_json:
-        print_json(scores)
+        print_json(result.scores.rates)
     else:
-        screen.print(leaderboard_table(scores, f"Usability rates by judge {chosen.name}, percent (95 % interval)"))
-    if benchmark == "sample":
-        screen.print(NOTICE)
-    without = sum(rates["OP"]["unscored"] for rates in scores["models"].values())
+        title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
+        screen.print(leaderboard_table(result.scores.rates, title))
+    for note in result.notes:
+        screen.print(note)
     screen.print(
-        f"{covered['answers']} answers judged, {covered['unscored']} unscored; {without} questions without any score"
+        f"{result.scores.answers} answers judged, {result.scores.unscored} unscored; {result.unscored_questions} "
+        "questions without any score"
     )
-    screen.print(f"judge {chosen.name}: {scores['standing']['OP']['line']}")
-    spent = folder.manifest().get("spending")
-    if spent is not None and spent["usd"] is not None:
-        screen.print(f"spent on this run in all: {spent['usd']:.4f} USD ({folder.spending_file})")
-    if deferred is not None:
-        screen.print(f"{deferred.answers} answers for physicians to look at, {deferred.by}: {deferred.file}")
-    screen.print(f"{folder.path / 'scores.json'}; next: medjudge report {folder.path}")
-    if covered["unscored"] or without:
-        raise typer.Exit(1)
+    screen.print(f"judge {result.judge}: {result.status_line}")
+    if result.spent_usd is not None:
+        screen.print(f"spent on this run in total: {result.spent_usd:.4f} USD ({result.run.spending_file})")
+    if result.deferred is not None:
+        screen.print(
+            f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
+        )
+    screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")
 
 
-def _say_cost(
-    run: "Run",
-    scheme: "Scheme",
-    questions: "Sequence[Question]",
-    answers: "Sequence[Answer]",
-    chosen: "JudgeRef",
-    options: "JudgeOptions",
-    batch: bool,
-    as_json: bool,
-) -> None:
-    from medjudge.chat_api.spending import Limit, Spending
-    from medjudge.cli.output import console, print_json
-    from medjudge.judge.protocol import assignments
-    from medjudge.workflows.dry_run import estimate, told
-    from medjudge.workflows.judge import not_judged
-
-    kept = [one for one in run.judgments(chosen.name) if not one.retryable]
-    work = not_judged(assignments(questions, answers, options.rounds, scheme), kept)
-    found = estimate(work, chosen.api_model or "", Spending(run, Limit(None, options.limit.prices)), batch)
-    if as_json:
-        print_json(found)
-    for line in told(found):
-        console(as_json).print(line)
-
-
-def _say_under_way(under_way: "Sequence[str]", run: "Run", as_json: bool) -> None:
+def _print_cost(estimate: "CostEstimate", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
 
     if as_json:
-        print_json({"run": str(run.path), "under_way": under_way})
-    for line in under_way:
+        print_json(estimate.as_json())
+    for line in estimate.summary_lines():
         console(as_json).print(line)
-    console(as_json).print("The same command collects the judgments; --wait stays until they are there.")
+
+
+def _print_in_flight(in_flight: "InFlight", as_json: bool) -> None:
+    from medjudge.cli.output import console, print_json
+
+    if as_json:
+        print_json(in_flight.as_json())
+    screen = console(as_json)
+    for line in in_flight.batch_jobs:
+        screen.print(line)
+    screen.print("The same command collects the judgments later; --wait waits for them.")

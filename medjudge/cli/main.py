@@ -21,8 +21,10 @@ from medjudge.cli import (
     quickstart,
     refine,
     report,
+    train,
     validate,
 )
+from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
@@ -43,10 +45,21 @@ app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
 app.command("distill", rich_help_panel=_JUDGES)(distill.distill)
+app.command(
+    "train",
+    rich_help_panel=_JUDGES,
+    # The recipe reads what is not declared here, and refuses what it does not know.
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "token_normalize_func": lambda name: name.replace("_", "-"),  # as in the YAML: --train_file
+    },
+)(train.train)
 app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
+show_readable_help(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -33,8 +33,8 @@ Scheme = Annotated[
     Optional[str],
     typer.Option(
         metavar="NAME|FILE",
-        help="Scheme of the questions: llmeval-med, consumer-health, a scheme's folder or file. Default: the one "
-        "beside the questions, else llmeval-med.",
+        help="Scheme of the questions: llmeval-med, consumer-health, a scheme's folder or file. Default: that of "
+        "the run or beside the questions, else llmeval-med.",
     ),
 ]
 NewRun = Annotated[
@@ -44,7 +44,7 @@ NewRun = Annotated[
 RunFolder = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run folder with questions and answers.", show_default=False)
 ]
-RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.", show_default=False)]
+RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)]
 Limit = Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Use only the first N questions.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write.", show_default=False)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed; the same seed gives the same result.")]

@@ -75,12 +75,14 @@ def refine(
     run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a proposal
     was unreadable or an answer could not be scored.
     """
+    from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.refine import RefineOptions, refine_checklists
 
-    judging = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, Limit(max_cost, prices))
+    server = Server(base_url, concurrency, tokens_per_minute)
+    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices))
     refinement = refine_checklists(
         run,
         judge,

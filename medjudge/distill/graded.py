@@ -15,8 +15,9 @@ from medjudge.distill.dropping import compact, shortened
 from medjudge.distill.mistakes import wrong, wrong_and_short
 from medjudge.distill.sources import Body, Source, is_answer
 from medjudge.distill.swapping import swapped
-from medjudge.languages.texts import PACKAGED, Languages
+from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MODEL = "synthetic"
 """The name of the model in a synthetic answer."""
@@ -39,7 +40,7 @@ class GradedAnswer(NamedTuple):
 
 
 def graded_answers(
-    questions: Sequence[Question], count: int, seed: int, languages: Languages = PACKAGED
+    questions: Sequence[Question], count: int, seed: int, scheme: Scheme = LLMEVAL_MED
 ) -> list[GradedAnswer]:
     """Makes answers that deserve their level by construction.
 
@@ -53,7 +54,7 @@ def graded_answers(
         questions: Questions without a reference are passed over.
         count: How many answers, about as many of each level.
         seed: The same seed gives the same answers.
-        languages: Where word lists are looked up.
+        scheme: What the questions belong to; it may add languages' word lists.
 
     Returns:
         `count` answers with different texts, or as many as the questions give; `answer.sample` runs from 0.
@@ -61,7 +62,8 @@ def graded_answers(
     Raises:
         InputError: A question is in a language without word lists.
     """
-    sources = [Source(question, languages) for question in questions if is_answer(question.reference, languages)]
+    languages = languages_of(scheme)
+    sources = [Source(question, scheme) for question in questions if is_answer(question.reference, languages)]
     Random(f"{seed}").shuffle(sources)
     queues = _Queues(sources)
     stretches: dict[tuple[str, bool, int], list[float]] = {}

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from medjudge.distill.checklist import Carried, Point, carried, is_checklist, points_of, remaining, terms
 from medjudge.distill.wording import Wording, all_wordings, language_of, wording_of
-from medjudge.languages.texts import PACKAGED, Languages
+from medjudge.languages.texts import PACKAGED, Languages, languages_of
 from medjudge.records import Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.outline import Outline, outline_of
 
 MET, LOST = 0.8, 0.45
@@ -30,14 +31,16 @@ class Body(NamedTuple):
 class Source:
     """A question with its reference."""
 
-    def __init__(self, question: Question, languages: Languages = PACKAGED) -> None:
+    def __init__(self, question: Question, scheme: Scheme = LLMEVAL_MED) -> None:
+        languages = languages_of(scheme)
         self.question = question
         self.text = (question.reference or "").replace("\r\n", "\n").strip()
         self.language = language_of(self.text) if question.language in ("en", "zh") else question.language
         self.wording: Wording = wording_of(self.language, languages)
         prompt = f"{question.prompt}\n{question.checklist or ''}"
         no_dressing = wording_of(question.language, languages).no_dressing
-        self.may_be_dressed = question.category != "MTG" and not no_dressing.search(prompt)
+        form_is_content = scheme.category(question.category).form_is_content
+        self.may_be_dressed = not form_is_content and not no_dressing.search(prompt)
         self._languages = languages
 
     @cached_property

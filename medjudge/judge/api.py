@@ -1,4 +1,4 @@
-"""The API judge: any OpenAI-compatible server, reasons first, the verdict read from the end of the reply."""
+"""The API judge: a chat model at an OpenAI-compatible server gives reasons first, and the verdict at the end."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,26 +15,26 @@ from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasone
 
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
-ASKED_AGAIN = "\n\n[asked again]\n\n"
-"""Stands in `raw` between a reply that could not be read and the second one."""
+AFTER_REMINDER = "\n\n[asked again]\n\n"
+"""Separates, in `raw`, an unreadable reply from the reply to the reminder."""
 
 
 def file_name(model: str) -> str:
-    """A model's name as it can stand in a file name, in this folder and no other."""
+    """A model's name made safe for use as a file name."""
     return model.strip("/.").replace("/", "--").replace("\\", "--")
 
 
 class ApiJudge:
-    """Asks a chat model behind an OpenAI-compatible API.
+    """Asks a chat model at an OpenAI-compatible server.
 
-    The reply is held to a JSON schema where the server can do that, and read strictly in any case. A reply that cannot
-    be read is answered with one reminder.
+    If the server supports it, the reply is constrained to a JSON schema; it is parsed strictly in any case. After an
+    unreadable reply the model gets one reminder.
 
     Args:
         model: The model's name at the server.
-        server: Where it is, and how patiently it is asked.
-        spending: The account that the requests go to.
-        seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
+        server: The server, its limits and retries.
+        spending: The account that the requests are charged to.
+        seed: Sent with every request, plus the round: rounds may differ, repeated runs should not.
         max_tokens: The most tokens of a reply.
 
     Raises:
@@ -64,67 +64,74 @@ class ApiJudge:
                 yield judgment
                 bar.update()
 
-    async def _judgment(self, one: Assignment) -> Judgment:
-        request = judgment_request(one, self.seed, self.max_tokens)
+    async def _judgment(self, assignment: Assignment) -> Judgment:
+        request = judgment_request(assignment, self.seed, self.max_tokens)
         first = None
         try:
-            first = read_judgment(one, self.name, await self.client.ask(request))
+            first = read_judgment(assignment, self.name, await self.client.ask(request))
             if first.raw is None or first.error_kind is not ErrorKind.UNREADABLE_REPLY:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": judge_replies(one.question.language, languages_of(one.scheme)).reminder},
+                {
+                    "role": "user",
+                    "content": judge_replies(assignment.question.language, languages_of(assignment.scheme)).reminder,
+                },
             ]
             again = request._replace(messages=request.messages + reminder)
-            second = read_judgment(one, self.name, await self.client.ask(again))
+            second = read_judgment(assignment, self.name, await self.client.ask(again))
         except RequestError as error:
-            return failed_request(one, self.name, str(error), error.lasting, raw=first.raw if first else None)
-        raw = first.raw + ASKED_AGAIN + (second.raw or "")
+            return failed_request(assignment, self.name, str(error), error.lasting, raw=first.raw if first else None)
+        raw = first.raw + AFTER_REMINDER + (second.raw or "")
         if second.error is None:
             return second.model_copy(update={"raw": raw})
         return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
 
 
-def judgment_request(one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
-    """What is asked for one judgment."""
-    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", scheme=one.scheme)
+def judgment_request(assignment: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
+    """The request for one judgment."""
+    prompt = render(
+        assignment.question, assignment.earlier, assignment.answer.text, "reason-first", scheme=assignment.scheme
+    )
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
+    return ChatRequest(messages, seed + assignment.round - 1, max_tokens, schema=VERDICT_SCHEMA)
 
 
-def failed_request(one: Assignment, judge: str, problem: str, lasting: bool, raw: str | None = None) -> Judgment:
-    """The judgment of a request that got no reply.
+def failed_request(
+    assignment: Assignment, judge_name: str, problem: str, lasting: bool, raw: str | None = None
+) -> Judgment:
+    """The unscored judgment of a request without a reply.
 
     Args:
-        problem: What the server said, or what happened to the connection.
+        problem: The server's message, or what happened to the connection.
         lasting: Whether another attempt would fail in the same way.
         raw: An earlier reply to the same assignment.
     """
     if lasting:
-        return unscored(one, judge, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
-    return unscored(one, judge, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
+        return unscored(assignment, judge_name, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
+    return unscored(assignment, judge_name, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
 
 
-def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
-    """The judgment in a reply, or an unscored one that says why there is none in it."""
+def read_judgment(assignment: Assignment, judge_name: str, reply: ChatReply) -> Judgment:
+    """Reads the judgment from a reply; unscored if the reply contains none."""
     if reply.refusal:
-        return failed_request(one, judge, reply.refusal[:200], lasting=True, raw=reply.text)
+        return failed_request(assignment, judge_name, reply.refusal[:200], lasting=True, raw=reply.text)
     cut_off = reply.finish_reason == "length"
     if not reply.text:
         reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
-        return unscored(one, judge, ErrorKind.EMPTY_REPLY, reason)
-    # What is cut off may end in a level that it was only weighing.
+        return unscored(assignment, judge_name, ErrorKind.EMPTY_REPLY, reason)
+    # A truncated reply may end with a level that the model was only considering.
     if cut_off:
-        return _unreadable(one, judge, "cut off at the token limit", reply.text)
+        return _unreadable(assignment, judge_name, "cut off at the token limit", reply.text)
     verdict, rationale = read_reasoned(reply.text)
     if verdict.score is None:
-        return _unreadable(one, judge, verdict.problem, reply.text)
+        return _unreadable(assignment, judge_name, verdict.problem, reply.text)
     return Judgment(
-        question_id=one.answer.question_id,
-        model=one.answer.model,
-        sample=one.answer.sample,
-        judge=judge,
-        round=one.round,
+        question_id=assignment.answer.question_id,
+        model=assignment.answer.model,
+        sample=assignment.answer.sample,
+        judge=judge_name,
+        round=assignment.round,
         score=verdict.score,
         expected=float(verdict.score),
         rationale=rationale or None,
@@ -132,5 +139,5 @@ def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
     )
 
 
-def _unreadable(assignment: Assignment, judge: str, problem: str | None, raw: str) -> Judgment:
-    return unscored(assignment, judge, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {problem}", raw)
+def _unreadable(assignment: Assignment, judge_name: str, problem: str | None, raw: str) -> Judgment:
+    return unscored(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {problem}", raw)

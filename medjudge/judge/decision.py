@@ -32,18 +32,18 @@ _TEMPLATE = """\
 def write_decision_files(
     tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path, scheme: Scheme = LLMEVAL_MED
 ) -> None:
-    """Writes `decision.json` and `decision_template.jinja`; nothing where the pipeline could not read the labels.
+    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels.
 
     Args:
-        tokenizer: The judge's, with a chat template.
-        temperature: Of the judge's card.
+        tokenizer: The judge's tokenizer, with a chat template.
+        temperature: The temperature of the judge's card.
         folder: The judge folder.
         scheme: What the training questions belong to; the template holds its rubrics.
     """
     try:
         label_token_ids(tokenizer, LABELS)
     except ValueError:
-        return  # a digit is a token with a mark before it, which the pipeline does not look for
+        return  # the tokenizer marks word boundaries in digit tokens, which the pipeline does not support
     languages = languages_of(scheme)
     rubrics = [(category, language) for category in scheme.category_ids for language in scheme.languages]
     systems = "".join(
@@ -64,11 +64,11 @@ def write_decision_files(
 
 
 def decision_request(assignment: Assignment) -> dict[str, Any]:
-    """An answer as the decision pipeline and `/v1/systemone` take it.
+    """An answer in the form that the decision pipeline and `/v1/systemone` accept.
 
-    The reply's probabilities are those of the judge, with level 1 under "0": the pipeline counts from there. An answer
-    that does not fit into the window is not cut, and control tokens of the tokenizer within a text are taken apart in
-    another way.
+    The probabilities in the reply are those of the judge; level 1 is "0", as the pipeline counts from 0. Unlike the
+    judge, the pipeline does not shorten answers that do not fit in the window, and it neutralises control tokens in a
+    text in another way.
     """
     question, answer = assignment.question, assignment.answer.text
     state = {
@@ -79,7 +79,7 @@ def decision_request(assignment: Assignment) -> dict[str, Any]:
         "reference": neutralise(question.reference or "", ()),
         "checklist": neutralise(question.checklist or "", ()),
         "answer": neutralise(answer, ()),
-        # What fences the answer in; any text that the answer does not hold.
+        # The fence around the answer: a text that does not occur in it.
         "code": fence_code(answer),
     }
     words = standard(question.category, question.language, assignment.scheme)[1]

@@ -1,7 +1,8 @@
-"""A judge on disk: `judge.json`, and the judge that it describes."""
+"""Reads a judge folder: `judge.json`, and the judge that it describes."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
@@ -9,10 +10,12 @@ from safetensors import SafetensorError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
-from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, merge_adapter
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -20,16 +23,10 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
-_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "generative": (*_ADAPTER_FILES, "tokenizer_config.json"),
-    "ordinal": (HEAD_FILE, "tokenizer_config.json"),
-    "similarity": (),
-}
 
 
 class TrainedOn(BaseModel):
-    """What a judge has seen. `tuned_question_ids` chose its checkpoint or temperature; they count as seen, too."""
+    """The data a judge has seen. `tuned_question_ids` selected its checkpoint or temperature, and count as seen too."""
 
     files: dict[str, str] = Field(default_factory=dict, description="file name -> sha256")
     question_ids: list[str] = Field(default_factory=list)
@@ -40,7 +37,7 @@ class TrainedOn(BaseModel):
 
 
 class JudgeCard(BaseModel):
-    """`judge.json`: everything that is needed to load a judge, and to know what it may be trusted with."""
+    """`judge.json`: how to load a judge, and how far it has been validated."""
 
     # What a later version adds is passed over, so that its judges can still be used.
     kind: Kind
@@ -58,7 +55,7 @@ class JudgeCard(BaseModel):
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()
-    validated_on: list[dict[str, Any]] = Field(default_factory=list)
+    validated_on: list[StudySummary] = Field(default_factory=list)
     training: dict[str, Any] = Field(default_factory=dict)
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
@@ -80,10 +77,11 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
     except ValidationError as error:
-        raise InputError(
-            f"{folder / CARD_FILE}: {first_problem(error)}; restore the file or train the judge again"
-        ) from None
-    for name in _NEEDED[card.kind]:
+        fix = "restore the file or train the judge again"
+        if error.errors()[0]["loc"][:1] == ("validated_on",):
+            fix = "remove this entry and run `medjudge validate` again"
+        raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
+    for name in KINDS[card.kind].files:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
     if card.kind == "similarity" and (card.slope is None or card.cuts is None):
@@ -94,7 +92,7 @@ def read_card(folder: Path) -> JudgeCard:
 def load_judge(
     folder: Path, name: str, device: torch.device, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
 ) -> Judge:
-    """Loads the judge of a folder onto a device.
+    """Loads the judge of a folder to a device.
 
     Args:
         rationale_tokens: The most tokens of a generative judge's rationale.
@@ -105,14 +103,10 @@ def load_judge(
             category of the scheme with another rubric.
     """
     card = read_card(folder)
-    if card.kind == "generative":
+    if KINDS[card.kind].reads_rubrics:
         _require_its_rubrics(card, folder, scheme)
     try:
-        if card.kind == "similarity":
-            return _similarity(card, name, device)
-        if card.kind == "ordinal":
-            return _ordinal(card, folder, name, device)
-        return _generative(card, folder, name, device, rationale_tokens)
+        return KINDS[card.kind].load(card, folder, name, device, rationale_tokens)
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
@@ -121,7 +115,7 @@ def load_judge(
 
 
 def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
-    """Only rubrics that the judge was trained with are compared: it may meet categories that it never saw."""
+    """Compares only the rubrics that the judge was trained with: other categories may have been added since."""
     here = prompt_hashes(card.style, scheme)
     changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
     if changed:
@@ -139,7 +133,7 @@ def _require_window(card: JudgeCard, folder: Path) -> None:
         )
 
 
-def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
+def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
     model = load_encoder(card.base_model, card.base_revision).to(device).eval()
@@ -147,24 +141,17 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
 
 
-def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> OrdinalJudge:
     _require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
-    adapted = (folder / _ADAPTER_FILES[0]).is_file()
+    adapted = (folder / ADAPTER_CONFIG).is_file()
     body = load_encoder(card.base_model, card.base_revision) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
-    model = OrdinalModel(with_adapter(body, folder) if adapted else body, width)
+    model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
     model.load_head(folder)
-    return OrdinalJudge(
-        name,
-        model.to(device).eval(),
-        tokenizer,
-        card.max_length,
-        card.windows,
-        card.temperature,
-        card.only_languages,
-    )
+    settings = OrdinalSettings(card.max_length, card.windows, card.temperature, card.only_languages)
+    return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
 def _generative(
@@ -172,14 +159,57 @@ def _generative(
 ) -> GenerativeJudge:
     _require_window(card, folder)
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
-    model = with_adapter(body, folder).to(device).eval()
+    model = merge_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
-    return GenerativeJudge(
-        name,
-        model,
-        tokenizer,
-        card.max_length,
-        card.temperature,
-        rationale_tokens=rationale_tokens,
-        style=card.style,
-    )
+    settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
+    return GenerativeJudge(name, model, tokenizer, settings)
+
+
+class JudgeKind(NamedTuple):
+    """What differs between the kinds of judges on disk."""
+
+    method: str
+    """What was trained, unless the whole model was."""
+    files: tuple[str, ...]
+    """Files that a folder needs beside `judge.json`."""
+    load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
+    """Loads a judge, given card, folder, name, device and rationale tokens."""
+    base_writes_text: bool
+    """Whether the base model is a causal language model."""
+    reads_rubrics: bool
+    """Whether it was trained with rubrics in its prompt, and therefore depends on their wording."""
+    reads_windows: bool
+    """Whether it reads a long text in several windows; if not, the middle of the text is cut."""
+    reads_checklist: Callable[[Path], bool]
+    """Whether the judge of a folder reads a question's checklist."""
+
+
+KINDS: dict[Kind, JudgeKind] = {
+    "generative": JudgeKind(
+        method="LoRA",
+        files=(ADAPTER_CONFIG, ADAPTER_FILE, "tokenizer_config.json"),
+        load=_generative,
+        base_writes_text=True,
+        reads_rubrics=True,
+        reads_windows=False,
+        reads_checklist=lambda folder: True,
+    ),
+    "ordinal": JudgeKind(
+        method="LoRA",
+        files=(HEAD_FILE, "tokenizer_config.json"),
+        load=_ordinal,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=True,
+        reads_checklist=reads_checklist,
+    ),
+    "similarity": JudgeKind(
+        method="cut points on the cosine of answer and reference",
+        files=(),
+        load=_similarity,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=False,
+        reads_checklist=lambda folder: False,
+    ),
+}

@@ -1,4 +1,4 @@
-"""Turns what a user writes after `--judge` into a judge."""
+"""Resolves the argument of `--judge` to a judge, and loads it."""
 
 import json
 import os
@@ -20,10 +20,10 @@ JUDGES_FOLDER = Path("judges")
 
 
 class JudgeRef(NamedTuple):
-    """A judge that was chosen but not loaded yet.
+    """A judge that is not loaded yet.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge; a judge with none of these is known by
-    its judgments only. `seen` holds the ids of the questions that it was trained or tuned on.
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge. A judge with none of these is known only
+    by its judgments. `seen` holds the ids of the questions that the judge was trained or tuned on.
     """
 
     name: str
@@ -39,12 +39,12 @@ class JudgeRef(NamedTuple):
 
 
 def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
-    """Finds the judge that a specification means, and reads its card.
+    """Finds the judge that the user named, and reads its card.
 
     Args:
-        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges but those of an intermediate stage, else
-            the built-in one), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
-        run: Where judgments of that name, such as imported ones, stand for a judge that is no folder here.
+        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that is not an intermediate stage, else
+            the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+        run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
         InputError: There is no such judge, or its folder is incomplete.
@@ -55,7 +55,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     if spec.startswith("openai:"):
         model = spec.removeprefix("openai:")
         if not model:
-            raise InputError("--judge openai: no model named; write for example --judge openai:gpt-4o")
+            raise InputError("--judge openai: no model is named; write, for example, --judge openai:gpt-4o")
         return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()
@@ -89,42 +89,44 @@ def _local_folder() -> Path:
 
 
 def _intermediate(card: Path) -> bool:
-    """Whether a judge saw matches of question and answer only: a step on the way, not a judge to fall back on."""
+    """Whether a judge was trained only to match questions and answers: a stage of training, never a default judge."""
     try:
         return bool(json.loads(card.read_text(encoding="utf-8"))["training"]["stage"] == "intermediate")
     except (ValueError, KeyError, TypeError, OSError):
-        return False  # older or broken: said when it is chosen
+        return False  # a broken card is reported when its judge is chosen
 
 
-def check_judge_ref(chosen: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
-    """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
+def check_judge_ref(judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+    """Checks, before any work is done, that an API judge has a key, network access and a price.
 
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if chosen.api_model is not None:
-        check_server(f"--judge openai:{chosen.api_model}", chosen.api_model, base_url, offline, limit)
+    if judge_ref.api_model is not None:
+        check_server(f"--judge openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
 
 
 def load_judge_ref(
-    chosen: JudgeRef,
+    judge_ref: JudgeRef,
     device: str = "auto",
     server: Server = Server(),
     spending: Spending | None = None,
     rationale_tokens: int = 0,
     scheme: Scheme = LLMEVAL_MED,
 ) -> Judge:
-    """Loads a chosen judge.
+    """Loads a judge.
 
     Args:
-        server: Where an API judge is.
-        spending: The account that its requests go to.
-        scheme: What the questions belong to that it will judge.
+        device: `auto`, `cpu` or `cuda`.
+        server: The server of an API judge.
+        spending: The account that the requests of an API judge are charged to.
+        rationale_tokens: The most tokens of a rationale; 0 for the judge's default.
+        scheme: The scheme of the questions to judge.
 
     Raises:
         InputError: No key, no such device, no price, or files that cannot be loaded.
     """
-    if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, server, spending)
-    assert chosen.folder is not None
-    return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens, scheme)
+    if judge_ref.api_model is not None:
+        return ApiJudge(judge_ref.api_model, server, spending)
+    assert judge_ref.folder is not None
+    return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)

@@ -1,4 +1,4 @@
-"""A judge of a folder on the workers of a Ray cluster."""
+"""Runs a judge folder on the workers of a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class RayJudge:
-    """Judges as the judge of the folder does, on many workers at once.
+    """Gives the same judgments as the judge in the folder, computed by many workers.
 
     Args:
-        folder: The judge; every worker must find it, and its base model, under the same path.
+        folder: The judge folder. Every worker must find it, and its base model, at the same path.
         name: The judge's name.
-        device: `auto`, `cpu` or `cuda`, of the workers.
+        device: The workers' device: `auto`, `cpu` or `cuda`.
         rationale_tokens: As for `load_judge`.
         scheme: As for `load_judge`.
     """
@@ -40,9 +40,9 @@ class RayJudge:
                 _load,
                 self.arguments,
                 assignments,
-                # What the answers to one question share is computed once, where one worker judges them all.
-                belongs=lambda one: one.question.id,
-                weight=lambda one: len(one.answer.text),
+                # The tokens that answers to one question share are computed once if one worker judges them all.
+                key=lambda assignment: assignment.question.id,
+                weight=lambda assignment: len(assignment.answer.text),
                 device=self.device,
             ):
                 yield from judgments

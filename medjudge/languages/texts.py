@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem
 from medjudge.scheme import Scheme
 
 _EXAMPLE = "en"
@@ -110,6 +111,4 @@ def _loaded(text: str, place: str, model: type[Any]) -> Any:
     except yaml.YAMLError as error:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{place}: {field}: {first['msg']}") from None
+        raise InputError(f"{place}: {first_problem(error)}") from None

@@ -14,7 +14,7 @@ class Padded(NamedTuple):
 
 
 def pad_right(sequences: Sequence[Sequence[int]], pad_id: int) -> Padded:
-    """Pads behind each sequence, for encoders."""
+    """Pads at the end of each sequence, for encoders."""
     longest = max(map(len, sequences))
     gaps = [longest - len(sequence) for sequence in sequences]
     rows = zip(sequences, gaps, strict=True)
@@ -25,7 +25,7 @@ def pad_right(sequences: Sequence[Sequence[int]], pad_id: int) -> Padded:
 
 
 def pad_left(sequences: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Padded:
-    """Pads before each sequence, for causal models: the last column is the last token of every row."""
+    """Pads at the start of each sequence, for causal models: the last column is the last token of every row."""
     longest = max(map(len, sequences))
     gaps = [longest - len(sequence) for sequence in sequences]
     rows = zip(sequences, gaps, strict=True)

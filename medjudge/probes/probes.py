@@ -11,9 +11,10 @@ from random import Random
 from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.languages.texts import PACKAGED, Languages
+from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
 from medjudge.records import Answer, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.blocks import block_starts, in_series, is_complete, lines_of
 from medjudge.text.formatting import plain
 from medjudge.text.grammar import Grammar, grammar_of
@@ -56,13 +57,13 @@ def probed(
     probe: str,
     seed: int = 0,
     level: int | None = None,
-    languages: Languages = PACKAGED,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Answer | None:
     """The answer as a probe changes it, or None where the probe does not apply.
 
     A probe does not apply to an empty answer, nor where it finds nothing to strip or to move without changing the
     meaning. `filler`, `reordered`, `plain` and `doubled` leave out questions whose graders would rightly mark the
-    change down: texts to be generated (MTG), and those that ask for a length, an order or a form.
+    change down: those of a category whose form is content, and those that ask for a length, an order or a form.
 
     Args:
         question: The question; its language chooses the texts.
@@ -70,7 +71,7 @@ def probed(
         probe: One of `PROBES`.
         seed: Chooses among variants and positions, together with the answer's key.
         level: The answer's level by physicians (or as constructed); `fluent-wrong` takes levels 1 and 2 only.
-        languages: Where the texts are looked up.
+        scheme: What the question belongs to; it may add languages' texts.
 
     Returns:
         A copy with another text; `tokens_out`, no longer true, is None.
@@ -80,8 +81,9 @@ def probed(
     """
     if probe not in PROBES:
         raise InputError(f"probe {probe}: no such probe; choose one of {', '.join(PROBES)}")
-    if not answer.text.strip() or not _applies(question, probe, level, languages):
+    if not answer.text.strip() or not _applies(question, probe, level, scheme):
         return None
+    languages = languages_of(scheme)
     language: str = question.language
     if probe == "language-wrapper":
         language = "zh" if language == "en" else "en"
@@ -95,13 +97,15 @@ def probed(
     return answer.model_copy(update={"text": changed.replace("\n", newline), "tokens_out": None})
 
 
-def _applies(question: Question, probe: str, level: int | None, languages: Languages) -> bool:
+def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) -> bool:
     if probe == FLUENT_WRONG:
         return level is not None and level <= 2
     if probe not in _NEEDS:
         return True
-    pattern = _NEEDS[probe](asked_form(question.language, languages))
-    return question.category != "MTG" and not pattern.search(f"{question.prompt}\n{question.checklist or ''}")
+    if scheme.category(question.category).form_is_content:
+        return False
+    pattern = _NEEDS[probe](asked_form(question.language, languages_of(scheme)))
+    return not pattern.search(f"{question.prompt}\n{question.checklist or ''}")
 
 
 def _with_filler(text: str, material: _Material) -> str:

@@ -14,8 +14,10 @@ import numpy as np
 
 from medjudge.distill.checklist import terms
 from medjudge.distill.wording import wording_of
+from medjudge.languages.texts import PACKAGED, Languages
 from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
 from medjudge.scale import USABLE_FROM
+from medjudge.text.grammar import grammar_of
 from medjudge.validation.pairs import Pairs
 
 
@@ -62,16 +64,21 @@ class Cause(NamedTuple):
         return {"name": self.kind.text, "evidence": self.evidence}
 
 
-def overlap(answer: str, question: Question) -> float | None:
+def overlap(answer: str, question: Question, languages: Languages = PACKAGED) -> float | None:
     """The share of the reference's terms that an answer contains; None without a reference."""
-    wording = wording_of(question.language)
+    wording = wording_of(question.language, languages)
     expected = terms(question.reference or "", wording)
     return len(expected & terms(answer, wording)) / len(expected) if expected else None
 
 
-def usual_overlap(pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer]) -> float | None:
+def usual_overlap(
+    pairs: Pairs,
+    questions: dict[str, Question],
+    answers: dict[AnswerKey, Answer],
+    languages: Languages = PACKAGED,
+) -> float | None:
     """The median overlap with the reference of answers that physicians call usable; None where there are none."""
-    overlaps = _overlaps_of_usable(pairs, questions, answers)
+    overlaps = _overlaps_of_usable(pairs, questions, answers, languages)
     return float(np.median(overlaps)) if overlaps else None
 
 
@@ -83,6 +90,7 @@ def question_causes(
     answers: dict[AnswerKey, Answer],
     comments: Sequence[str],
     usual: float | None,
+    languages: Languages = PACKAGED,
 ) -> list[Cause]:
     """The causes that a question's scores suggest, the likeliest first.
 
@@ -93,13 +101,14 @@ def question_causes(
         answers: By key.
         comments: The physicians' comments on those answers on which the judge is too lenient.
         usual: From `usual_overlap`.
+        languages: The texts of the run's languages.
     """
     candidates = [
         _physicians_disagree(size, pairs),
         _safety(pairs, comments) if shift > 0 else None,
         _ambiguous(size, pairs),
-        _missing(shift, pairs, question, comments) if shift > 0 else None,
-        _reference(shift, pairs, question, answers, usual) if shift <= 0 else None,
+        _missing(shift, pairs, question, comments, languages) if shift > 0 else None,
+        _reference(shift, pairs, question, answers, usual, languages) if shift <= 0 else None,
     ]
     return [cause for cause in candidates if cause is not None]
 
@@ -158,14 +167,14 @@ def _ambiguous(size: float, pairs: Pairs) -> Cause | None:
     return Cause(CauseKind.LEVEL_AMBIGUOUS, evidence)
 
 
-def _missing(shift: float, pairs: Pairs, question: Question, comments: Sequence[str]) -> Cause:
+def _missing(shift: float, pairs: Pairs, question: Question, comments: Sequence[str], languages: Languages) -> Cause:
     evidence = f"judge {shift:.1f} levels more lenient than usual; {_mean_levels(pairs)}"
-    wording = wording_of(question.language)
+    wording = wording_of(question.language, languages)
     known = terms(f"{question.prompt} {question.checklist or ''}", wording)
     new_terms = [
         word.strip(".,;:()") for comment in comments for word in comment.split() if terms(word, wording) - known
     ]
-    if question.language == "zh":
+    if not grammar_of(question.language, languages).space:  # no words to quote, only terms
         new_terms = [term for comment in comments for term in sorted(terms(comment, wording) - known)]
     if not question.checklist:
         evidence += "; the question has no checklist"
@@ -176,10 +185,15 @@ def _missing(shift: float, pairs: Pairs, question: Question, comments: Sequence[
 
 
 def _reference(
-    shift: float, pairs: Pairs, question: Question, answers: dict[AnswerKey, Answer], usual: float | None
+    shift: float,
+    pairs: Pairs,
+    question: Question,
+    answers: dict[AnswerKey, Answer],
+    usual: float | None,
+    languages: Languages,
 ) -> Cause:
     evidence = f"judge {-shift:.1f} levels stricter than usual; {_mean_levels(pairs)}"
-    overlaps = _overlaps_of_usable(pairs, {question.id: question}, answers)
+    overlaps = _overlaps_of_usable(pairs, {question.id: question}, answers, languages)
     if overlaps and usual is not None and np.mean(overlaps) < usual:
         evidence += (
             f"; answers that physicians call usable contain {100 * np.mean(overlaps):.0f} % of the reference's terms, "
@@ -188,11 +202,13 @@ def _reference(
     return Cause(CauseKind.REFERENCE_DISPUTABLE, evidence)
 
 
-def _overlaps_of_usable(pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer]) -> list[float]:
+def _overlaps_of_usable(
+    pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer], languages: Languages
+) -> list[float]:
     """The overlap of each usable answer with its reference, where there is one."""
     usable = pairs.only(np.flatnonzero(pairs.physician >= USABLE_FROM))
     keys = [AnswerKey(*row) for row in zip(usable.question_id, usable.model, map(int, usable.sample), strict=True)]
-    overlaps = [overlap(answers[key].text, questions[key.question_id]) for key in keys]
+    overlaps = [overlap(answers[key].text, questions[key.question_id], languages) for key in keys]
     return [share for share in overlaps if share is not None]
 
 

@@ -85,7 +85,7 @@ def _questions(material: Material, rows: np.ndarray, view: float, fdr: float) ->
     ]
     tested = [*groups, *unsafe_groups]
     result = sizes(deviations, view / _raters(pairs, tested), variance)
-    usual = usual_overlap(pairs.only(rows), material.questions, material.answers)
+    usual = usual_overlap(pairs.only(rows), material.questions, material.answers, material.languages)
     findings: dict[str, Finding] = {}
     for index in np.argsort(result.p_value, kind="stable"):
         name = str(pairs.question_id[tested[index][0]])
@@ -110,7 +110,7 @@ def _causes_of(material: Material, rows: np.ndarray, shift: float, size: float, 
     lenient = pairs.only(difference(pairs) > _LENIENT)
     comments = comments_of(set(answer_keys(lenient)), material.scores)
     question = material.questions[str(pairs.question_id[0])]
-    return question_causes(shift, size, pairs, question, material.answers, comments, usual)
+    return question_causes(shift, size, pairs, question, material.answers, comments, usual, material.languages)
 
 
 def _rubrics(material: Material, rows: np.ndarray, view: float, fdr: float) -> list[Finding]:

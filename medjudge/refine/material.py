@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from medjudge.languages.texts import Languages, languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.refine.split import Split
 from medjudge.scheme import Scheme
@@ -61,6 +62,11 @@ class Material:
     pairs: Pairs
     split: Split
     scheme: Scheme
+
+    @cached_property
+    def languages(self) -> Languages:
+        """The texts of the run's languages."""
+        return languages_of(self.scheme)
 
     @cached_property
     def keys(self) -> list[AnswerKey]:

@@ -11,11 +11,12 @@ from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.checklist import points_of
-from medjudge.languages.texts import PACKAGED
+from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.refine.causes import Cause
 from medjudge.refine.material import Target, TargetKind
 from medjudge.rubrics.render import neutralise
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MOST_ANSWERS = 12
 """The most answers that a prompt shows: those on which judge and physicians are farthest apart."""
@@ -89,14 +90,16 @@ class Proposal(BaseModel):
         return Target(self.kind, self.name)
 
 
-def checklist_prompt(question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown]) -> Prompt:
+def checklist_prompt(
+    question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
+) -> Prompt:
     """Asks for a better checklist of one question.
 
     Args:
         earlier: The user's earlier turns of the conversation, oldest first.
         shown: The question's answers that a proposal may be made from; held-out ones must not be among them.
     """
-    text = _template("checklist", question.language).render(
+    text = _template(languages_of(scheme).text(question.language, "refine_checklist.md")).render(
         cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
         earlier=[neutralise(turn) for turn in earlier],
@@ -108,7 +111,7 @@ def checklist_prompt(question: Question, earlier: Sequence[str], cause: Cause, s
     return Prompt(Target("checklist", question.id), cause, question.checklist or "", text)
 
 
-def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown]) -> Prompt:
+def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
     """Asks for a better wording of a rubric.
 
     Args:
@@ -117,7 +120,7 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown]) 
         shown: Answers of the category that a proposal may be made from; held-out ones must not be among them.
     """
     language = name.rpartition(".")[2]
-    text = _template("rubric", language).render(
+    text = _template(languages_of(scheme).text(language, "refine_rubric.md")).render(
         cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
         before=before,
@@ -191,7 +194,7 @@ def _problem(prompt: Prompt, text: str) -> str | None:
         if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
             return "the headings of core and secondary requirements are missing"
         return None
-    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])(?::|分：)", text, re.MULTILINE))
+    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])[^:：]*[:：]", text, re.MULTILINE))
     if levels != _LEVELS:
         return (
             "the standard must have the five levels 5 to 1, one line each, and has "
@@ -237,7 +240,7 @@ def _answer(shown: Shown) -> dict[str, Any]:
 
 
 @cache
-def _template(kind: str, language: str):  # type: ignore[no-untyped-def]
+def _template(source: str):  # type: ignore[no-untyped-def]
     # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string(PACKAGED.text(language, f"refine_{kind}.md"))
+    return environment.from_string(source)

@@ -1,10 +1,8 @@
 """Which texts a judge reads, and so which changes can affect its scores."""
 
-from safetensors.torch import load_file
-
 from medjudge.errors import InputError
+from medjudge.judge.folder import KINDS
 from medjudge.judge.open import JudgeRef
-from medjudge.judge.ordinal import HEAD_FILE, PARTS
 from medjudge.refine.material import TargetKind
 
 
@@ -17,13 +15,9 @@ def kinds_read(judge_ref: JudgeRef) -> frozenset[TargetKind]:
     """
     if judge_ref.api_model is not None:
         return frozenset({"checklist", "rubric"})
-    if judge_ref.card is None or judge_ref.folder is None or judge_ref.card.kind == "similarity":
+    card, folder = judge_ref.card, judge_ref.folder
+    if card is None or folder is None or not KINDS[card.kind].reads_checklist(folder):
         return frozenset()
-    if judge_ref.card.kind == "ordinal":
-        head = load_file(judge_ref.folder / HEAD_FILE)
-        checklist = PARTS.index("checklist")
-        if not any(bool(head[name][checklist].any()) for name in ("slope", "product", "offset")):
-            return frozenset()
     return frozenset({"checklist"})
 
 

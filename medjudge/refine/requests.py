@@ -61,11 +61,13 @@ def proposal_requests(
             left_out["beyond --limit"] += 1
         elif target.kind == "rubric":
             answers = [shown[material.keys[row]] for row in finding.rows]
-            prompts.append(rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers))
+            prompts.append(
+                rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers, material.scheme)
+            )
         else:
             question = material.questions[target.name]
             answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
-            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers))
+            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.scheme))
     return Requests(prompts, dict(left_out))
 
 

@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, drawn, label
-from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.plots import Plot
 
 _ROW = 0.22
@@ -34,7 +33,7 @@ def board_plots(board: Board) -> list[Plot]:
 
 def rates_plot(board: Board) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    columns = [name for name in COLUMNS if all(name in rates for rates in board.models.values())]
+    columns = [name for name in board.scheme.columns if all(name in rates for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(columns) // 3)
 
@@ -72,10 +71,11 @@ def _rates_title(board: Board) -> str:
     tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
     rate = board.models[first]["OP"]["rate"]
     others = len(board.models) - 1
-    told = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    state = board.validation_status["OP"].state
     return (
-        f"By judge {label(board.judge, 28)} ({board.standing['OP'].state}), {label(first, _NAMES)} has the highest "
-        f"usability rate, {rate:.1f} %{f'; {told}' if others else ''}"
+        f"By judge {label(board.judge, 28)} ({state}), {label(first, _NAMES)} has the highest "
+        f"usability rate, {rate:.1f} %{f'; {ties}' if others else ''}"
     )
 
 

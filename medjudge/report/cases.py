@@ -54,7 +54,7 @@ def cases(run: Contents) -> Cases:
     return Cases(
         overview={
             "name": run.name,
-            "against": run.against,
+            "against": run.against_kind,
             "models": models,
             "judges": [_judge(run, judge, answers, order) for judge in judges],
             "raters": raters_of(run.scores),
@@ -66,7 +66,8 @@ def cases(run: Contents) -> Cases:
                 consensus(one.level for one in given[answer.key]) if answer.key in given else None for answer in answers
             ],
             "unsafe": [
-                int(answer.key in given and unsafe(by_id[answer.question_id], given[answer.key])) for answer in answers
+                int(answer.key in given and unsafe(by_id[answer.question_id], given[answer.key], run.scheme))
+                for answer in answers
             ],
             "starts": [0, *ends][: len(blocks)],
         },

@@ -34,11 +34,11 @@ from inspect_ai.scorer import Score
 
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
-from medjudge.validation.status import Standing, states
+from medjudge.validation.status import ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
 _STOP_REASONS: dict[str | None, StopReason] = {
@@ -58,7 +58,7 @@ class _Judged(NamedTuple):
     judgments: dict[AnswerKey, list[Judgment]]
     rates: dict[str, Any]
     physicians: dict[AnswerKey, list[PhysicianScore]]
-    standing: dict[str, Standing]
+    validation_status: dict[str, ValidationStatus]
     made: str  # ISO 8601
 
 
@@ -114,7 +114,7 @@ def _identity(judged: _Judged, model: str) -> str:
 
 
 def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
-    questions, judgments = run.questions(), run.judgments(judge)
+    questions, judgments, scheme = run.questions(), run.judgments(judge), run.scheme()
     for question in questions:
         if "\0" in question.id:  # the id is the name of a file in the log
             raise InputError(
@@ -133,9 +133,9 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         {question.id: question for question in questions},
         {question.id: questions_before(question, questions) for question in questions},
         by_answer,
-        score_models(questions, judgments, models)["models"],
+        score_models(questions, judgments, models, scheme)["models"],
         physicians,
-        states(validations(run, judge)),
+        validation_statuses(validations(run, judge), scheme),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
     )
 
@@ -160,10 +160,12 @@ def _log(judged: _Judged, model: str, answers: Sequence[Answer]) -> EvalLog:
             dataset=_dataset(judged),
             config=EvalConfig(epochs=max(sample.epoch for sample in samples)),
             packages={name: version(name) for name in ("medjudge", "inspect_ai")},
-            tags=[f"judge {judged.judge}", judged.standing["OP"].state],
+            tags=[f"judge {judged.judge}", judged.validation_status["OP"].state.value],
             metadata={
                 "judge": judged.judge,
-                "standing": {part: one.line for part, one in judged.standing.items()},
+                "validation_status": {
+                    part: f"{status.state}: {status.line}" for part, status in judged.validation_status.items()
+                },
                 "notes": judged.run.manifest().get("notes", []),
             },
         ),
@@ -234,8 +236,8 @@ def _result(name: str, samples: Sequence[EvalSample], metrics: Mapping[str, Eval
 def _usability(rates: Mapping[str, Any]) -> dict[str, EvalMetric]:
     return {
         part: EvalMetric(name=part, group="usable, percent", value=rates[part]["rate"], metadata=rates[part])
-        for part in ("OP", *CATEGORIES)
-        if part in rates
+        for part in rates
+        if part != "subcategories"
     }
 
 

@@ -15,7 +15,6 @@ from medjudge.files import write_whole
 from medjudge.report.boards import leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
-from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.store import Run
@@ -47,12 +46,12 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
     )
     runs_shown = [section(one, place) for place, one in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    index = {"categories": CATEGORY_NAMES, "runs": [one.overview for one in gathered]}
+    titles = {category.id: category.title_in("en") for one in contents for category in one.scheme.categories}
+    index = {"categories": titles, "runs": [one.overview for one in gathered]}
     values = [index, *(block for one in gathered for block in (one.texts, *one.blocks))]
     page = environment.from_string(_package_file("page.html")).render(
-        columns=COLUMNS,
         fewest=FEWEST_CONVERSATIONS,
-        category_names=CATEGORY_NAMES,
+        category_names=titles,
         boards=leaderboards(contents),
         runs=runs_shown,
         studied=any(judge["studies"] for one in runs_shown for judge in one["judges"].values()),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.judge.study import AgainstKind
 from medjudge.report.board_plots import board_plots
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
@@ -27,7 +28,7 @@ def write_plots(folder: Path, runs: Sequence[Run]) -> list[Path]:
     for one in contents:
         for judge in one.judgments:
             for study in studies_of(one.run, judge):
-                against = "" if study["against"] == "physicians" else f"-against-{study['against']}"
+                against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
                 found += [(f"{judge}{against}", plot) for plot in plots(study)]
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []

@@ -67,7 +67,7 @@ def render(
 
 
 def fence_code(answer: str) -> str:
-    """What stands in both marker lines around an answer: none can hold the hash of itself and so end its fence."""
+    """The code in both marker lines around an answer; no answer can hold the hash of itself and so end its fence."""
     return sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
@@ -89,10 +89,10 @@ def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
     hashes = {}
     languages = languages_of(scheme)
     for language in scheme.languages:
-        given = material(language, languages)
+        user_template = material(language, languages)
         for category in scheme.category_ids:
             system = frame(*standard(category, language, scheme), language, style, languages)
-            hashes[f"{category}.{language}"] = sha256((system + given).encode()).hexdigest()
+            hashes[f"{category}.{language}"] = sha256((system + user_template).encode()).hexdigest()
     return hashes
 
 

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from pydantic import field_validator
+
 from medjudge.languages.texts import PACKAGED, Languages, Texts
 
 MOST_CHARACTERS = 200_000
@@ -43,7 +45,7 @@ _SCORE_FIELDS = ("score", "得分", "评分", "分数", "rating", "level")
 
 VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    # In this order: a server writes the fields as they stand here, and the reasons come before the score.
+    # In this order: a server writes the fields as they are listed here, and the reasons come before the score.
     "properties": {
         "rationale": {"type": "string", "description": "the reasons, in a few sentences"},
         "score": {"type": "integer", "enum": [1, 2, 3, 4, 5]},
@@ -65,6 +67,13 @@ class JudgeReplies(Texts):
     score_line: str
     reminder: str
 
+    @field_validator("score_line")
+    @classmethod
+    def _can_be_read(cls, line: str) -> str:
+        if read_verdict(f"{line}4").score != 4 or before_score(f"Because.\n{line}4") != "Because.":
+            raise ValueError(f"{line!r} cannot be read back from a reply; begin it with 'Score: '")
+        return line
+
 
 def judge_replies(language: str, languages: Languages = PACKAGED) -> JudgeReplies:
     """The texts of a language on a judge's replies."""
@@ -79,7 +88,7 @@ class Verdict(NamedTuple):
 
 
 class Reasoned(NamedTuple):
-    """A verdict with the reasons that stand before it."""
+    """A verdict with the reasons before it."""
 
     verdict: Verdict
     rationale: str
@@ -214,6 +223,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def before_score(reply: str) -> str:
-    """The rationale in a reason-first reply: what stands before the first line that begins to state a score."""
+    """The rationale in a reason-first reply: the text before the first line that begins to state a score."""
     stated = _SCORE_LINE.search(reply)
     return reply[: stated.start() if stated else None].strip()

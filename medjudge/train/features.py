@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from pathlib import Path
+from typing import NamedTuple
 
 from datasets import Dataset
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
+    GenerativeSettings,
     Prompt,
     before_score_ids,
     encode_prompt,
@@ -26,6 +28,14 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+
+
+class TrainingData(NamedTuple):
+    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
+
+    train: list[TrainingLine]
+    validation: list[TrainingLine]
+    scheme: Scheme = LLMEVAL_MED
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -59,7 +69,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 
 def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> None:
-    """Raises InputError where a conversation, or the text of a question, stands on both sides of the split."""
+    """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
     conversations = {line.question.group for line in train} & {line.question.group for line in validation}
     questions = question_ids(train) & question_ids(validation)
     for what, shared in (("conversations", conversations), ("questions", questions)):
@@ -71,7 +81,7 @@ def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> 
 
 
 def question_ids(lines: list[TrainingLine]) -> set[str]:
-    """The questions whose text the lines show: their own, and those that an answer was made from."""
+    """The ids of the questions in the lines, and of those that an answer was made from."""
     return {name for line in lines for name in (line.question.id, *line.made_from)}
 
 
@@ -81,7 +91,7 @@ def ordinal_dataset(
     """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels`, `level` and `weight`.
 
     Args:
-        most_windows: Of one text, as at judging.
+        most_windows: The most windows of one text, as in judging.
     """
     rows = []
     for line in lines:
@@ -98,7 +108,7 @@ def generative_dataset(
     style: Style = "score-first",
     scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (where the score stands), `probabilities` and `weight`.
+    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`.
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
@@ -123,11 +133,11 @@ def generative_dataset(
             after = []
         reply = [*before, score, *after, tokenizer.eos_token_id]
         prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, len(reply))
-        said = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
+        spoken = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
         rows.append(
             {
                 "input_ids": prompt.input_ids + reply,
-                "labels": [-100] * len(prompt.input_ids) + said,
+                "labels": [-100] * len(prompt.input_ids) + spoken,
                 "score_at": len(prompt.input_ids) + len(before),
                 "probabilities": line.probabilities,
                 "weight": line.weight,
@@ -154,7 +164,8 @@ def prompt_ids(
         InputError: Everything but the answer leaves it no room.
     """
     written = reason_tokens(max_length) if style == "reason-first" else 0
-    room = min(prompt_room(tokenizer, max_length, style, written, score_line(assignment)), max_length - reply)
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
     prompt = encode_prompt(tokenizer, assignment, room, style)
     if prompt is None:
         raise InputError(
@@ -170,8 +181,8 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        place = bisect_left(rooms, (lengths[index], 0))
-        room, pack = rooms.pop(place) if place < len(rooms) else (max_length, len(packs))
+        fitting = bisect_left(rooms, (lengths[index], 0))
+        room, pack = rooms.pop(fitting) if fitting < len(rooms) else (max_length, len(packs))
         if pack == len(packs):
             packs.append([])
         packs[pack].append(index)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.records import CATEGORIES
 from medjudge.scale import USABLE_FROM
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import wilson
 from medjudge.validation.pairs import Pairs
 
@@ -44,13 +44,16 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     return [one.text for one in chosen]
 
 
-def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool) -> list[str]:
+def cannot_conclude(
+    pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool, scheme: Scheme = LLMEVAL_MED
+) -> list[str]:
     """What these scores cannot show, one sentence each.
 
     Args:
         ceiling: Whether two physicians scored the same answers.
         teacher: Whether a teacher was compared.
         physicians: Whether physicians scored at all, and not constructed levels or another judge.
+        scheme: What the questions belong to.
     """
     usable = pairs.physician >= USABLE_FROM
     n, conversations = len(usable), len(np.unique(pairs.conversation))
@@ -68,7 +71,7 @@ def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool
             f"Anything precise: {n} answers in {conversations} conversation{'s' if conversations > 1 else ''}; "
             f"intervals from fewer than {_FEW} are rough."
         )
-    missing = [category for category in CATEGORIES if category not in set(pairs.category)]
+    missing = [category for category in scheme.category_ids if category not in set(pairs.category)]
     if missing:
         sentences.append(f"Anything about {', '.join(missing)}: no answer in {_they(missing)} was scored.")
     if not ceiling and physicians:
@@ -95,7 +98,7 @@ def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
             errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
             if cases >= _FEWEST and errors > 0:
                 text = f"calls {errors} of {cases} {kind.format(place)}"
-                yield _Weakness(wilson(errors / cases, cases)[0], kind, wrong & rows, text)
+                yield _Weakness(wilson(errors / cases, cases).low, kind, wrong & rows, text)
 
 
 def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:

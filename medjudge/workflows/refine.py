@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
-from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.client import check_server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.folder import CARD_FILE, read_card
+from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
@@ -36,8 +36,9 @@ from medjudge.refine.trials import try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
-from medjudge.workflows.validate import of_this_run, require_unseen
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
+from medjudge.workflows.physician_scores import require_unseen, scores_of_run
+from medjudge.workflows.run_folder import record_spending
 
 
 class RefineOptions(NamedTuple):
@@ -118,7 +119,7 @@ def refine_checklists(
     folder = options.out or run.path / "refinement"
     choose_device(options.judging.device)
     judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
-    check_judge_ref(judge_ref, options.judging.base_url, options.offline, options.judging.limit)
+    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     open_proposer = None
     if proposer is not None:
         require_refinable(judge_ref)
@@ -164,14 +165,14 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
         model = proposer.removeprefix("openai:")
         if not model:
             raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
-        base_url = options.proposer_base_url or judging.base_url
+        base_url = options.proposer_base_url or judging.server.base_url
         check_server(f"--proposer {proposer}", model, base_url, options.offline, judging.limit)
-        server = Server(base_url, judging.concurrency, judging.tokens_per_minute)
+        server = judging.server._replace(base_url=base_url)
         return lambda: ApiProposer(model, server, Spending(run, judging.limit), options.seed)
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():
         card = read_card(Path(proposer))
-        if card.kind != "generative":
+        if not KINDS[card.kind].base_writes_text:
             raise InputError(f"--proposer {proposer}: a judge of kind {card.kind} writes no text; take a chat model")
         # A judge's adapter makes it write scores; the model underneath writes text.
         model = card.base_model
@@ -184,7 +185,7 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     scores = run.physician_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
-    scores = of_this_run(run, scores, run.physicians_file.name)
+    scores = scores_of_run(run, scores, run.physicians_file.name)
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     groups = {question.id: question.group for question in questions.values()}

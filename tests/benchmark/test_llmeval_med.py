@@ -84,7 +84,7 @@ def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
         ({"医疗知识": [entry(round=10**30)]}, "a whole number from 1 to 100"),
         ('{"医疗知识": [], "医疗知识": []}', "'医疗知识' occurs twice"),
         ('{"医疗知识": [{"problem": "\\ud800", "groupCode": 1, "round": 1}]}', r"医疗知识\[0\]: prompt"),
-        ({"医疗知识": [entry(), entry()]}, r"医疗知识\[1\]: groupCode 5, round 1 stands already"),
+        ({"医疗知识": [entry(), entry()]}, r"医疗知识\[1\]: groupCode 5, round 1 duplicates"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, content: object, message: str) -> None:

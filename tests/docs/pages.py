@@ -38,15 +38,30 @@ class Block(NamedTuple):
         return self.mark in ("quickstart", "tests")
 
     @property
+    def run_in(self) -> Path | None:
+        """The page that has the same commands and runs them, so that they run only once."""
+        return ROOT / self.mark.removeprefix("run in: ") if self.mark.startswith("run in: ") else None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the test of the block's own page runs it."""
+        return self.needs is None and self.run_in is None and not self.run_by_ci
+
+    @property
     def statuses(self) -> set[int]:
         """Exit statuses that the page tells the reader to expect."""
         return {0, 1} if self.mark == "exits: 1" else {0}
 
     @property
     def commands(self) -> list[str]:
-        """One command a line, continued lines joined, comments dropped."""
+        """One line per command: continued lines are joined, comments are dropped."""
         lines = self.text.replace("\\\n", " ").splitlines()
-        return [line.strip() for line in lines if shlex.split(line, comments=True)]
+        return [line.strip() for line in lines if words_of(line)]
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a command, without the comment behind it."""
+    return shlex.split(line, comments=True)
 
 
 def blocks(page: Path) -> list[Block]:

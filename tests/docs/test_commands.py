@@ -4,7 +4,6 @@ import glob
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from pages import NEEDS, PAGES, ROOT, Block, blocks, continues
+from pages import NEEDS, PAGES, ROOT, Block, blocks, continues, words_of
 from typer.exceptions import TyperException
 
 from medjudge.benchmark.sample import sample_folder
@@ -40,7 +39,7 @@ def parse(arguments: list[str]) -> None:
 
 def check_command(line: str) -> None:
     """Checks what a block that is not run says: options of the app, files of a clone, extras of the package."""
-    words = shlex.split(line, comments=True)
+    words = words_of(line)
     starts = [index + 1 for index, word in enumerate(words) if Path(word).name in ("medjudge", "medjudge.cli")]
     if words[0] == "pip" or not starts:
         for extra in re.findall(r"medjudge\[([\w,]+)\]", line):
@@ -96,12 +95,23 @@ def test_a_file_or_an_extra_that_is_not_there_fails() -> None:
 
 
 def test_no_command_hides_in_a_block_of_another_language() -> None:
-    languages = {"bash", "python", "text", "json", "yaml", "csv", "bibtex", "diff"}
+    languages = {"bash", "python", "text", "json", "yaml", "csv", "markdown", "diff"}
     for page in PAGES:
         for block in blocks(page):
             assert block.language in languages, block.place
             if block.language not in ("bash", "python"):
                 assert not re.search(r"^\s*\$? ?(medjudge|accelerate|python|pip) ", block.text, re.M), block.place
+
+
+def test_commands_that_another_page_runs_are_run_there() -> None:
+    elsewhere = [block for block in BASH if block.run_in is not None]
+    assert elsewhere
+    for block in elsewhere:
+        assert block.run_in is not None
+        others = [other for other in blocks(block.run_in) if other.language == "bash" and other.is_run]
+        there = [words_of(line) for other in others for line in other.commands]
+        positions = [there.index(words_of(line)) for line in block.commands]
+        assert positions == sorted(positions), block.place
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +152,7 @@ def run_page(
             shutil.rmtree(tmp_path)
             shutil.copytree(finished[before], tmp_path, symlinks=True)
         for block in blocks(page):
-            if block.language == "bash" and block.needs is None and not block.run_by_ci:
+            if block.language == "bash" and block.is_run:
                 for line in block.commands:
                     run_line(block, line)
             elif block.language == "python" and block.needs is None:
@@ -154,7 +164,7 @@ def run_page(
         shutil.copytree(tmp_path, finished[page], symlinks=True)
 
     def run_line(block: Block, line: str) -> None:
-        words = shlex.split(line, comments=True)
+        words = words_of(line)
         if words[0] == "medjudge":
             if words[1:3] == ["annotate", "import"]:
                 for form in expanded(words[4:], tmp_path):

@@ -144,7 +144,7 @@ def test_failed_requests_are_made_again_by_the_next_run(server, medjudge, jsonl,
     before = len(asked)
     again = medjudge(*command)
     assert again.returncode == 0, again.stderr
-    assert "1 requests failed last time and are made again" in again.stderr
+    assert "1 requests failed last time and are sent again" in again.stderr
     assert len(asked) == before + 1
     lines = (tmp_path / "run" / "judgments" / "gpt.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["score"] for line in lines) == [3, 5]

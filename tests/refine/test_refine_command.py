@@ -9,6 +9,7 @@ import pytest
 import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
+from medjudge.chat_api.client import Server
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
@@ -48,8 +49,10 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
 def refined(module_server, tmp_path_factory):
     run = write_run(tmp_path_factory.mktemp("refined") / "run")
     module_server.replies["proposer"] = propose
-    options = RefineOptions(judging=JudgeOptions(base_url=module_server.url))
+    options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
+    assert f"{len(refinement.revision.kept)} kept" in repr(refinement)
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.to_json()
     return refinement.to_json(), run / "refinement"
 
 
@@ -121,7 +124,7 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     }
 
 
-def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
+def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
     ways = command(lacking_run, server.url, "--proposer", "openai:proposer")
     calls = []
 
@@ -157,7 +160,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
 
     def reword(body: dict) -> tuple[int, str]:
         said = body["messages"][0]["content"]
-        standard = said.partition("# Standard as it is")[2].partition("# Answers and their scores")[0].strip()
+        standard = said.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
         return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
 
     server.replies["proposer"] = reword
@@ -203,7 +206,7 @@ def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> N
     assert {body["model"] for body in server.asked} == {"judge"}
 
 
-def test_answers_that_the_judge_did_not_score_are_said_and_what_mends_it(lacking_run, medjudge) -> None:
+def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None:
     run = Run(lacking_run)
     judged, failed, lost = run.answers()[4:], run.answers()[4].key, {"score": None, "error": "too long"}
     judgments = [
@@ -239,7 +242,7 @@ def test_a_folder_of_another_refinement_says_what_changed_and_where_else_to_go(l
         assert f"--out {place}-3" in done.stderr
 
 
-def test_a_person_writes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
+def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\ngrep -q "Physicians:" "$2" && printf "3. no alcohol\\n" >> "$1"\n')
     editor.chmod(0o755)

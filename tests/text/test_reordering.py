@@ -2,16 +2,15 @@ import re
 from collections import Counter
 from random import Random
 
-from medjudge.records import Language
 from medjudge.text.grammar import grammar_of
 from medjudge.text.reordering import reordered
 
 
-def moved(text: str, language: Language = "en", seed: int = 0) -> str:
+def moved(text: str, language: str = "en", seed: int = 0) -> str:
     return reordered(text, grammar_of(language), Random(seed))
 
 
-def stays(text: str, language: Language = "en") -> bool:
+def stays(text: str, language: str = "en") -> bool:
     return moved(text, language) == text
 
 

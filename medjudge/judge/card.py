@@ -1,19 +1,30 @@
 """The judge card: `README.md` of a judge folder, written from `judge.json`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, cast
 
 from medjudge.files import write_whole
-from medjudge.judge.folder import JudgeCard
-from medjudge.train.curves import CURVES_FILE
-from medjudge.train.temperature import LEAST_ANSWERS
-from medjudge.validation.status import standing
+from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.statistics.calibration import FEWEST_ANSWERS
+from medjudge.statistics.estimates import Estimate, estimate_text
+
+CURVES_FILE = "training/curves.svg"
+"""In a judge folder, where training drew any."""
+NEVER_VALIDATED = (
+    "Never validated against physicians by `validate`. `medjudge validate RUN --judge FOLDER --physicians FILE` writes "
+    "the result here."
+)
 
 
-def write_readme(folder: Path, card: JudgeCard) -> None:
-    """Writes the card for people."""
+def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVER_VALIDATED,)) -> None:
+    """Writes the card for people.
+
+    Args:
+        agreement: The lines of the section on validations; `medjudge.validation.card` makes them. The default is for a
+            judge that was just trained.
+    """
     training = card.training
     named = ("languages", "categories", "sources")
     recorded = {name: ", ".join(training.get(name, [])) or "not recorded" for name in named}
@@ -32,7 +43,7 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
         *_making(folder, card),
         "## Agreement",
         "",
-        *_agreement(card),
+        *agreement,
         "",
         *_held_out(card),
         *_cross_validation(card),
@@ -54,14 +65,12 @@ def write_readme(folder: Path, card: JudgeCard) -> None:
 
 
 def _shape(card: JudgeCard) -> str:
-    if card.kind == "similarity":
-        return "cut points on the cosine of answer and reference"
-    return "trained in full" if card.training.get("full_fine_tuning") else "LoRA"
+    return "trained in full" if card.training.get("full_fine_tuning") else KINDS[card.kind].method
 
 
 def _reach(card: JudgeCard) -> str:
     """How much of a long text is read."""
-    if card.kind == "ordinal":
+    if KINDS[card.kind].reads_windows:
         windows = "one window" if card.windows == 1 else f"up to {card.windows} windows"
         return f"Reads {windows} of {card.max_length} tokens of a text; the judgment says how much lies in none."
     return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
@@ -96,8 +105,8 @@ def _temperature(calibration: dict[str, Any]) -> list[str]:
     shift = (
         [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
     )
-    if answers < LEAST_ANSWERS:
-        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({LEAST_ANSWERS} are needed)"
+    if answers < FEWEST_ANSWERS:
+        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"
         return [*shift, few]
     if not calibration["fitted"]:
         return [
@@ -115,11 +124,11 @@ def _temperature(calibration: dict[str, Any]) -> list[str]:
 
 def _held_out(card: JudgeCard) -> list[str]:
     """What was measured on held-out answers while the judge was made, and on which."""
-    found = card.training.get("held_out")
-    if found is None:
+    held_out = card.training.get("held_out")
+    if held_out is None:
         return []
-    measures = [f"{name.replace('_', ' ')} {interval(measure)}" for name, measure in found["measures"].items()]
-    return [f"{found['on']}: {', '.join(measures)}.", ""]
+    measures = [f"{name.replace('_', ' ')} {estimate_text(measure)}" for name, measure in held_out["measures"].items()]
+    return [f"{held_out['on']}: {', '.join(measures)}.", ""]
 
 
 def _cross_validation(card: JudgeCard) -> list[str]:
@@ -145,47 +154,11 @@ def _cross_validation(card: JudgeCard) -> list[str]:
 
 
 def _cells(values: Iterable[Any]) -> str:
-    return " | ".join(interval(value) if isinstance(value, dict) else f"{value:.3f}" for value in values)
+    return " | ".join(
+        estimate_text(cast(Estimate, value)) if isinstance(value, dict) else f"{value:.3f}" for value in values
+    )
 
 
 def _value(measure: Any) -> float:
     """Of a measure with its interval, or a plain number; an undefined one counts as 0, as by chance."""
     return float((measure["value"] or 0.0) if isinstance(measure, dict) else measure)
-
-
-def _agreement(card: JudgeCard) -> list[str]:
-    if not card.validated_on:
-        command = "`medjudge validate RUN --judge FOLDER --physicians FILE`"
-        return [f"Never validated against physicians by `validate`. {command} writes the result here."]
-    rows = [
-        "| with | scores | n | usable agreement | Cohen's kappa | quadratic kappa | Spearman |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for study in card.validated_on:
-        overall = study["overall"]
-        cells = [interval(overall[name]) for name in ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")]
-        rows.append(f"| {study['against']} | {study['file']} | {study['n']} | {' | '.join(cells)} |")
-    return [f"Standing: {standing(card.validated_on).line}.", "", *rows, *_gates(card)]
-
-
-def _gates(card: JudgeCard) -> list[str]:
-    """What each study says of the gate, of the judge's weaknesses, and what it cannot say."""
-    lines = []
-    for study in card.validated_on:
-        lines += ["", f"### {study['file']}, {study['against']}", "", "| check | required | measured | n | result |"]
-        lines.append("|---|---|---|---|---|")
-        for check in study["gate"]["checks"]:
-            result = f"{check['result']}{': ' if check['why'] else ''}{check['why']}"
-            lines.append(f"| {check['check']} | {check['required']:g} | {interval(check)} | {check['n']} | {result} |")
-        weak = [f"- Weak: {one}." for one in study["weaknesses"]]
-        not_shown = [f"- Not shown: {one}" for one in study["cannot_conclude"]]
-        lines += ["", *weak, *not_shown]
-    return lines
-
-
-def interval(measure: dict[str, float | None]) -> str:
-    """A measure as `0.72 (0.66-0.78)`; a dash where it is undefined."""
-    value, low, high = measure["value"], measure["low"], measure["high"]
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -1,7 +1,8 @@
-"""All measures of a part of the answers (overall, a category, a model, …), each with its interval."""
+"""All measures of agreement on some of the answers (overall, a category, a model, …), each with its interval."""
 
 import numpy as np
 
+from medjudge.judge.study import Measures
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally, tally
 from medjudge.statistics.correlations import icc, kendall_tau_b, pearson, spearman
@@ -36,14 +37,14 @@ _EXPECTED_STEP = 0.02
 """Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
 
 
-def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca") -> dict[str, Estimate]:
+def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca") -> Measures:
     """Every measure of agreement on these answers, with 95 % intervals from a bootstrap over conversations.
 
     The correlations take the judge's expected score, all other measures its level. `unsafe_sensitivity` is the share of
     unsafe answers that the judge calls not usable; Krippendorff's alpha is over the judge and every physician.
 
     Returns:
-        Name -> `{"value", "low", "high"}`; `n` has a value only.
+        Estimates by name; `n` has a value only.
     """
     levels = (pairs.judge - 1) * LEVELS + pairs.physician - 1
     values, place = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
@@ -64,7 +65,7 @@ def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Me
         return result
 
     intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, method)
-    result: dict[str, Estimate] = {}
+    result: Measures = {}
     for name, interval in intervals.items():
         rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
         clusters = len(np.unique(pairs.conversation[rows]))
@@ -78,7 +79,7 @@ def measured(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Me
 def _perfect_kappa(pairs: Pairs) -> Estimate:
     """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
     usable = float((pairs.physician >= USABLE_FROM).mean())
-    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation)))[0]
+    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation))).low
     low = 1 - disagreement / (2 * usable * (1 - usable))
     return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
 
