@@ -38,8 +38,8 @@ def rates_plot(board: Board) -> Figure:
     rows = -(-len(columns) // 3)
 
     def draw(figure: Figure) -> None:
-        for place, column in enumerate(columns):
-            across, down = place % 3, place // 3
+        for index, column in enumerate(columns):
+            across, down = index % 3, index // 3
             left, bottom = names + across * (width + 0.25), 0.3 + (rows - 1 - down) * (high + 0.6)
             axes = axes_at(figure, left=left, bottom=bottom, width=width, height=high)
             _bars(axes, board, column, across == 0)
@@ -54,11 +54,11 @@ def _longest(names: Iterable[str]) -> int:
 
 def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
     cells = [rates[column] for rates in board.models.values()]
-    places = range(len(cells))
-    axes.barh(places, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
-    for place, cell in enumerate(cells):
-        axes.plot([cell["low"], cell["high"]], [place, place], color=INK, linewidth=1)
-    axes.set_yticks(places, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
+    rows = range(len(cells))
+    axes.barh(rows, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    for row, cell in enumerate(cells):
+        axes.plot([cell["low"], cell["high"]], [row, row], color=INK, linewidth=1)
+    axes.set_yticks(rows, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xticks([0, 50, 100], ["0", "50", "100"])

@@ -1,4 +1,4 @@
-"""Leaderboards over several runs: one a benchmark and judge, because rates of different ones do not compare."""
+"""Leaderboards over several runs: one per benchmark and judge, because rates of different ones do not compare."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

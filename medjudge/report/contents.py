@@ -76,8 +76,8 @@ def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[
         names: The runs' names, as `names_apart` gives them.
         models: Each run's models.
     """
-    runs_of = Counter(model for some in models for model in set(some))
+    runs_of = Counter(model for models_of_run in models for model in set(models_of_run))
     return [
-        [f"{name}/{model}" if runs_of[model] > 1 else model for model in some]
-        for name, some in zip(names, models, strict=True)
+        [f"{name}/{model}" if runs_of[model] > 1 else model for model in models_of_run]
+        for name, models_of_run in zip(names, models, strict=True)
     ]

@@ -38,7 +38,9 @@ def score_models(
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
     """Whether each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
     scores = _by_question(judgments)
-    return np.array([[_is_usable(scores.get((model, one.id))) for one in questions] for model in models], dtype=bool)
+    return np.array(
+        [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool
+    )
 
 
 def _by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
@@ -58,7 +60,7 @@ def _model_rates(
     questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]], scheme: Scheme
 ) -> dict[str, Any]:
     def rate(chosen: Callable[[Question], bool]) -> dict[str, Any]:
-        return _rate([(one.group, scores.get((model, one.id))) for one in questions if chosen(one)])
+        return _rate([(question.group, scores.get((model, question.id))) for question in questions if chosen(question)])
 
     rates: dict[str, Any] = {"OP": rate(lambda _: True)}
     subcategories: dict[str, dict[str, Any]] = {}
@@ -66,10 +68,10 @@ def _model_rates(
         inside = [question for question in questions if question.category == category]
         if not inside:
             continue
-        rates[category] = rate(lambda one, category=category: one.category == category)  # type: ignore[misc]
+        rates[category] = rate(lambda question, category=category: question.category == category)  # type: ignore[misc]
         names = sorted({question.subcategory for question in inside if question.subcategory})
         subcategories[category] = {
-            name: rate(lambda one, c=category, s=name: one.category == c and one.subcategory == s)  # type: ignore[misc]
+            name: rate(lambda question, c=category, s=name: question.category == c and question.subcategory == s)  # type: ignore[misc]
             for name in names
         }
     return {**rates, "subcategories": subcategories}

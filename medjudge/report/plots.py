@@ -66,15 +66,15 @@ def agreement_plot(study: Study) -> Figure | None:
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
-        for place, (name, part) in enumerate(reversed(rows)):
+        for row, (name, part) in enumerate(reversed(rows)):
             measure, paper = part["usable_agreement"], study.scheme.reference_percent.get(name)
             if measure["low"] is not None:
-                axes.plot([measure["low"], measure["high"]], [place, place], color=ACCENT, linewidth=2)
-            axes.plot(measure["value"], place, "o", color=ACCENT, markersize=6.5)
+                axes.plot([measure["low"], measure["high"]], [row, row], color=ACCENT, linewidth=2)
+            axes.plot(measure["value"], row, "o", color=ACCENT, markersize=6.5)
             if paper is not None:
-                axes.plot(paper / 100, place, "D", color=INK, markersize=6, markerfacecolor="none")
-            # In the axes' own place, just right of it.
-            axes.text(1.04, place, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
+                axes.plot(paper / 100, row, "D", color=INK, markersize=6, markerfacecolor="none")
+            # Just right of the axes, in their own coordinates.
+            axes.text(1.04, row, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
         if ceiling is not None:
             axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
@@ -163,9 +163,9 @@ def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -
             axes.add_patch(Rectangle((column + 0.03, row + 0.03), 0.94, 0.94, facecolor=face, edgecolor=edge))
             colour = "white" if shade > 0.45 else INK
             axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour)
-    places = [place + 0.5 for place in range(len(names))]
-    axes.set_xticks(places, names)
-    axes.set_yticks(places, names)
+    ticks = [index + 0.5 for index in range(len(names))]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
     axes.set_xlim(0, len(names))
     axes.set_ylim(len(names), 0)  # level 1 on top, as in the tables
     axes.tick_params(length=0)
@@ -192,16 +192,16 @@ def calibration_plot(study: Study) -> Figure | None:
     if not confidence or not confidence.curve:
         return None
     curve = confidence.curve
-    smallest, largest = min(one["n"] for one in curve), max(one["n"] for one in curve)
+    smallest, largest = min(point["n"] for point in curve), max(point["n"] for point in curve)
     counts = f"{largest}" if smallest == largest else f"{smallest} to {largest}"
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
         axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        for one in curve:
-            axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=ACCENT, linewidth=1.5)
-            size = max(2.0, 7 * (one["n"] / largest) ** 0.5)
-            axes.plot(one["predicted"], one["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
+        for point in curve:
+            axes.plot([point["predicted"]] * 2, [point["low"], point["high"]], color=ACCENT, linewidth=1.5)
+            size = max(2.0, 7 * (point["n"] / largest) ** 0.5)
+            axes.plot(point["predicted"], point["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
         in_percent(axes, "xy")
@@ -215,7 +215,7 @@ def _calibration_title(study: Study) -> str:
     confidence = study.confidence
     if not confidence or not confidence.curve:
         return ""
-    total = sum(one["n"] for one in confidence.curve)
+    total = sum(point["n"] for point in confidence.curve)
     predicted = 100 * sum(point["n"] * point["predicted"] for point in confidence.curve) / total
     observed = 100 * sum(point["n"] * point["observed"] for point in confidence.curve) / total
     return (
@@ -232,7 +232,7 @@ def risk_coverage_plot(study: Study) -> Figure | None:
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
-        coverage, risk = [one["coverage"] for one in curve], [one["risk"] for one in curve]
+        coverage, risk = [point["coverage"] for point in curve], [point["risk"] for point in curve]
         axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
         axes.plot(coverage, risk, color=ACCENT, linewidth=2)
         axes.plot(coverage[-1], risk[-1], "o", color=ACCENT, markersize=5.5, clip_on=False)
@@ -255,7 +255,7 @@ def _risk_title(study: Study) -> str:
     curve = _risk_curve(study)
     if not curve:
         return ""
-    half = min(curve, key=lambda one: abs(one["coverage"] - 0.5))
+    half = min(curve, key=lambda point: abs(point["coverage"] - 0.5))
     return (
         f"On the surest {100 * half['coverage']:.0f} % of the answers the judge errs on {100 * half['risk']:.1f} %, on "
         f"all of them on {100 * curve[-1]['risk']:.1f} %"
@@ -320,12 +320,12 @@ def _ranking_title(study: Study) -> str:
 def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches: float) -> None:
     """Names in a column right of axes this high, each with a fine line from its point: none covers another."""
     low, high = axes.get_ylim()
-    places = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
+    label_ys = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
     right = axes.get_yaxis_transform()
     edge = axes.get_xlim()[1]
-    for (x, y, text), place in zip(points, places, strict=True):
-        axes.plot([x, edge], [y, place], color=LINE, linewidth=0.7, zorder=0)
-        axes.text(1.02, place, text, transform=right, va="center", fontsize=8.5)
+    for (x, y, text), label_y in zip(points, label_ys, strict=True):
+        axes.plot([x, edge], [y, label_y], color=LINE, linewidth=0.7, zorder=0)
+        axes.text(1.02, label_y, text, transform=right, va="center", fontsize=8.5)
 
 
 def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:

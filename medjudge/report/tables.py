@@ -155,19 +155,19 @@ def _models(group: Sequence[Board]) -> dict[str, tuple[Any, np.ndarray]]:
 
 
 def _leaderboard(group: Sequence[Board]) -> Table:
-    models = dict(sorted(_models(group).items(), key=lambda one: -one[1][0]["OP"]["rate"]))
+    models = dict(sorted(_models(group).items(), key=lambda entry: -entry[1][0]["OP"]["rate"]))
     names = _columns(group[0])
     columns = [_column(part, group[0].questions, models) for part in names]
     unscored = [Cell(str(rates["OP"]["unscored"])) for rates, _ in models.values()]
     counts: dict[str, Any] = next((rates for rates, _ in models.values()), {})
-    told = ", ".join(f"{part} {counts[part]['questions']}" for part in names if part in counts)
+    question_counts = ", ".join(f"{part} {counts[part]['questions']}" for part in names if part in counts)
     return Table(
         "leaderboard",
         f"Usability rates in percent (95 % interval), {_of(group)}",
         ["Model", *names, "unscored"],
         [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
         [
-            f"Questions: {told}. Unscored: questions without a score; they count as not usable.",
+            f"Questions: {question_counts}. Unscored: questions without a score; they count as not usable.",
             "Bold: the best of its column. †: a tie, not shown to be worse than the best: the 95 % interval of the "
             "difference, paired over the same conversations (bias-corrected and accelerated bootstrap), reaches 0, or "
             f"there are fewer than {FEWEST_CONVERSATIONS} conversations. Each interval holds for its pair alone; "
@@ -194,14 +194,14 @@ def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
     for category in _columns(group[0])[1:]:
         for start in range(0, len(models), _MODELS_ACROSS):
             across = list(models)[start : start + _MODELS_ACROSS]
-            some = [models[model][0]["subcategories"].get(category, {}) for model in across]
-            names = sorted({name for rates in some for name in rates})
+            rates_of_models = [models[model][0]["subcategories"].get(category, {}) for model in across]
+            names = sorted({name for rates in rates_of_models for name in rates})
             if names:
                 yield Table(
                     "subcategories",
                     f"{category} by subcategory, usability rates in percent (95 % interval), {_of(group)}",
                     ["Subcategory", "questions", *across],
-                    [_subcategory(name, [rates.get(name) for rates in some]) for name in names],
+                    [_subcategory(name, [rates.get(name) for rates in rates_of_models]) for name in names],
                     [],
                 )
 
@@ -245,8 +245,8 @@ def _column(
     part: str, questions: Sequence[Question], models: Mapping[str, tuple[Mapping[str, Any], np.ndarray]]
 ) -> list[Cell]:
     """Cells of rates that are compared with each other, on the questions of a part."""
-    inside = [place for place, one in enumerate(questions) if part in ("OP", one.category)]
-    differences = ties([questions[place] for place in inside], {name: row[inside] for name, (_, row) in models.items()})
+    inside = [index for index, question in enumerate(questions) if part in ("OP", question.category)]
+    differences = ties([questions[index] for index in inside], {name: row[inside] for name, (_, row) in models.items()})
     best = max((rates[part]["rate"] for rates, _ in models.values() if part in rates), default=None)
     cells = []
     for name, (rates, _) in models.items():

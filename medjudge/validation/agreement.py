@@ -47,10 +47,10 @@ def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method:
         Estimates by name; `n` has a value only.
     """
     levels = (pairs.judge - 1) * LEVELS + pairs.physician - 1
-    values, place = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
+    values, value_index = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
     tallies = {
         "levels": tally(levels, (LEVELS, LEVELS)),
-        "expected": tally(place * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
+        "expected": tally(value_index * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
         "unsafe": _unsafe(pairs),
         "coincidences": dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters]))),
     }

@@ -35,13 +35,13 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
     A part that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
     """
-    found = sorted(_candidates(pairs), key=lambda one: -one.at_least)
+    candidates = sorted(_candidates(pairs), key=lambda weakness: -weakness.at_least)
     chosen: list[_Weakness] = []
-    for one in found:
-        repeats = any(one.kind == other.kind and _share(one.rows, other.rows) > 0.75 for other in chosen)
+    for weakness in candidates:
+        repeats = any(weakness.kind == other.kind and _share(weakness.rows, other.rows) > 0.75 for other in chosen)
         if not repeats and len(chosen) < most:
-            chosen.append(one)
-    return [one.text for one in chosen]
+            chosen.append(weakness)
+    return [weakness.text for weakness in chosen]
 
 
 def cannot_conclude(
@@ -89,7 +89,7 @@ def _they(names: Sequence[str]) -> str:
 
 def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
     usable, called_usable = pairs.physician >= USABLE_FROM, pairs.judge >= USABLE_FROM
-    for rows, place in _places(pairs):
+    for rows, where in _places(pairs):
         for kind, wrong, among in (
             ("unusable answers{} usable", ~usable & called_usable, ~usable),
             ("usable answers{} unusable", usable & ~called_usable, usable),
@@ -97,7 +97,7 @@ def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
         ):
             errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
             if cases >= _FEWEST and errors > 0:
-                text = f"calls {errors} of {cases} {kind.format(place)}"
+                text = f"calls {errors} of {cases} {kind.format(where)}"
                 yield _Weakness(wilson(errors / cases, cases).low, kind, wrong & rows, text)
 
 

@@ -86,10 +86,10 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
         "mine and its teacher gpt",
         "Order of the models",
         "Probes: changes that must not change a score",
-        "The price of a category never seen in training",
+        "The cost of a category never seen in training",
         "all together",
         "9 fewer answers to learn from",
-        "Is its confidence honest?",
+        "Is its confidence calibrated?",
         "Conformal sets at an error rate of 0.1",
         "What physicians would call usable",
         "More scores for a width of 10 points",
@@ -263,7 +263,7 @@ def require_harmless(shown: Page) -> None:
 def poisoned(value: Any, under: str = "") -> Any:
     """A study in which every name and every sentence is an attack; only the words of the program itself stay."""
     if isinstance(value, str):
-        return value if under in ("kind", "state", "against_kind", "by") else EVIL + value
+        return value if under in ("kind", "state", "against_kind", "by", "name") else EVIL + value
     if isinstance(value, list):
         return [poisoned(one) for one in value]
     if isinstance(value, dict):
