@@ -37,3 +37,10 @@ def on_terminal(message: str) -> str:
     if len(lines) > _MOST_LINES:
         shown.append(f"... and {len(lines) - _MOST_LINES} more lines")
     return printable("\n".join(shown))
+
+
+class NetworkRefusedError(InputError, OSError):
+    """Something wanted the network, and `--offline` forbids it.
+
+    An OSError as well, so that a library which can do without the network goes on without it.
+    """
