@@ -111,7 +111,7 @@ def rater_problem(name: str) -> str | None:
     if not name.strip() or _NO_FILE_NAME.search(name) or printable(name) != name:
         return "becomes a file name; use letters, digits, '-', '.', '_' or '@'"
     if len(name) > _LONGEST_NAME or len(name.encode()) > _MOST_BYTES:
-        return f"becomes a file name; use at most {_LONGEST_NAME} characters"
+        return f"becomes a file name; use at most {_LONGEST_NAME} characters and {_MOST_BYTES} bytes"
     if name[0] in "-+=@":
         return (
             f"starts with '{name[0]}', which a shell reads as an option or a spreadsheet as a formula; choose another"
