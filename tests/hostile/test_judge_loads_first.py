@@ -13,5 +13,5 @@ def test_a_judge_that_cannot_be_loaded_leaves_no_run_folder_behind(tmp_path: Pat
     (broken / "judge.json").write_text(json.dumps(card | {"base_model": str(tmp_path / "nowhere")}))
     failed = medjudge("eval", "--judge", "judges/broken", "--run", "runs/new", "--limit", 1)
     assert failed.returncode == 2
-    assert "cannot be loaded" in failed.stderr
+    assert "nowhere: no such folder" in failed.stderr
     assert not (tmp_path / "runs").exists()
