@@ -33,8 +33,7 @@ def test_an_echoed_key_is_in_no_judgment_account_or_message(
     with run.lock():
         judge = ApiJudge("m", Server(server.url, concurrency=1, first_wait=0.01), Spending(run))
         with pytest.raises(InputError, match=r"Incorrect API key provided: \[API key\]") as caught:
-            for judgment in judge.judge(work):
-                found.append(judgment)
+            found.extend(judge.judge(work))
     assert len(found) == 3
     told = [*(judgment.model_dump_json() for judgment in found), str(caught.value), run.spending_file.read_text()]
     assert sum("[API key]" in text for text in told) >= 4
