@@ -340,8 +340,8 @@ class _JudgeEntry(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    kind: str
-    sha256: str
+    kind: str = ""
+    sha256: str = ""
     seconds: float = 0.0
     judgments: int = 0
     base_model: str | None = None
@@ -354,7 +354,7 @@ class _JudgeEntry(BaseModel):
 class _ModelEntry(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    seconds: float
+    seconds: float = 0.0
 
 
 class _SpendingEntry(BaseModel):

@@ -51,7 +51,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     """
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
-        return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
+        return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
     if spec.startswith("openai:"):
         model = spec.removeprefix("openai:")
         if not model:

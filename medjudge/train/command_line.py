@@ -46,8 +46,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
         _refuse("--config: no file named")
     parser.set_defaults(**_machine_defaults())
     try:
-        options = _named_options(words)  # first, because the parser takes the last of two equal keys
         parsed = TrainingConfig(*parser.parse_args_and_config(words))
+        options = _named_options(words)
     except (OSError, ValueError, yaml.YAMLError) as error:
         _refuse(str(error))
     require_own_options(parsed.judge, options)

@@ -176,7 +176,7 @@ def _teachers(run: Run, names: Sequence[str] | None) -> list[str]:
     """The judges of a run that teach; if none are named, those that know more than a local judge: APIs and imports."""
     if names is not None:
         return [name for name in names if name in run.judges()]
-    kinds = {name: entry["kind"] for name, entry in run.manifest().get("judges", {}).items()}
+    kinds = {name: entry.get("kind", "api") for name, entry in run.manifest().get("judges", {}).items()}
     return [name for name in run.judges() if kinds.get(name, "api") == "api"]
 
 

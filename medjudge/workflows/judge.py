@@ -154,7 +154,7 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
 def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> None:
     """Raises InputError where the run holds judgments of another judge of this name."""
     recorded = run.manifest().get("judges", {}).get(judge_ref.name)
-    if recorded is not None and recorded["sha256"] != identity(judge_ref, options, run.scheme()):
+    if recorded is not None and recorded.get("sha256") != identity(judge_ref, options, run.scheme()):
         raise InputError(
             f"{run.path}: holds judgments of another judge named {judge_ref.name}; rename the judge folder or choose "
             "another --run"
@@ -174,7 +174,7 @@ def record_judge(
         "sha256": identity(judge_ref, options, run.scheme()),
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
-        "seconds": round(before["seconds"] + seconds, 1),
+        "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         "seen_question_ids": sorted(judge_ref.seen),
         # A validation of files that were changed since says nothing of this judge.
         "validated_on": [
