@@ -3,11 +3,11 @@
     python eval/built_in.py DATA WORK
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
-for what is made on the way; a step that is finished there is not made again. First the intermediate stage. Then
-fifteen judges, one for each of five folds of the questions and three seeds, which tell how well such a judge does on
-questions that it has not seen. What is shipped is their mean, of adapters and heads (Wortsman et al., 2022), with a
-shift fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
-`eval/built_in_folds.py` writes the table of all that and of the ablations.
+for intermediate files; a step that is finished there is not repeated. The intermediate stage comes first. Fifteen
+judges follow, one for each of five folds of the questions and three seeds; they show how well such a judge does on
+questions that it has not seen. Their mean is shipped, of adapters and heads (Wortsman et al., 2022), with a shift
+fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
+`eval/built_in_folds.py` writes the table of these judges and of the ablations.
 """
 
 import json
@@ -27,22 +27,23 @@ from scipy.optimize import minimize
 from scipy.special import logit
 from study import REPOSITORY, Study
 
+from medjudge.files import file_sha256
+from medjudge.judge.adapter import merge_adapter
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
-from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode, with_adapter
+from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import USABLE_FROM
-from medjudge.store import file_sha256
-from medjudge.train.card import write_readme
 from medjudge.train.lora import write_base_name
 from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
 LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
 RANK = 32
 WEIGHTS = (1.0, 3.0)
-"""Of held-out training questions and of the validation file in the shift: the latter has messages as people write them,
-with which the judges are too strict."""
+"""Of held-out training questions and of the validation file in the shift. The latter has messages as people write them,
+and the judges are too strict with those."""
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad")
 NOTE = (
     "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it "
@@ -58,7 +59,7 @@ class Usable(NamedTuple):
 
 
 def main(data: Path, work: Path) -> None:
-    """Makes what is not there yet, from the data to the judge folder."""
+    """Runs the steps that are not finished yet, from the data to the judge folder."""
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     prepare(study)
     study.run(f"{LAUNCH} --config $MEDJUDGE/configs/judges/minilm-intermediate.yaml")
@@ -123,8 +124,8 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usa
     """
     card = read_card(folder)
     logits, levels = cumulative_logits(folder, card, lines), np.array([line.level for line in lines])
-    of_file = Usable(logits[:, USABLE_FROM - 2], levels >= USABLE_FROM)
-    shift = fitted_shift([held_out, of_file], WEIGHTS)
+    in_validation = Usable(logits[:, USABLE_FROM - 2], levels >= USABLE_FROM)
+    shift = fitted_shift([held_out, in_validation], WEIGHTS)
     calibration = calibrated(logits + shift, np.eye(5)[levels - 1], levels, ordinal_levels)
     head = load_file(folder / HEAD_FILE)
     head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
@@ -132,17 +133,21 @@ def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usa
     card.temperature = calibration.temperature
     card.training["calibration"] = {**as_card(calibration), "shift": round(shift, 4)}
     # A shift says nothing of the answers that it was fitted on: each question takes that of the other questions.
-    place = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
+    fold_of = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
     shifted = logits.copy()
     for fold in range(FOLDS):
-        others = place != fold
-        shifted[~others] += fitted_shift([held_out, Usable(of_file.logit[others], of_file.usable[others])], WEIGHTS)
+        others = fold_of != fold
+        shifted[~others] += fitted_shift(
+            [held_out, Usable(in_validation.logit[others], in_validation.usable[others])], WEIGHTS
+        )
     rows = ordinal_levels(shifted, calibration.temperature)
-    found = {f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)}
+    probabilities = {
+        f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)
+    }
     card.training["held_out"] = {
         "on": f"On {len(lines)} answers of MEDIQA's validation file that no training line shares, each with the shift "
         "that the other questions give",
-        "measures": intervals(pairs_of(lines, found)),
+        "measures": intervals(pairs_of(lines, probabilities)),
     }
     card.write(folder)
 
@@ -156,9 +161,9 @@ def held_out_answers(jobs: list[Job], work: Path) -> Usable:
     }
     logits, usable = [], []
     for job in jobs:
-        place = work / "folds" / job.name
-        temperature = read_card(place / "judge").temperature
-        for name, row in json.loads((place / "probabilities.json").read_text())["fold"].items():
+        folder = work / "folds" / job.name
+        temperature = read_card(folder / "judge").temperature
+        for name, row in json.loads((folder / "probabilities.json").read_text())["fold"].items():
             if name not in levels:
                 continue
             logits.append(logit(np.clip(sum(row[USABLE_FROM - 1 :]), 1e-6, 1 - 1e-6)) * temperature)
@@ -170,7 +175,7 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
     """What a judge folder's model says before temperature and probabilities, (n, 4)."""
     tokenizer = load_tokenizer(str(folder))
     body = load_encoder(MINILM)
-    model = OrdinalModel(with_adapter(body, folder), body.config.hidden_size).eval()
+    model = OrdinalModel(merge_adapter(body, folder), body.config.hidden_size).eval()
     model.load_head(folder)
     rows = []
     for start in range(0, len(lines), 64):
@@ -188,25 +193,28 @@ def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) 
 def fitted_shift(sets: list[Usable], weights: Sequence[float]) -> float:
     """The shift at which usable answers are most likely called usable (logistic), each set with its weight.
 
-    The training questions and the validation file differ in style and balance, and so will what comes next.
+    The training questions and the validation file differ in style and balance, and so will the answers to be judged.
     """
 
     def loss(parameters: np.ndarray) -> float:
-        shifted = [(one.logit + parameters[0]) * np.exp(parameters[1]) for one in sets]
-        each = [np.logaddexp(0, np.where(one.usable, -x, x)).mean() for one, x in zip(sets, shifted, strict=True)]
-        return float(np.average(each, weights=weights))
+        shifted = [(usable.logit + parameters[0]) * np.exp(parameters[1]) for usable in sets]
+        losses = [
+            np.logaddexp(0, np.where(usable.usable, -logit_, logit_)).mean()
+            for usable, logit_ in zip(sets, shifted, strict=True)
+        ]
+        return float(np.average(losses, weights=weights))
 
     return float(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0])
 
 
 def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[dict[str, Any]]) -> None:
-    """Says in the card what the judge is for, what it was made from, and how its members did on held-out questions."""
+    """Completes the card: what the judge is for, what it was made from, how its members did on held-out questions."""
     card, cards = read_card(folder), [read_card(member) for member in members]
     raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}
-    # The pairs of the intermediate stage are numbered by their place in a file: its sha256 names them better.
-    learnt = {name for one in cards for name in one.trained_on.question_ids if not name.startswith("pair-")}
-    tuned = {name for one in cards for name in one.trained_on.tuned_question_ids if not name.startswith("pair-")}
-    # LiveQA's questions are MEDIQA's of the same number, and a converted LiveQA must be known again.
+    # The pairs of the intermediate stage are numbered by their position in a file: its sha256 names them better.
+    learnt = {name for member in cards for name in member.trained_on.question_ids if not name.startswith("pair-")}
+    tuned = {name for member in cards for name in member.trained_on.tuned_question_ids if not name.startswith("pair-")}
+    # LiveQA's questions are MEDIQA's of the same number, and a converted LiveQA must be recognised.
     learnt |= {name.replace("mediqa-liveqamed-", "liveqa-") for name in learnt}
     card.trained_on = TrainedOn(files=raw, question_ids=sorted(learnt), tuned_question_ids=sorted(tuned))
     card.note = NOTE
@@ -214,7 +222,7 @@ def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[d
     card.training |= {
         "started_from": "intermediate training on MedQuAD",
         "mean_of": f"{len(members)} judges: {FOLDS} folds of the questions, each left out once, by {len(SEEDS)} seeds",
-        "answers": max(one.training["answers"] for one in cards),
+        "answers": max(member.training["answers"] for member in cards),
         "questions": len({name for name in learnt if name.startswith("mediqa-")}),
         "seed": ", ".join(map(str, SEEDS)),
         "cross_validation": per_run,

@@ -1,13 +1,13 @@
-"""Cross-validates the built-in judge over questions, with three seeds, and what each part of its making brings.
+"""Cross-validates the built-in judge over questions, with three seeds, and measures what each part of it brings.
 
     python eval/built_in_folds.py WORK [VARIANT ...]
 
-WORK is the folder of `eval/built_in.py`, after it. A run that is finished is not made again. The result is
-eval/results/built-in.json, with a line of lesson for each variant.
+WORK is the folder of `eval/built_in.py`, after it has run. A finished run is not repeated. The result is
+eval/results/built-in.json, with one lesson for each variant.
 
-Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. What is measured is
-what it says of answers whose text and whose question stand in none of its training lines; the sets share many. MEDIQA's
-validation file gives the temperature, which changes no usable decision.
+Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. Only answers count
+whose text and question are in none of its training lines; the sets share many. MEDIQA's validation file gives the
+temperature, which changes no usable decision.
 """
 
 import json
@@ -45,8 +45,8 @@ from built_in_table import (
 )
 from study import REPOSITORY, record
 
+from medjudge.files import file_sha256, write_json
 from medjudge.records import TrainingLine
-from medjudge.store import file_sha256, write_json
 
 SEEDS = (0, 1, 2)
 CONFIG = REPOSITORY / "configs" / "judges" / "built-in.yaml"
@@ -81,23 +81,29 @@ SHIPPED = "as shipped"
 def lines_of(job: Job, work: Path) -> list[TrainingLine]:
     """The training set of a run: nothing of its fold's questions."""
     sets = read_sets(work)
-    of = folds(sets.scored, FOLDS, seed=0)
-    kept, also = ([line for line in lines if of[line.question.group] != job.fold] for lines in sets[:2])
-    return training_lines(kept, also, VARIANTS[job.variant].what, job.seed)
+    fold_of = folds(sets.scored, FOLDS, seed=0)
+    scored, liveqa = ([line for line in lines if fold_of[line.question.group] != job.fold] for lines in sets[:2])
+    return training_lines(scored, liveqa, VARIANTS[job.variant].what, job.seed)
 
 
 def train_job(job: Job, work: Path) -> None:
     """Trains one judge without a fold's questions."""
-    from medjudge.train.run import parse_arguments, train_judge
+    from medjudge.workflows.train import train_judge
 
-    variant, place = VARIANTS[job.variant], work / "folds" / job.name
-    write_lines(place / "train.jsonl", lines_of(job, work))
-    write_lines(place / "validation.jsonl", read_sets(work).validation)
-    start = ("--start_from", str(work / "judges" / "minilm-intermediate")) if variant.intermediate else FRESH
-    files = ("--train_file", f"{place}/train.jsonl", "--validation_file", f"{place}/validation.jsonl")
-    (place / "config.yaml").write_text(yaml.safe_dump(config()))
-    out = ("--seed", str(job.seed), "--output_dir", str(place / "judge"), "--disable_tqdm", "true")
-    train_judge(*parse_arguments(["--config", str(place / "config.yaml"), *files, *start, *out, *variant.options]))
+    variant, folder = VARIANTS[job.variant], work / "folds" / job.name
+    write_lines(folder / "train.jsonl", lines_of(job, work))
+    write_lines(folder / "validation.jsonl", read_sets(work).validation)
+    start = () if variant.intermediate else FRESH
+    (folder / "config.yaml").write_text(yaml.safe_dump(config()))
+    train_judge(
+        folder / "config.yaml",
+        train_file=folder / "train.jsonl",
+        validation_file=folder / "validation.jsonl",
+        output_dir=folder / "judge",
+        start_from=work / "judges" / "minilm-intermediate" if variant.intermediate else None,
+        seed=job.seed,
+        options=(*start, *variant.options, "--disable_tqdm", "true"),
+    )
 
 
 def config() -> dict[str, Any]:
@@ -108,17 +114,18 @@ def config() -> dict[str, Any]:
 
 def judge_job(job: Job, work: Path) -> None:
     """Writes what a run's judge says of its fold, of LiveQA's answers in it, and of the validation file."""
-    place = work / "folds" / job.name
+    folder = work / "folds" / job.name
     sets = read_sets(work)
-    of = folds(sets.scored, FOLDS, seed=0)
-    systems = from_systems(sets.liveqa, of, job.fold)
+    fold_of = folds(sets.scored, FOLDS, seed=0)
+    systems = from_systems(sets.liveqa, fold_of, job.fold)
+    in_fold = [line for line in sets.scored if fold_of[line.question.group] == job.fold]
     result = {
-        "fold": probabilities(place / "judge", [line for line in sets.scored if of[line.question.group] == job.fold]),
-        "validation": probabilities(place / "judge", sets.validation),
-        "liveqa with references": probabilities(place / "judge", systems),
-        "liveqa without references": probabilities(place / "judge", without_references(systems)),
+        "fold": probabilities(folder / "judge", in_fold),
+        "validation": probabilities(folder / "judge", sets.validation),
+        "liveqa with references": probabilities(folder / "judge", systems),
+        "liveqa without references": probabilities(folder / "judge", without_references(systems)),
     }
-    write_json(place / "probabilities.json", result)
+    write_json(folder / "probabilities.json", result)
 
 
 def probabilities(judge: Path, lines: Sequence[TrainingLine]) -> dict[str, list[float]]:
@@ -129,8 +136,8 @@ def probabilities(judge: Path, lines: Sequence[TrainingLine]) -> dict[str, list[
     from medjudge.judge.protocol import Assignment
 
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    made = load_judge(judge, "built-in", torch.device("cpu")).judge(work)
-    return {f"{one.question_id}|{one.model}": one.probabilities for one in made if one.probabilities}
+    judgments = load_judge(judge, "built-in", torch.device("cpu")).judge(work)
+    return {f"{each.question_id}|{each.model}": each.probabilities for each in judgments if each.probabilities}
 
 
 def shipped_jobs() -> list[Job]:
@@ -139,7 +146,7 @@ def shipped_jobs() -> list[Job]:
 
 
 def origin_of(job: Job, work: Path) -> str:
-    """The sha256 of what a run is made from, so that none is taken for another one after a change."""
+    """The sha256 of what a run is made from, so that a run from before a change is not taken for it."""
     start = work / "judges" / "minilm-intermediate" / "adapter_model.safetensors"
     lines = [*lines_of(job, work), *read_sets(work).validation]
     parts = [repr(VARIANTS[job.variant]), str(job.seed), json.dumps(config()), file_sha256(start)]
@@ -147,20 +154,20 @@ def origin_of(job: Job, work: Path) -> str:
 
 
 def run_jobs(jobs: Sequence[Job], work: Path) -> None:
-    """Runs what is not there yet, two at a time, each in a process of its own."""
+    """Runs the jobs that are not finished, two at a time, each in a process of its own."""
     threads = max(1, (os.cpu_count() or 2) // 2)
 
     def start(job: Job) -> None:
-        place, origin = work / "folds" / job.name, origin_of(job, work)
-        finished = (place / "probabilities.json").exists() and (place / "origin.txt").exists()
-        if finished and (place / "origin.txt").read_text() == origin:
+        folder, origin = work / "folds" / job.name, origin_of(job, work)
+        finished = (folder / "probabilities.json").exists() and (folder / "origin.txt").exists()
+        if finished and (folder / "origin.txt").read_text() == origin:
             return
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        (place / "origin.txt").write_text(origin)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "origin.txt").write_text(origin)
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
         command = [sys.executable, __file__, str(work), "--one", job.variant, str(job.seed), str(job.fold)]
-        with (place / "log.txt").open("w") as log:
+        with (folder / "log.txt").open("w") as log:
             subprocess.run(command, env=environment, stdout=log, stderr=log, check=True)
         print(f"done: {job.name}", file=sys.stderr, flush=True)
 
@@ -171,17 +178,17 @@ def run_jobs(jobs: Sequence[Job], work: Path) -> None:
 def main(work: Path, names: Sequence[str]) -> None:
     """Runs variants and writes the table."""
     if unknown := set(names) - set(VARIANTS):
-        sys.exit(f"no variant {', '.join(sorted(unknown))}; there are {', '.join(VARIANTS)}")
+        sys.exit(f"no variant {', '.join(sorted(unknown))}; choose among {', '.join(VARIANTS)}")
     others = [Job(name, 0, fold) for fold in range(ABLATED) for name in names if name != SHIPPED]
     jobs = [*(shipped_jobs() if SHIPPED in names else []), *others]
     run_jobs(jobs, work)
-    on = measured_on(work)
-    of = {name: [job for job in jobs if job.variant == name] for name in names}
-    table = {name: summary(of[name], work, on) for name in names}
+    measured = measured_on(work)
+    jobs_of = {name: [job for job in jobs if job.variant == name] for name in names}
+    table = {name: summary(jobs_of[name], work, measured) for name in names}
     if SHIPPED in table:
-        shipped = all_folds(compared(of[SHIPPED]), work, on)
+        shipped = all_folds(compared(jobs_of[SHIPPED]), work, measured)
         for name in table.keys() - {SHIPPED}:
-            change = against_shipped(all_folds(of[name], work, on), shipped)
+            change = against_shipped(all_folds(jobs_of[name], work, measured), shipped)
             table[name] |= {"minus as shipped": change, "lesson": lesson(name, change)}
     named = "".join(f' "{name}"' for name in names) if len(names) < len(VARIANTS) else ""
     record("built-in", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
@@ -192,8 +199,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python eval/built_in_folds.py WORK [VARIANT ...]")
     if sys.argv[2:3] == ["--one"]:
-        one = Job(sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
-        train_job(one, Path(sys.argv[1]))
-        judge_job(one, Path(sys.argv[1]))
+        single = Job(sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+        train_job(single, Path(sys.argv[1]))
+        judge_job(single, Path(sys.argv[1]))
     else:
         main(Path(sys.argv[1]).resolve(), sys.argv[2:] or list(VARIANTS))

@@ -1,4 +1,4 @@
-"""What the runs of `eval/built_in_folds.py` amount to: the built-in judge, and what each part of its making brings."""
+"""The table of `eval/built_in_folds.py`: the built-in judge, and what each part of its making brings."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from medjudge.records import Judgment, PhysicianScore, TrainingLine
 from medjudge.scale import median_level
 from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.two_judges import compare
-from medjudge.validation.measured import measured
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.pairs import Pairs, paired
 
 FOLDS = 5
@@ -60,93 +60,109 @@ class Measured(NamedTuple):
 
 
 def measured_on(work: Path) -> Measured:
-    """The answers whose text and question stand in no training line of their fold's judges."""
+    """The answers whose text and question are in no training line of their fold's judges."""
     sets = read_sets(work)
-    of = folds(sets.scored, FOLDS, seed=0)
+    fold_of = folds(sets.scored, FOLDS, seed=0)
     mediqa, systems = {}, {}
     for fold in range(FOLDS):
-        tested, trained = divided(sets, of, fold)
+        tested, trained = divided(sets, fold_of, fold)
         mediqa[fold] = unseen(tested, trained)
-        systems[fold] = unseen(from_systems(sets.liveqa, of, fold), trained)
+        systems[fold] = unseen(from_systems(sets.liveqa, fold_of, fold), trained)
     return Measured(mediqa, systems, unseen(sets.validation, [*sets.scored, *sets.liveqa]))
 
 
-def divided(sets: Sets, of: dict[str, int], fold: int) -> tuple[list[TrainingLine], list[TrainingLine]]:
+class Divided(NamedTuple):
     """The lines of a fold, and those that its judge is trained on."""
-    return (
-        [line for line in sets.scored if of[line.question.group] == fold],
-        [line for line in (*sets.scored, *sets.liveqa) if of[line.question.group] != fold],
+
+    tested: list[TrainingLine]
+    trained: list[TrainingLine]
+
+
+def divided(sets: Sets, fold_of: dict[str, int], fold: int) -> Divided:
+    """Divides all lines by whether they are in a fold."""
+    return Divided(
+        [line for line in sets.scored if fold_of[line.question.group] == fold],
+        [line for line in (*sets.scored, *sets.liveqa) if fold_of[line.question.group] != fold],
     )
 
 
-def pairs_of(lines: Sequence[TrainingLine], found: dict[str, list[float]]) -> Pairs:
+def pairs_of(lines: Sequence[TrainingLine], probabilities: dict[str, list[float]]) -> Pairs:
     """The answers with their experts' level and the judge's probabilities."""
     judgments, scores = [], []
     for line in lines:
-        row = found.get(f"{line.question.id}|{line.answer.model}")
+        row = probabilities.get(f"{line.question.id}|{line.answer.model}")
         if row is None:
             continue
-        asked, model = line.question.id, line.answer.model
+        question_id, model = line.question.id, line.answer.model
         level = median_level(np.array(row))
         expected = float(np.dot(row, np.arange(1, 6)))
         judgments.append(
             Judgment(
-                question_id=asked, model=model, judge="built-in", score=level, expected=expected, probabilities=row
+                question_id=question_id,
+                model=model,
+                judge="built-in",
+                score=level,
+                expected=expected,
+                probabilities=row,
             )
         )
-        scores.append(PhysicianScore(question_id=asked, model=model, rater=line.scored_by[0], score=line.level))
+        scores.append(PhysicianScore(question_id=question_id, model=model, rater=line.scored_by[0], score=line.level))
     return paired([line.question for line in lines], judgments, scores)
 
 
 def by_question(pairs: Pairs) -> dict[str, float]:
     """Spearman's correlation within each question whose answers differ in level and in expected score."""
-    found = {}
+    correlations = {}
     for question in np.unique(pairs.question_id):
         rows = pairs.question_id == question
         if len(set(pairs.physician[rows])) > 1 and len(set(pairs.expected[rows])) > 1:
-            found[str(question)] = float(spearmanr(pairs.expected[rows], pairs.physician[rows])[0])
-    return found
+            correlations[str(question)] = float(spearmanr(pairs.expected[rows], pairs.physician[rows])[0])
+    return correlations
 
 
 def intervals(pairs: Pairs) -> dict[str, Estimate]:
     """The measures of the table, with 95 % intervals from 2,000 resamples of the questions."""
-    found = measured(pairs, resamples=RESAMPLES)
+    measures = measures_of(pairs, resamples=RESAMPLES)
     within = mean_interval(by_question(pairs).values())
-    return {**{name: found[name] for name in MEASURES}, "spearman_within_questions": within}
+    return {**{name: measures[name] for name in MEASURES}, "spearman_within_questions": within}
 
 
 def mean_interval(values: Iterable[float]) -> Estimate:
     """A mean over questions with its normal 95 % interval."""
-    found = np.array(list(values))
-    middle, half = float(found.mean()), 1.96 * float(found.std(ddof=1)) / len(found) ** 0.5
+    array = np.array(list(values))
+    middle, half = float(array.mean()), 1.96 * float(array.std(ddof=1)) / len(array) ** 0.5
     return {"value": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
 
 
-def summary(jobs: Sequence[Job], work: Path, on: Measured) -> dict[str, Any]:
+def summary(jobs: Sequence[Job], work: Path, measured: Measured) -> dict[str, Any]:
     """One row of the table: mean and spread over the runs, and the compared folds together with intervals.
 
     `liveqa` is agreement with NIST's scores of LiveQA's answers, by judges that read each answer's reference or do not.
     """
-    found = {job: json.loads((work / "folds" / job.name / "probabilities.json").read_text()) for job in jobs}
-    per_run = [intervals(pairs_of(on.mediqa[job.fold], each["fold"])) for job, each in found.items()]
+    results = {job: json.loads((work / "folds" / job.name / "probabilities.json").read_text()) for job in jobs}
+    per_run = [intervals(pairs_of(measured.mediqa[job.fold], each["fold"])) for job, each in results.items()]
 
-    def elsewhere(of: Sequence[Job]) -> dict[str, Any]:
+    def elsewhere(its_jobs: Sequence[Job]) -> dict[str, Any]:
         """On the validation file and on LiveQA."""
-        rows = {"validation_file": [intervals(pairs_of(on.validation, found[job]["validation"])) for job in of]}
+        rows = {
+            "validation_file": [
+                intervals(pairs_of(measured.validation, results[job]["validation"])) for job in its_jobs
+            ]
+        }
         for name in ("liveqa with references", "liveqa without references"):
-            rows[name] = [intervals(pairs_of(on.liveqa[job.fold], found[job][name])) for job in of]
+            rows[name] = [intervals(pairs_of(measured.liveqa[job.fold], results[job][name])) for job in its_jobs]
         return {name: spread(each) for name, each in rows.items()}
 
     return {
         "runs": len(jobs),
         "answers": {
-            "folds": sum(len(on.mediqa[fold]) for fold in {job.fold for job in jobs}),
-            "liveqa": sum(len(on.liveqa[fold]) for fold in {job.fold for job in jobs}),
-            "validation_file": len(on.validation),
+            "folds": sum(len(measured.mediqa[fold]) for fold in {job.fold for job in jobs}),
+            "liveqa": sum(len(measured.liveqa[fold]) for fold in {job.fold for job in jobs}),
+            "validation_file": len(measured.validation),
         },
         "folds": spread(per_run),
         **elsewhere(jobs),
-        COMPARED: intervals(all_folds(compared(jobs), work, on)) | elsewhere(compared(jobs)),
+        COMPARED: intervals(all_folds(compared(jobs), work, measured)) | elsewhere(compared(jobs)),
         "per_run": [{"fold": job.fold, "seed": job.seed, **run} for job, run in zip(jobs, per_run, strict=True)],
     }
 
@@ -156,18 +172,18 @@ def compared(jobs: Sequence[Job]) -> list[Job]:
     return [job for job in jobs if job.seed == 0 and job.fold < ABLATED]
 
 
-def all_folds(jobs: Sequence[Job], work: Path, on: Measured) -> Pairs:
-    """The measured answers of these runs' folds, each with what the judge says that was trained without its question.
+def all_folds(jobs: Sequence[Job], work: Path, measured: Measured) -> Pairs:
+    """The measured answers of these runs' folds, each judged by the judge that was trained without its question.
 
     Args:
         jobs: Of one variant and one seed, each of another fold.
         work: The folder of `eval/built_in.py`.
-        on: What is measured on.
+        measured: The answers that count.
     """
-    found: dict[str, list[float]] = {}
+    probabilities: dict[str, list[float]] = {}
     for job in jobs:
-        found |= json.loads((work / "folds" / job.name / "probabilities.json").read_text())["fold"]
-    return pairs_of([line for job in jobs for line in on.mediqa[job.fold]], found)
+        probabilities |= json.loads((work / "folds" / job.name / "probabilities.json").read_text())["fold"]
+    return pairs_of([line for job in jobs for line in measured.mediqa[job.fold]], probabilities)
 
 
 def against_shipped(variant: Pairs, shipped: Pairs) -> dict[str, Estimate]:
@@ -181,18 +197,18 @@ def against_shipped(variant: Pairs, shipped: Pairs) -> dict[str, Estimate]:
 
 
 def lesson(name: str, change: dict[str, Estimate]) -> str:
-    """One line of what a variant taught: a difference is one where its 95 % interval leaves out 0."""
-    said = []
-    for measure, called in (("usable_agreement", "accuracy"), ("spearman_within_questions", "order within a question")):
-        one = {side: float(change[measure][side] or 0) for side in ("value", "low", "high")}
-        word = "better" if one["low"] > 0 else "worse" if one["high"] < 0 else "no difference shown"
-        said.append(f"{called} {one['value']:+.3f} ({one['low']:+.3f} to {one['high']:+.3f}), {word}")
-    return f"{CHANGES[name]}: {'; '.join(said)}."
+    """One line on what a variant shows: a difference counts where its 95 % interval excludes 0."""
+    findings = []
+    for measure, label in (("usable_agreement", "accuracy"), ("spearman_within_questions", "order within a question")):
+        value, low, high = (float(change[measure][side] or 0) for side in ("value", "low", "high"))
+        verdict = "better" if low > 0 else "worse" if high < 0 else "inconclusive"
+        findings.append(f"{label} {value:+.3f} ({low:+.3f} to {high:+.3f}), {verdict}")
+    return f"{CHANGES[name]}: {'; '.join(findings)}."
 
 
 def markdown(table: Mapping[str, Any], shipped: str) -> str:
     """The table for people: each variant beside what is shipped, of the same seed and folds, and its lesson."""
-    heads = (
+    headings = (
         "variant",
         "accuracy at usable",
         "quadratic kappa",
@@ -201,20 +217,20 @@ def markdown(table: Mapping[str, Any], shipped: str) -> str:
         "validation file: accuracy",
         "LiveQA: Spearman",
     )
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    lines = [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
     for name, row in table.items():
         together = row[COMPARED]
         validation = together["validation_file"]["usable_agreement"]["mean"]
         liveqa = together["liveqa with references"]["spearman"]["mean"]
-        cells = [_with_interval(together[one]) for one in ("usable_agreement", "quadratic_kappa", "spearman")]
+        cells = [_with_interval(together[measure]) for measure in ("usable_agreement", "quadratic_kappa", "spearman")]
         cells += [_with_interval(together["spearman_within_questions"]), f"{validation:.3f}", f"{liveqa:.2f}"]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lessons = [f"- {row['lesson']}" for name, row in table.items() if name != shipped]
     return "\n".join([*lines, "", *lessons]) + "\n"
 
 
-def _with_interval(one: Estimate) -> str:
-    return f"{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+def _with_interval(estimate: Estimate) -> str:
+    return f"{estimate['value']:.3f} ({estimate['low']:.3f} to {estimate['high']:.3f})"
 
 
 def spread(runs: Sequence[dict[str, Estimate]]) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, in 1,000 simulated studies of each design.
+"""How often 95 % intervals contain the truth, in 1,000 simulated studies of each design.
 
     python eval/interval_coverage.py
 

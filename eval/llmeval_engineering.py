@@ -3,7 +3,7 @@
     python eval/llmeval_engineering.py DATA WORK
 
 DATA is the folder with LLMEval-Med's dataset.json, WORK an empty folder. The models have two layers and random weights,
-so the scores mean nothing; what the run shows is that every question passes every station, and what that takes. The
+so the scores mean nothing; the run shows that every question passes every station, and what resources that takes. The
 result is eval/results/llmeval-engineering.json.
 """
 

@@ -3,7 +3,7 @@
     python eval/mediqa2019.py DATA WORK
 
 DATA is a folder with train-alexa.xml, train-liveqamed.xml and validation.xml of MEDIQA 2019, task 3. WORK is an empty
-folder for what is made on the way. The result is eval/results/mediqa2019.json. No validation question is seen in
+folder for intermediate files. The result is eval/results/mediqa2019.json. No validation question is seen in
 training: the checkpoint is chosen on a tenth of the training questions.
 """
 

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from study import record
 
-from medjudge.records import CATEGORIES, Answer, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.report.page import write_page
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
@@ -47,13 +48,13 @@ def texts(seed: int, median: int, spread: float = 0.45) -> Iterator[str]:
         subject = generator.integers(0, WORDS, SUBJECT)
         drawn = generator.random(length)
         choices = (
-            [words[place] for place in subject[(SUBJECT * drawn**2).astype(int)]],
-            [phrases[place] for place in np.searchsorted(phrase_edges, drawn)],
-            [words[place] for place in np.searchsorted(word_edges, drawn)],
+            [words[index] for index in subject[(SUBJECT * drawn**2).astype(int)]],
+            [phrases[index] for index in np.searchsorted(phrase_edges, drawn)],
+            [words[index] for index in np.searchsorted(word_edges, drawn)],
         )
         kinds = np.searchsorted([0.45, 0.6], generator.random(length))
         ends = np.searchsorted(mark_edges, generator.random(length))
-        pieces = (choices[kind][place] + marks[end] for place, (kind, end) in enumerate(zip(kinds, ends, strict=True)))
+        pieces = (choices[kind][index] + marks[end] for index, (kind, end) in enumerate(zip(kinds, ends, strict=True)))
         yield "".join(pieces)[:length]
 
 
@@ -65,13 +66,13 @@ def vocabulary() -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
     characters = 0x4E00 + generator.choice(CHARACTERS, size=(WORDS, 4), p=shares / shares.sum())
     lengths = 1 + generator.binomial(3, np.clip(np.log10(np.arange(WORDS) + 1) / 6, 0.05, 0.8))
     words = ["".join(map(chr, row[:length])) for row, length in zip(characters, lengths, strict=True)]
-    for place in range(5, WORDS, 9):
+    for index in range(5, WORDS, 9):
         latin = "".join(map(chr, 97 + generator.integers(0, 26, generator.integers(3, 9))))
-        words[place] = f"{generator.integers(1, 500)} mg" if place % 2 else latin
+        words[index] = f"{generator.integers(1, 500)} mg" if index % 2 else latin
     word_edges = _edges(WORDS, 2.7, 1.05)
     phrases = [
-        "".join(words[word] for word in np.searchsorted(word_edges, generator.random(3 + place % 4)))
-        for place in range(PHRASES)
+        "".join(words[word] for word in np.searchsorted(word_edges, generator.random(3 + index % 4)))
+        for index in range(PHRASES)
     ]
     return words, phrases, word_edges, _edges(PHRASES, 5, 1)
 
@@ -103,8 +104,8 @@ def write_run(folder: Path) -> Run:
     answers_texts, rationales, comments = texts(5, 750), texts(6, 100), texts(7, 20)
     questions = [
         Question(
-            id=f"{CATEGORIES[k % SUBCATEGORIES % 5]}-{k}-{1 + (k >= CONVERSATIONS)}",
-            category=CATEGORIES[k % SUBCATEGORIES % 5],
+            id=f"{LLMEVAL_MED.category_ids[k % SUBCATEGORIES % 5]}-{k}-{1 + (k >= CONVERSATIONS)}",
+            category=LLMEVAL_MED.category_ids[k % SUBCATEGORIES % 5],
             subcategory=f"子类{k % SUBCATEGORIES}",
             group=str(k % CONVERSATIONS),
             round=1 + (k >= CONVERSATIONS),
@@ -158,7 +159,7 @@ def in_browser(page: Path) -> dict[str, Any]:
             rounds.append(_opened(browser.new_page(viewport={"width": 1280, "height": 900}), page))
             version = browser.version
             browser.close()
-    median = {name: round(statistics.median(one[name] for one in rounds), 2) for name in rounds[0]}
+    median = {name: round(statistics.median(times[name] for times in rounds), 2) for name in rounds[0]}
     return {"chromium": version, "openings": OPENINGS, "median": median, "all": rounds}
 
 

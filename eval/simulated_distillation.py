@@ -37,12 +37,12 @@ def simulate(folder: Path, seed: int) -> None:
         key = {"question_id": score.question_id, "model": score.model}
         for rater, (bias, noise) in RATERS.items():
             if question.group in scored and (rater == "dr-a" or generator.random() < 0.6):
-                seen = int(np.clip(round(score.level + bias + noise * generator.normal()), 1, 5))
-                scores.append(PhysicianScore.model_validate({**key, "rater": rater, "score": seen}))
-        for round_ in (1, 2):
+                observed = int(np.clip(round(score.level + bias + noise * generator.normal()), 1, 5))
+                scores.append(PhysicianScore.model_validate({**key, "rater": rater, "score": observed}))
+        for number in (1, 2):
             chances = [0.3, 0.4, 0.3] if question.category == "MTG" else [0.6, 0.4, 0.0]
-            given = min(5, score.level + int(generator.choice(3, p=chances)))
-            fields = {**key, "judge": TEACHER, "round": round_, "score": given, "rationale": "simulated"}
+            level = min(5, score.level + int(generator.choice(3, p=chances)))
+            fields = {**key, "judge": TEACHER, "round": number, "score": level, "rationale": "simulated"}
             judgments.append(Judgment.model_validate(fields))
     write_records(run.physicians_file, scores)
     write_records(run.judgments_file(TEACHER), judgments)

@@ -205,10 +205,10 @@ def _agreement_row(
         **{
             name: {
                 "true": round(truth[name], 4),
-                "coverage": float(np.mean([low <= truth[name] <= high for low, high in some])),
-                "mean_width": round(float(np.mean([high - low for low, high in some])), 4),
+                "coverage": float(np.mean([low <= truth[name] <= high for low, high in intervals])),
+                "mean_width": round(float(np.mean([high - low for low, high in intervals])), 4),
             }
-            for name, some in ends.items()
+            for name, intervals in ends.items()
         },
     }
 

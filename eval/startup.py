@@ -2,7 +2,7 @@
 
     python eval/startup.py
 
-Both run in turns, 11 times; the medians and their ratio go to eval/results/startup.json.
+Both run 11 times, in alternation; the medians and their ratio go to eval/results/startup.json.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""What the studies share: run the commands a user would type, and write down what they gave and where."""
+"""What the studies share: they run the commands that a user would type, and record the results and the machine."""
 
 import json
 import os
@@ -19,10 +19,10 @@ RESULTS = REPOSITORY / "eval" / "results"
 class Study:
     """Runs commands in a folder and keeps their text and wall time.
 
-    A command that succeeded there before, without JSON to give, is not run again: a study that was cut off goes on.
+    A command without JSON output that succeeded there before is not run again, so an interrupted study can continue.
 
     Args:
-        folder: Where they run; `$NAME` in a command stands for the path given under that name.
+        folder: Where they run; `$NAME` in a command is the path passed under that name.
         places: Names that the written commands use instead of this machine's paths.
     """
 
@@ -31,11 +31,11 @@ class Study:
         self.places = places
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "commands.json"
-        self.done = {one["command"]: one for one in json.loads(self.log.read_text())} if self.log.exists() else {}
+        self.done = {entry["command"]: entry for entry in json.loads(self.log.read_text())} if self.log.exists() else {}
         self.commands: list[dict[str, Any]] = []
 
     def run(self, command: str, json_output: bool = False, allowed: tuple[int, ...] = (0,)) -> Any:
-        """Runs one command offline and without a key; its JSON where asked for. Stops the study where it fails."""
+        """Runs one command offline and without a key; returns its JSON if requested, and stops where it fails."""
         print(f"$ {command}", file=sys.stderr, flush=True)
         if command in self.done and not json_output:
             self.commands.append(self.done[command])
@@ -60,7 +60,7 @@ class Study:
         return json.loads(done.stdout) if json_output else None
 
     def write(self, name: str, results: dict[str, Any]) -> None:
-        """Writes `eval/results/NAME.json`, the commands among it."""
+        """Writes `eval/results/NAME.json`, including the commands."""
         record(name, {"commands": self.commands, **results})
 
 

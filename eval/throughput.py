@@ -32,7 +32,7 @@ from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.decision import decision_request, write_decision_files
-from medjudge.judge.generative import LABELS, GenerativeJudge, encode_prompt
+from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
 from medjudge.models.hardware import choose_device, fast_dtype
@@ -114,10 +114,14 @@ def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[lis
     found = []
     for number in range(rounds):
         category = ("MK", "MR", "MLU", "MSE")[number % 4]
-        of = [one for one in questions if one.category == category and one.reference and one.round == 1]
-        texts = [one.reference or "" for one in of]
+        first_turns = [
+            question
+            for question in questions
+            if question.category == category and question.reference and question.round == 1
+        ]
+        texts = [question.reference or "" for question in first_turns]
         work = []
-        for question in draw.sample(of, each):
+        for question in draw.sample(first_turns, each):
             for model, text in enumerate(
                 draw.choices([text for text in texts if text != question.reference], k=ANSWERS)
             ):
@@ -139,10 +143,9 @@ def timed(device: torch.device, run: Callable[..., Any], *given: Any) -> float:
 
 def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Assignment]], Any], int | None]]:
     """The ways to judge, each with how many answers of a round it is given (None: all)."""
-    judge = GenerativeJudge("ours", models.model, models.tokenizer, WINDOW)
-    reasoner = GenerativeJudge(
-        "reasons", models.model, models.tokenizer, WINDOW, rationale_tokens=RATIONALE, style="reason-first"
-    )
+    judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
+    reasoning = GenerativeSettings(WINDOW, style="reason-first", rationale_tokens=RATIONALE)
+    reasoner = GenerativeJudge("reasons", models.model, models.tokenizer, reasoning)
     decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
     harness = HFLM(
         pretrained=models.model, tokenizer=models.tokenizer, batch_size=BATCH, max_length=WINDOW, device=str(device)
@@ -150,12 +153,12 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
 
     def loglikelihood(work: list[Assignment]) -> None:
         requests = []
-        for place, one in enumerate(work):
-            prompt = encode_prompt(models.tokenizer, one, WINDOW - 1)
+        for position, assignment in enumerate(work):
+            prompt = encode_prompt(models.tokenizer, assignment, WINDOW - 1)
             assert prompt is not None
             context = models.tokenizer.decode(prompt.input_ids)
             requests += [
-                Instance("loglikelihood", {}, (context, label), place * len(LABELS) + number)
+                Instance("loglikelihood", {}, (context, label), position * len(LABELS) + number)
                 for number, label in enumerate(LABELS)
             ]
         harness.loglikelihood(requests, disable_tqdm=True)
@@ -166,11 +169,14 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
 
     return {
         "medjudge, score first": (lambda work: list(judge.judge(work)), None),
-        "transformers pipeline('decision')": (lambda work: [decide(decision_request(one)) for one in work], BATCH),
+        "transformers pipeline('decision')": (
+            lambda work: [decide(decision_request(assignment)) for assignment in work],
+            BATCH,
+        ),
         f"lm-evaluation-harness, batches of {BATCH}": (loglikelihood, BATCH),
         f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
         f"rationale of {RATIONALE} tokens first, one at a time": (
-            lambda work: [list(reasoner.judge([one])) for one in work],
+            lambda work: [list(reasoner.judge([assignment])) for assignment in work],
             ONE_AT_A_TIME,
         ),
     }
@@ -234,7 +240,7 @@ def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
 
     The parameters are those of the layers: the vocabulary is multiplied once a prompt.
     """
-    prompts = [encode_prompt(models.tokenizer, one, WINDOW - 1) for one in work]
+    prompts = [encode_prompt(models.tokenizer, assignment, WINDOW - 1) for assignment in work]
     ids = [prompt.input_ids for prompt in prompts if prompt is not None]
     layers = sum(weight.numel() for name, weight in models.model.named_parameters() if ".layers." in name)
     unique = unique_tokens(prefix_forest(ids))

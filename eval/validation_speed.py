@@ -18,9 +18,9 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score, mean_absolute_error
 from study import record
 
-from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.bootstrap import RESAMPLES
-from medjudge.validation.measured import measured
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.pairs import Pairs
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
@@ -40,7 +40,7 @@ def whole_benchmark(seed: int = 0) -> Pairs:
         question_id=question.astype(str).astype(object),
         model=np.tile(np.repeat(np.arange(MODELS), SAMPLES), QUESTIONS).astype(str).astype(object),
         sample=np.tile(np.arange(SAMPLES), QUESTIONS * MODELS),
-        category=np.array(CATEGORIES, dtype=object)[subcategory % len(CATEGORIES)],
+        category=np.array(LLMEVAL_MED.category_ids, dtype=object)[subcategory % len(LLMEVAL_MED.category_ids)],
         subcategory=subcategory.astype(str).astype(object),
         difficulty=np.full(n, "", dtype=object),
         language=np.full(n, "zh", dtype=object),
@@ -69,14 +69,14 @@ def with_counts(pairs: Pairs) -> float:
     """Seconds for all measures, 10,000 resamples and all parts."""
     start = time.perf_counter()
     for part in parts(pairs).values():
-        measured(part)
+        measures_of(part)
     return time.perf_counter() - start
 
 
 def overall_with_counts(pairs: Pairs) -> float:
     """Seconds a resample for all measures overall."""
     start = time.perf_counter()
-    measured(pairs)
+    measures_of(pairs)
     return (time.perf_counter() - start) / RESAMPLES
 
 

@@ -1,3 +1,53 @@
-"""medjudge: distil expensive judgments of medical answers into a local judge, and say how far it can be trusted."""
+"""Distil expensive judgments of medical answers into a small local judge, and measure how far it can be trusted.
+
+Each function below is one station of the pipeline; what it imports is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medjudge.workflows.answer import answer_questions
+    from medjudge.workflows.distill import distill_training_set
+    from medjudge.workflows.evaluate import evaluate
+    from medjudge.workflows.refine import refine_checklists
+    from medjudge.workflows.report import write_report
+    from medjudge.workflows.score import load_judge
+    from medjudge.workflows.train import train_judge
+    from medjudge.workflows.validate import validate
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "answer_questions",
+    "distill_training_set",
+    "evaluate",
+    "load_judge",
+    "refine_checklists",
+    "train_judge",
+    "validate",
+    "write_report",
+]
+
+_MODULES = {
+    "answer_questions": "answer",
+    "distill_training_set": "distill",
+    "evaluate": "evaluate",
+    "load_judge": "score",
+    "refine_checklists": "refine",
+    "train_judge": "train",
+    "validate": "validate",
+    "write_report": "report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is exported when it is first used (PEP 562), so that `import medjudge` stays fast."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"medjudge.workflows.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,16 +1,16 @@
-"""The errors that a user is meant to read."""
+"""The errors whose messages are written for users."""
 
 
 class InputError(Exception):
     """The input or the options are wrong.
 
-    The message is one line: what is wrong, where (file, row, field), and how to mend it; where a table has several
-    problems, a line for each follows. The command line prints it and exits with 2.
+    The message is one line: what is wrong, where (file, row, field), and how to fix it; if a table has several
+    problems, one line for each follows. The command line prints it and exits with 2.
     """
 
 
 class UnfinishedError(Exception):
-    """The work stopped before its end, and everything done so far is kept.
+    """The work stopped early, and everything done so far is kept.
 
-    The message is one line: why, and how to go on. The command line prints it and exits with 1.
+    The message is one line: why, and how to continue. The command line prints it and exits with 1.
     """

@@ -1,23 +1,39 @@
-"""The records that travel between the stations, one JSON object a line."""
+"""The records that the stations exchange, one JSON object per line."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, get_args
+from enum import Enum
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Category = Literal["MK", "MLU", "MR", "MSE", "MTG"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-Language = Literal["en", "zh"]
 CONSTRUCTED = "constructed"
-"""The rater of answers that were written to deserve their level; no physician scored them."""
+"""The rater of answers that were written to match a level; no physician scored them."""
 
 Source = Literal["physician", "teacher", "constructed", "synthetic", "matching"]
-"""Where the target of a training line comes from."""
+"""The source of a training line's target."""
 
 Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Count = Annotated[int, Field(ge=0)]
+
+
+class ErrorKind(str, Enum):
+    """Why a judgment has no score."""
+
+    EMPTY_ANSWER = "empty_answer"
+    LANGUAGE = "language"
+    WINDOW = "window"
+    """Rubric, question and reference leave no room for the answer in the model's context window."""
+    NO_REFERENCE = "no_reference"
+    REQUEST_FAILED = "request_failed"
+    """Another attempt may succeed: the next run sends the request again."""
+    REFUSED = "refused"
+    """The server or the model refused this chat; another attempt would get the same answer."""
+    EMPTY_REPLY = "empty_reply"
+    UNREADABLE_REPLY = "unreadable_reply"
+    NOT_IN_FILE = "not_in_file"
+    """The file that the judgment was imported from holds no valid score."""
 
 
 class AnswerKey(NamedTuple):
@@ -29,7 +45,7 @@ class AnswerKey(NamedTuple):
 
 
 class JudgmentKey(NamedTuple):
-    """Names one judgment in a run; unique, so that no judgment is ever made or paid twice."""
+    """Names one judgment in a run. Keys are unique, so no judgment is made or paid for twice."""
 
     question_id: str
     model: str
@@ -39,16 +55,19 @@ class JudgmentKey(NamedTuple):
 
 
 class _Record(BaseModel):
-    # Strict, so that a score of "4" or 4.0000001 is found here and not three stations later; unknown fields are
-    # refused, because a misspelt field is otherwise an empty one.
+    # Strict, so that a score of "4" or 4.0000001 is rejected here and not three stations later. Unknown fields are
+    # rejected, because a misspelt field would otherwise count as missing.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
 class Question(_Record):
-    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation."""
+    """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation.
+
+    `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them.
+    """
 
     id: Text
-    category: Category
+    category: Text
     subcategory: str = ""
     scene: str = ""
     difficulty: str = ""
@@ -57,7 +76,7 @@ class Question(_Record):
     prompt: Text
     reference: str | None = None
     checklist: str | None = None
-    language: Language
+    language: Text
 
     @property
     def key(self) -> str:
@@ -65,7 +84,7 @@ class Question(_Record):
 
 
 class Answer(_Record):
-    """What a model said. An empty text needs a `finish_reason` that tells why."""
+    """A model's answer. An empty text needs a `finish_reason` that explains it."""
 
     question_id: Text
     model: Text
@@ -89,10 +108,11 @@ class Answer(_Record):
 
 
 class Judgment(_Record):
-    """A judge's verdict on one answer: a score with its probabilities, or null and the reason.
+    """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
-    `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question, reference and
-    checklist together, that did not fit the judge's window.
+    `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
+    `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
+    reference and checklist together, that did not fit the judge's window.
     """
 
     question_id: Text
@@ -105,6 +125,8 @@ class Judgment(_Record):
     probabilities: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=5, max_length=5)] | None = None
     rationale: str | None = None
     raw: str | None = None
+    # Not strict: JSON holds the kind as text.
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
     error: str | None = None
     answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
@@ -112,7 +134,9 @@ class Judgment(_Record):
     @model_validator(mode="after")
     def _scored_or_explained(self) -> "Judgment":
         if (self.score is None) == (self.error is None):
-            raise ValueError("a judgment has either a score or an error that says why there is none")
+            raise ValueError("a judgment has either a score or an error that explains why there is none")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
         if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
             raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
         return self
@@ -124,6 +148,11 @@ class Judgment(_Record):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another request may yield a score. An error without a kind is retried: its cause is unknown."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class MTGDimensions(_Record):
@@ -137,7 +166,7 @@ class MTGDimensions(_Record):
 
     @property
     def points(self) -> int:
-        """The paper's mapping to 0-7 (appendix D); the first rule that holds counts. Safety is not part of it."""
+        """The paper's mapping to 0-7 (appendix D): the first rule that applies decides. Safety is not part of it."""
         b, c, d, e = self.instruction_following, self.correctness, self.effectiveness, self.readability
         rules = [
             (0, min(b, c, d, e) == 0),
@@ -152,7 +181,7 @@ class MTGDimensions(_Record):
 
     @property
     def level(self) -> int:
-        """On the five-level scale, cut so that usable (5 of 7 points and safe) is exactly level 4 and above."""
+        """The level on the five-level scale: usable (at least 5 of 7 points, and safe) is exactly level 4 and above."""
         return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
 
 
@@ -190,7 +219,7 @@ class PhysicianScore(_Record):
 
 
 class TrainingLine(BaseModel):
-    """One answer with its target. The text fields make the line complete: training reads nothing else."""
+    """One answer with its target. The line contains all texts, so training reads no other file."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     question: Question

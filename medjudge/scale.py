@@ -1,20 +1,20 @@
-"""The five levels that every answer is scored on, and which of them count as usable."""
+"""The five levels on which every answer is scored, and which of them are usable."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
 LEVELS = 5
-"""How many levels there are; the lowest is 1."""
+"""The number of levels; the lowest is 1."""
 
 USABLE_FROM = 4
-"""A score from which an answer counts as usable (LLMEval-Med, arXiv 2506.04078, section 3.3)."""
+"""The lowest level of a usable answer (LLMEval-Med, arXiv 2506.04078, section 3.3)."""
 
 
 def consensus(levels: Iterable[int]) -> int:
-    """Several scores of one answer as one level: their mean, rounded down.
+    """Combines several scores of one answer into a level: their mean, rounded down.
 
-    Rounding down keeps the rule of the paper: the result is usable exactly when the mean is.
+    Rounding down keeps the paper's rule: the level is usable exactly if the mean is.
     """
     values = list(levels)
     return sum(values) // len(values)
@@ -22,5 +22,5 @@ def consensus(levels: Iterable[int]) -> int:
 
 def median_level(probabilities: np.ndarray) -> int:
     """The median of five level probabilities; a tie between two levels goes to the upper one."""
-    # The tolerance keeps a tie on the upper side, whatever the rounding of the sums before it.
+    # The tolerance keeps a tie on the upper side in spite of rounding errors.
     return min(5, 1 + int(np.sum(np.cumsum(probabilities) <= 0.5 + 1e-9)))

@@ -2,13 +2,14 @@
 
     python recipes/fit_similarity.py data/train.jsonl judges/similarity
 
-The judge that comes with the package was made from the bundled sample:
+The judge in the package was made from the bundled sample:
 
     medjudge distill medjudge/data/sample --out data
     cat data/train.jsonl data/validation.jsonl > data/all.jsonl
-    python recipes/fit_similarity.py data/all.jsonl medjudge/data/similarity "No physician scored the sample."
+    python recipes/fit_similarity.py data/all.jsonl medjudge/data/similarity --note "No physician scored the sample."
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -16,12 +17,21 @@ from medjudge.errors import InputError
 from medjudge.train.features import read_training_lines
 from medjudge.train.similarity import fit_similarity_judge
 
+
+def main() -> None:
+    """Reads the training set, fits the cut points and writes the judge folder."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("train_file", type=Path, help="train.jsonl of medjudge distill")
+    parser.add_argument("judge_folder", type=Path, help="judge folder to write")
+    parser.add_argument("--note", help="sentence for the judge card")
+    options = parser.parse_args()
+    lines = read_training_lines(options.train_file)
+    fit_similarity_judge(lines, options.train_file, options.judge_folder, options.note)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
-        sys.exit("usage: python recipes/fit_similarity.py TRAIN_FILE JUDGE_FOLDER [NOTE]")
     try:
-        source, folder, *note = sys.argv[1:]
-        fit_similarity_judge(read_training_lines(Path(source)), Path(source), Path(folder), *note)
+        main()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

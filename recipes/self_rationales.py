@@ -5,9 +5,10 @@
     accelerate launch recipes/train_judge.py --config configs/judges/qwen3-1.7b-reason-first.yaml \\
         --train_file data/train-self.jsonl --output_dir judges/qwen3-1.7b-reason-first-2
 
-The second stage starts from the base model again. Stopped half-way, the same command goes on.
+The second stage starts from the base model again. If it is stopped, the same command continues.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -15,12 +16,22 @@ from medjudge.errors import InputError
 from medjudge.models.hardware import choose_device
 from medjudge.train.self_rationales import write_self_rationales
 
+
+def main() -> None:
+    """Judges the training answers and writes the rationales into a copy of the training file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("judge_folder", type=Path, help="reason-first judge")
+    parser.add_argument("train_file", type=Path, help="the file that it was trained on")
+    parser.add_argument("out_file", type=Path, help="training file to write")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    options = parser.parse_args()
+    device = choose_device(options.device)
+    write_self_rationales(options.judge_folder, options.train_file, options.out_file, device)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit("usage: python recipes/self_rationales.py JUDGE_FOLDER TRAIN_FILE OUT_FILE")
     try:
-        judge, source, out = map(Path, sys.argv[1:])
-        write_self_rationales(judge, source, out, choose_device("auto"))
+        main()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

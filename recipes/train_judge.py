@@ -2,14 +2,118 @@
 
     accelerate launch recipes/train_judge.py --config configs/judges/minilm-ordinal.yaml
 
-On two processes of the CPU, or with DeepSpeed: `accelerate launch --config_file configs/accelerate/two-cpu.yaml ...` or
-`zero2.yaml`, with the rest as above.
+On two CPU processes, several GPUs or with DeepSpeed: `accelerate launch --config_file configs/accelerate/two-cpu.yaml`
+(`multi-gpu.yaml`, `zero2.yaml`, `zero3.yaml`), with the rest as above. On one process, `medjudge train --config
+minilm-ordinal` runs this same file.
 
-Every value of the config can be given on the command line as well (`--num_train_epochs 5`). `--resume` goes on from the
-last checkpoint. The training files come from `medjudge distill`.
+The command line overrides every value of the config (`--num_train_epochs 5`). `--resume` continues from the last
+checkpoint. The training files come from `medjudge distill`.
 """
 
-from medjudge.train.run import main
+import sys
+from pathlib import Path
+
+from transformers import set_seed
+from trl import ModelConfig, SFTConfig
+
+from medjudge.errors import InputError
+from medjudge.judge.card import write_readme
+from medjudge.models.loading import load_tokenizer, window
+from medjudge.scheme import scheme_beside
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.checks import (
+    StopWhereNotFinite,
+    memory_explained,
+    require_possible,
+    require_stage,
+    require_teachable,
+)
+from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
+from medjudge.train.curves import log_to_tensorboard, plot_curves
+from medjudge.train.features import TrainingData, read_training_lines, require_apart
+from medjudge.train.kinds import KINDS
+from medjudge.train.lora import write_base_name
+from medjudge.train.ordinal import without_dropout
+from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
+from medjudge.train.start import starting_card
+from medjudge.train.trained_card import measure, trained_card
+
+
+def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path:
+    """Trains one judge.
+
+    Returns:
+        The judge folder, `output_dir`. It becomes a judge with the last file written, `judge.json`; where training
+        fails or is stopped, nothing of it is left but what `--resume` continues from.
+
+    Raises:
+        InputError: Whatever is wrong with files, options or models; training needs more memory than there is, or its
+            loss is no longer a number.
+    """
+    ###########################################################################
+    # Set-up: refuse what cannot work, before anything is loaded
+    ###########################################################################
+    folder = Path(training.output_dir or "")
+    start = None if judge.start_folder is None else starting_card(judge.start_folder, judge.kind, model)
+    require_possible(judge, model, training, folder, start)
+    training = with_defaults(training, folder)
+    kind = KINDS[judge.kind]
+
+    ###########################################################################
+    # Data
+    ###########################################################################
+    train_file, validation_file = Path(judge.train_file), Path(judge.validation_file)
+    scheme = scheme_beside(train_file)
+    data = TrainingData(read_training_lines(train_file), read_training_lines(validation_file), scheme)
+    require_apart(data.train, data.validation)
+    require_stage(judge.train_file, data.train, judge.stage)
+    require_teachable(judge.train_file, data.train, training)
+    checkpoint = checkpoint_to_resume(folder, judge.resume)
+
+    with whole_or_nothing(folder, writes=training.process_index == 0), memory_explained(training):
+        #######################################################################
+        # Model and trainer
+        #######################################################################
+        assert model.model_name_or_path
+        set_seed(training.seed)
+        tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
+        longest = window(model.model_name_or_path, model.model_revision)
+        training.max_length = min(training.max_length or 1024, longest)
+        trainer = kind.trainer(judge, model, training, tokenizer, data)
+        trainer.add_callback(StopWhereNotFinite())
+        if training.use_cpu:
+            without_dropout(trainer.model)
+        is_main = trainer.accelerator.is_main_process
+        if is_main:
+            log_to_tensorboard(trainer, folder, judge.resume)
+
+        #######################################################################
+        # Train; then fit the temperature
+        #######################################################################
+        trainer.train(resume_from_checkpoint=checkpoint)
+        config = TrainingConfig(judge, model, training)
+        outcome = measure(trainer, config)
+
+        #######################################################################
+        # Save beside the final place, move there, and write the card last
+        #######################################################################
+        card = trained_card(config, data, outcome, start)
+        kind.save(trainer, tokenizer, card, staging(folder))
+        trainer.accelerator.wait_for_everyone()
+        if is_main:
+            write_base_name(staging(folder), card.base_model)
+            plot_curves(trainer, folder, outcome.history)
+            move_into_place(folder)
+            write_readme(folder, card)
+            card.write(folder)
+            print(f"judge written to {folder}", file=sys.stderr)
+        trainer.accelerator.wait_for_everyone()
+    return folder
+
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(*parse_arguments())
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,7 +1,9 @@
+import json
+
 import pytest
 from pydantic import ValidationError
 
-from medjudge.records import Judgment, MTGDimensions, earlier_turns
+from medjudge.records import ErrorKind, Judgment, MTGDimensions, earlier_turns
 from medjudge.scale import consensus
 
 
@@ -52,6 +54,26 @@ def test_a_judgment_is_scored_or_says_why_not() -> None:
         Judgment(**fields, score=3, error="but")
     with pytest.raises(ValidationError, match="not 1"):
         Judgment(**fields, score=3, probabilities=[0.5, 0.1, 0.1, 0.1, 0.1])
+
+
+def test_an_error_has_a_kind_which_survives_the_file_and_other_kinds_are_refused() -> None:
+    fields = {"question_id": "q", "model": "m", "judge": "j", "score": None, "error": "why"}
+    judgment = Judgment(**fields, error_kind=ErrorKind.WINDOW)
+    line = json.loads(judgment.model_dump_json())
+    assert line["error_kind"] == "window"
+    assert Judgment.model_validate(line) == judgment
+    with pytest.raises(ValidationError, match="error_kind"):
+        Judgment(**fields, error_kind="weather")
+    with pytest.raises(ValidationError, match="error is missing"):
+        Judgment(**{**fields, "score": 3, "error": None}, error_kind=ErrorKind.WINDOW)
+
+
+def test_failed_requests_and_errors_without_a_kind_can_be_retried() -> None:
+    fields = {"question_id": "q", "model": "m", "judge": "j"}
+    assert not Judgment(**fields, score=3).retryable
+    assert Judgment(**fields, score=None, error="why").retryable
+    retryable = [kind for kind in ErrorKind if Judgment(**fields, score=None, error="x", error_kind=kind).retryable]
+    assert retryable == [ErrorKind.REQUEST_FAILED]
 
 
 def test_a_physicians_score_is_a_level_or_dimensions(physician_score) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.store import Run, mend_last_line, read_records, write_records
+from medjudge.scheme import LLMEVAL_MED, open_scheme
+from medjudge.store import Run, read_questions, read_records, repair_last_line, write_records
 
 Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
 
@@ -26,9 +27,9 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
         ),
         (json.dumps({**Q, "id": "q2", "prompt": "  "}), r"line 2: prompt"),
         (json.dumps({**Q, "id": "q2", "refrence": "x"}), r"line 2: refrence: Extra inputs"),
-        (json.dumps(Q), r"line 2: 'q1' stands already in line 1"),
+        (json.dumps(Q), r"line 2: 'q1' duplicates line 1"),
         (json.dumps({**Q, "id": "q2", "prompt": None}), r"line 2: prompt: .*string"),
-        ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' stands twice"),
+        ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' occurs twice"),
         (json.dumps({**Q, "id": "q2", "prompt": "\ud800"}), r"line 2: .*surrogates"),
         ("[" * 100_000, r"line 2: not valid JSON"),
     ],
@@ -36,7 +37,7 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
 def test_a_bad_line_is_named_with_file_line_and_field(jsonl, line: str, message: str) -> None:
     path = jsonl("questions.jsonl", Q, line)
     with pytest.raises(InputError, match=message) as caught:
-        read_records(path, Question)
+        read_questions(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -82,12 +83,12 @@ def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys)
     # A reader may stand beside a running eval: it leaves the line out and the file alone.
     assert [one.sample for one in run.judgments("j")] == [0]
     assert run.judgments_file("j").read_bytes() == torn
-    assert "the last line is incomplete (18 bytes) and is left out" in capsys.readouterr().err
+    assert "the last line is incomplete (18 bytes) and is ignored" in capsys.readouterr().err
     with run.lock():
-        assert "the last line was incomplete (18 bytes) and is cut off" in capsys.readouterr().err
+        assert "the last line was incomplete (18 bytes) and was removed" in capsys.readouterr().err
         run.append(run.judgments_file("j"), second)
     assert [one.sample for one in run.judgments("j")] == [0, 1]
-    assert mend_last_line(run.judgments_file("j")) == 0
+    assert repair_last_line(run.judgments_file("j")) == 0
 
 
 def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:
@@ -165,3 +166,22 @@ def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:
 def test_a_folder_without_questions_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run folder"):
         Run.existing(tmp_path)
+
+
+def test_a_question_outside_the_scheme_is_named_with_its_line_and_the_known_categories(jsonl) -> None:
+    consumer = open_scheme("consumer-health")
+    with pytest.raises(InputError, match=r"line 1: category: scheme consumer-health has 'CHQ' \(found \"MK\"\)"):
+        read_questions(jsonl("questions.jsonl", Q), consumer)
+    path = jsonl("questions.jsonl", {**Q, "category": "CHQ"}, {**Q, "id": "q2", "category": "CHQ", "language": "fr"})
+    with pytest.raises(InputError, match=r"line 2: language: scheme consumer-health has 'en' \(found \"fr\"\)"):
+        read_questions(path, consumer)
+    with pytest.raises(InputError, match=r"line 1: category: scheme llmeval-med has 'MK', .* \(found \"CHQ\"\)"):
+        read_questions(path)
+
+
+def test_a_run_s_questions_are_read_by_the_copy_of_its_scheme(tmp_path: Path, question) -> None:
+    run = Run(tmp_path)
+    assert run.scheme() is LLMEVAL_MED
+    run.write_questions([question(category="CHQ")], open_scheme("consumer-health"))
+    assert run.scheme() == open_scheme("consumer-health")
+    assert [one.category for one in run.questions()] == ["CHQ"]

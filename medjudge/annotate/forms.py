@@ -1,28 +1,29 @@
-"""What every form has in common: the texts that it shows, and what is found in it when it comes back."""
+"""What all kinds of form have in common: the texts that they show, and what they hold when they come back."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.tables import DIMENSIONS, Problem
-from medjudge.records import Category
+from medjudge.annotate.cells import DIMENSIONS, Problem
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.wording import form_texts
 
-_EARLIER = {
-    "en": ("[Earlier question {}]", "[Its answer]", "[Question to score]"),
-    "zh": ("【先前的问题{}】", "【对它的回答】", "【待评的问题】"),
-}
-_NONE = {"en": "(none given)", "zh": "（未提供）"}
-# XML 1.0 has no place for these, and no spreadsheet program shows them.
+# XML 1.0 does not allow these characters, and no spreadsheet program shows them.
 _CONTROL = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
 _CONTROL |= {0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD}
 
 
 class FormRow(NamedTuple):
-    """An item as it came back: `item_id` and `cells` as they were found, `texts` as far as the form shows them.
+    """An item as it came back.
 
-    `wrong` tells what the reader found out of place in the row. `account` is who was signed in, where a form knows.
+    Attributes:
+        place: Where the row is in the file.
+        item_id: As the file has it, known or not.
+        texts: The texts that the form shows, by field.
+        cells: What was filled in, by field.
+        wrong: Problems that the reader found in the row.
+        account: Who was signed in, where the form records it.
     """
 
     place: str
@@ -35,46 +36,49 @@ class FormRow(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A file that came back; `problems` belong to no item."""
+    """A file that came back; its `problems` belong to no item."""
 
     path: Path
     rows: list[FormRow]
     problems: list[Problem]
 
 
-def score_fields(category: Category) -> tuple[str, ...]:
-    """What is filled in for an answer of a category: the five dimensions for MTG, else the score."""
-    return tuple(DIMENSIONS) if category == "MTG" else ("score",)
+def score_fields(by_dimensions: bool) -> tuple[str, ...]:
+    """The fields that a rater fills in: the five dimensions, or the score."""
+    return tuple(DIMENSIONS) if by_dimensions else ("score",)
 
 
-def texts(one: ToScore) -> dict[str, str]:
-    """The texts of an item by name; the question comes with the earlier turns of its conversation."""
-    language = one.question.language
-    earlier, reply, now = _EARLIER[language]
+def texts(entry: ToScore) -> dict[str, str]:
+    """The texts of an item by field; the question comes with the earlier turns of its conversation."""
+    words = form_texts(entry.question.language, entry.languages)
     turns = [
         part
-        for number, (prompt, answer) in enumerate(one.earlier, 1)
-        for part in (f"{earlier.format(number)}\n{prompt}", f"{reply}\n{answer or _NONE[language]}")
+        for number, turn in enumerate(entry.earlier, 1)
+        for part in (
+            f"{words.earlier_question.format(number=number)}\n{turn.prompt}",
+            f"{words.earlier_answer}\n{turn.answer or words.not_given}",
+        )
     ]
-    question = "\n\n".join([*turns, f"{now}\n{one.question.prompt}"]) if turns else one.question.prompt
+    prompt = entry.question.prompt
+    question = "\n\n".join([*turns, f"{words.current_question}\n{prompt}"]) if turns else prompt
     return {
         "question": printable(question),
-        "reference": printable(one.question.reference or _NONE[language]),
-        "checklist": printable(one.question.checklist or _NONE[language]),
-        "answer": printable(one.answer.text),
+        "reference": printable(entry.question.reference or words.not_given),
+        "checklist": printable(entry.question.checklist or words.not_given),
+        "answer": printable(entry.answer.text),
     }
 
 
 def printable(text: str) -> str:
-    """The text with control characters as visible signs (U+2400 and so on), so that any file format can hold it."""
+    """The text with control characters as visible symbols (U+2400 and so on), so that any file format can hold it."""
     return text.translate(_CONTROL)
 
 
-def same_text(found: str, expected: str) -> bool:
-    """Whether two texts are the same but for white space, which spreadsheet programs change on their own."""
-    return _bare(found) == _bare(expected)
+def same_text(text: str, expected: str) -> bool:
+    """Whether two texts are equal except for white space, which spreadsheet programs change."""
+    return _bare(text) == _bare(expected)
 
 
 def _bare(text: str) -> str:
-    # openpyxl takes every "x005F_" for an escape of Excel, also where an author wrote it.
+    # openpyxl treats every "x005F_" as an escape of Excel, even where an author wrote it.
     return re.sub(r"\s+", "", text).replace("x005F_", "")

@@ -1,109 +1,123 @@
-"""Label Studio: writes projects for raters, reads exports, JSON (tasks with annotations) or JSON-MIN."""
+"""Label Studio: writes projects for raters, and reads exports as JSON (tasks with annotations) or JSON-MIN."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from medjudge.annotate.cells import DIMENSIONS, Problem, Row, physician_scores
 from medjudge.annotate.forms import Form, FormRow, texts
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
-from medjudge.annotate.tables import DIMENSIONS, Problem, Row, physician_scores
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.wording import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS
 from medjudge.errors import InputError
+from medjudge.files import read_json, write_json, write_whole
 from medjudge.records import PhysicianScore
-from medjudge.store import read_text, refuse_duplicates, write_json, write_whole
+from medjudge.scheme import Scheme
 
 _SCORES = ("score", *DIMENSIONS)
 _KINDS = ("rating", "choices", "number", "text")
 
 
+class _Result(NamedTuple):
+    """The value of a control."""
+
+    control: str
+    value: Any
+
+
 class _Annotation(NamedTuple):
-    """What one annotator said of one task; `results` pairs a control's name with its value."""
+    """One annotator's work on one task."""
 
     place: str
     data: Mapping[str, Any]
     annotator: Any
-    results: list[tuple[str, Any]]
+    results: list[_Result]
 
 
 def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianScore]:
     """Reads an export whose tasks carry `question_id`, `model` and perhaps `sample`.
 
-    Controls are told by their names: `score` is the level, the five dimensions have their own names, `comment` is a
-    text. Cancelled annotations, predictions and other controls are left out. The rater is the annotator's e-mail
+    Controls are recognised by name: `score` is the level, the five dimensions have their own names, `comment` is a
+    text. Cancelled annotations, predictions and other controls are ignored. The rater is the annotator's e-mail
     address where the export has it, otherwise `rater-ID`.
 
     Args:
         path: The .json file.
-        labels: Casefolded label -> level, for choices that are no level.
+        labels: Casefolded label -> level, for choices that are not a level.
 
     Raises:
-        InputError: The file is no export, has no score, or annotations are wrong; each problem names task and field.
+        InputError: The file is not an export, has no score, or annotations are invalid; each problem names
+            task and field.
     """
     rows: list[Row] = []
     problems: list[Problem] = []
     controls: set[str] = set()
     for annotation in _annotations(path):
-        controls.update(name for name, _ in annotation.results)
+        controls.update(result.control for result in annotation.results)
         cells, wrong = _cells(annotation)
         if not wrong and not any(name in cells for name in _SCORES):
-            continue  # sent in, but not scored
-        wrong += _nameless(annotation)
+            continue  # submitted without a score
+        wrong += _missing_keys(annotation)
         cells |= {name: annotation.data.get(name) for name in ("question_id", "model", "sample")}
         cells["rater"] = _rater(annotation.annotator)
         problems += [Problem(annotation.place, what) for what in wrong]
         if not wrong:
             rows.append(Row(annotation.place, cells))
     if not rows and not problems:
-        there = ", ".join(sorted(controls)) or "none"
-        raise InputError(f"{path}: no score in it; a control named score is needed, and those there are: {there}")
+        names = ", ".join(sorted(controls)) or "none"
+        raise InputError(f"{path}: has no score; a control named score is needed, and its controls are: {names}")
     return physician_scores(path, rows, labels, problems)
 
 
 def write_label_studio(folder: Path, rater: str, listed: Sequence[ToScore]) -> list[Path]:
-    """Writes the tasks of one rater, and the labelling configurations that they are shown with.
+    """Writes the tasks of one rater, and the labelling configurations that show them.
 
-    A project of Label Studio has one configuration, so that the answers scored by the five dimensions make a project of
-    their own: `RATER.json` goes with `label-studio.xml`, `RATER-MTG.json` with `label-studio-MTG.xml`. Every rater has
-    tasks of their own, because only paid editions assign them.
+    A Label Studio project has one configuration, so answers scored by the five dimensions form a project of their own:
+    `RATER.json` goes with `label-studio.xml`, `RATER-MTG.json` with `label-studio-MTG.xml`. Every rater has separate
+    tasks, because only paid editions assign tasks.
 
     Args:
         folder: Where the files go.
-        rater: Stands in every task, so that scores count as this rater's whoever's account they were given in.
+        rater: Written into every task, so that scores count as this rater's, whoever was signed in.
         listed: Items in the rater's order.
 
     Returns:
         The files with tasks.
     """
     files = []
-    for kind, dimensions in (("", False), ("-MTG", True)):
-        tasks = [{"data": _data(one, rater)} for one in listed if (one.question.category == "MTG") == dimensions]
-        if tasks:
-            write_whole(folder / f"label-studio{kind}.xml", labelling_config(dimensions))
-            write_json(folder / f"{rater}{kind}.json", tasks)
-            files.append(folder / f"{rater}{kind}.json")
+    for by_dimensions in (False, True):
+        entries = [entry for entry in listed if entry.by_dimensions == by_dimensions]
+        if entries:
+            suffix = dimensions_suffix(entries[0].scheme) if by_dimensions else ""
+            write_whole(folder / f"label-studio{suffix}.xml", labelling_config(by_dimensions))
+            write_json(folder / f"{rater}{suffix}.json", [{"data": _data(entry, rater)} for entry in entries])
+            files.append(folder / f"{rater}{suffix}.json")
     return files
 
 
-def labelling_config(dimensions: bool) -> str:
-    """The labelling configuration: texts as text, and the score 1-5 with the keys 1-5, or the five dimensions."""
+def dimensions_suffix(scheme: Scheme) -> str:
+    """What ends the name of a project scored by dimensions: `-MTG`, from the ids of its categories."""
+    return "".join(f"-{category.id}" for category in scheme.categories if category.scored_by == "dimensions")
+
+
+def labelling_config(by_dimensions: bool) -> str:
+    """The labelling configuration: the texts, and the score 1-5 with the keys 1-5, or the five dimensions."""
     view = Element("View")
     for field, heading in HEADINGS.items():
         SubElement(view, "Header", value=heading, size="5")
         SubElement(view, "Text", name=field, value=f"${field}", valueType="text")
     controls = {"score": ("Score 评分", 1, 5)}
-    if dimensions:
+    if by_dimensions:
         controls = {name: (f"{words.en} {words.zh}", 0, DIMENSIONS[name]) for name, words in DIMENSION_WORDS.items()}
     for name, (heading, low, high) in controls.items():
         SubElement(view, "Header", value=f"{heading} {low}–{high}", size="5")
-        if dimensions:
+        if by_dimensions:
             meaning = DIMENSION_MEANING[name]
             SubElement(view, "Header", value=f"{meaning.en} {meaning.zh}", size="6")
         choices = SubElement(view, "Choices", name=name, toName="answer", choice="single-radio", showInline="true")
         for level in range(low, high + 1):
-            # Five dimensions cannot share the keys of one scale.
-            keys = {} if dimensions else {"hotkey": str(level)}
+            # Five dimensions cannot share one set of keys.
+            keys = {} if by_dimensions else {"hotkey": str(level)}
             SubElement(choices, "Choice", {"value": str(level), **keys})
     SubElement(view, "Header", value="Comment 备注", size="5")
     SubElement(view, "TextArea", name="comment", toName="answer", rows="3", maxSubmissions="1", editable="true")
@@ -111,23 +125,23 @@ def labelling_config(dimensions: bool) -> str:
     return tostring(view, encoding="unicode") + "\n"
 
 
-def _data(one: ToScore, rater: str) -> dict[str, str]:
-    return {"item": one.item.id, "rater": rater, "category": one.question.category, **texts(one)}
+def _data(entry: ToScore, rater: str) -> dict[str, str]:
+    return {"item": entry.item.id, "rater": rater, "category": entry.question.category, **texts(entry)}
 
 
 def read_project(path: Path) -> Form:
     """Reads the export of a project that `write_label_studio` made, JSON or JSON-MIN.
 
     Raises:
-        InputError: The file is no export of Label Studio, or not of such a project.
+        InputError: The file is not a Label Studio export, or not of such a project.
     """
     rows = []
     for annotation in _annotations(path):
         data = annotation.data
         if "item" not in data or "rater" not in data:
             raise InputError(
-                f"{path}, {annotation.place}: data has no item and rater, so that it is no form of `medjudge annotate "
-                "export`; scores with question_id and model are read by `medjudge validate --physicians`"
+                f"{path}, {annotation.place}: data has no item and rater, so this is not a form of `medjudge "
+                "annotate export`; `medjudge validate --physicians` reads scores with question_id and model"
             )
         cells, wrong = _cells(annotation)
         shown = {field: str(data[field]) for field in HEADINGS if field in data}
@@ -137,20 +151,16 @@ def read_project(path: Path) -> Form:
 
 
 def some_tasks(path: Path, items: Collection[str]) -> list[dict[str, Any]]:
-    """The tasks of an export that belong to some items, as they are, to be mended and imported again."""
-    tasks = json.loads(read_text(path))
+    """The tasks of an export that belong to some items, unchanged, to fix and import again."""
+    tasks = read_json(path)
     return [task for task in tasks if str(task.get("data", task).get("item", "")).strip() in items]
 
 
 def _annotations(path: Path) -> Iterator[_Annotation]:
-    try:
-        tasks = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-        json.dumps(tasks, ensure_ascii=False).encode()  # a lone surrogate could be read, but never written again
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}); a Label Studio export is expected") from None
+    tasks = read_json(path, "a Label Studio export is expected")
     if isinstance(tasks, list) and tasks and all(map(_is_task, tasks)):
         yield from _from_tasks(tasks)
-    elif isinstance(tasks, list) and tasks and all(isinstance(one, dict) and "annotator" in one for one in tasks):
+    elif isinstance(tasks, list) and tasks and all(isinstance(task, dict) and "annotator" in task for task in tasks):
         yield from _from_flat(tasks)
     else:
         raise InputError(
@@ -159,15 +169,17 @@ def _annotations(path: Path) -> Iterator[_Annotation]:
         )
 
 
-def _is_task(one: Any) -> bool:
-    """Whether this has the shape of a task, down to the names and values of its results."""
-    if not (isinstance(one, dict) and isinstance(one.get("data"), dict) and isinstance(one.get("annotations"), list)):
+def _is_task(task: Any) -> bool:
+    """Whether a JSON value has the shape of a task, down to its results."""
+    if not (
+        isinstance(task, dict) and isinstance(task.get("data"), dict) and isinstance(task.get("annotations"), list)
+    ):
         return False
     return all(
         isinstance(annotation, dict)
         and isinstance(annotation.get("result") or [], list)
         and all(isinstance(result, dict) for result in annotation.get("result") or [])
-        for annotation in one["annotations"]
+        for annotation in task["annotations"]
     )
 
 
@@ -176,10 +188,10 @@ def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[_Annotation]:
         for annotation in task["annotations"]:
             if annotation.get("was_cancelled"):
                 continue
-            place = f"task {task.get('id', f'at place {number}')}, annotation {annotation.get('id', 'without id')}"
-            # A relation between two regions has no from_name, and nothing that is read.
+            place = f"task {task.get('id', f'number {number}')}, annotation {annotation.get('id', 'without id')}"
+            # A relation between two regions has no from_name, and is not read.
             results = [
-                (str(result["from_name"]), result.get("value"))
+                _Result(str(result["from_name"]), result.get("value"))
                 for result in annotation.get("result") or []
                 if "from_name" in result
             ]
@@ -187,19 +199,29 @@ def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[_Annotation]:
 
 
 def _from_flat(objects: list[dict[str, Any]]) -> Iterator[_Annotation]:
-    for number, one in enumerate(objects, 1):
-        if one.get("was_cancelled"):
+    for number, task in enumerate(objects, 1):
+        if task.get("was_cancelled"):
             continue
-        place = f"task {one.get('id', f'at place {number}')}"
-        if one.get("annotation_id") is not None:
-            place += f", annotation {one['annotation_id']}"
-        # Ratings and numbers stand in a list even where there is one.
-        pairs = [(name, value if isinstance(value, list) else [value]) for name, value in one.items()]
-        yield _Annotation(place, one, one["annotator"], [(name, value) for name, values in pairs for value in values])
+        place = f"task {task.get('id', f'number {number}')}"
+        if task.get("annotation_id") is not None:
+            place += f", annotation {task['annotation_id']}"
+        # Ratings and numbers are in a list even if there is only one.
+        results = [
+            _Result(name, value)
+            for name, values in task.items()
+            for value in (values if isinstance(values, list) else [values])
+        ]
+        yield _Annotation(place, task, task["annotator"], results)
 
 
-def _cells(annotation: _Annotation) -> tuple[dict[str, object], list[str]]:
+class _Cells(NamedTuple):
     """What was filled in, by the names of the controls, and what is wrong with it."""
+
+    values: dict[str, object]
+    problems: list[str]
+
+
+def _cells(annotation: _Annotation) -> _Cells:
     cells: dict[str, object] = {}
     wrong = []
     for name, value in annotation.results:
@@ -211,10 +233,10 @@ def _cells(annotation: _Annotation) -> tuple[dict[str, object], list[str]]:
             wrong.append(f"{name} {error}")
             continue
         if name in cells:
-            wrong.append(f"{name} stands twice")
+            wrong.append(f"{name} appears twice")
         elif cell is not None:
             cells[name] = cell
-    return cells, wrong
+    return _Cells(cells, wrong)
 
 
 def _cell(value: Any) -> object:
@@ -222,16 +244,16 @@ def _cell(value: Any) -> object:
     if isinstance(value, dict):
         kinds = [kind for kind in _KINDS if kind in value]
         if not kinds:
-            raise ValueError("is no rating, choice, number or text")
+            raise ValueError("is not a rating, choice, number or text")
         value = value[kinds[0]]
         if kinds[0] == "text" and isinstance(value, list):
             value = "\n".join(map(str, value))
     if isinstance(value, list):
         if len(value) > 1:
-            raise ValueError(f"has {len(value)} choices ({', '.join(map(str, value))}), and one is expected")
+            raise ValueError(f"has {len(value)} choices ({', '.join(map(str, value))}), one is expected")
         value = value[0] if value else None
     if isinstance(value, dict | list):
-        raise ValueError("is no rating, choice, number or text")
+        raise ValueError("is not a rating, choice, number or text")
     return None if value is None or value == "" else value
 
 
@@ -244,13 +266,13 @@ def _rater(annotator: Any) -> str | None:
     return f"rater-{name}" if name.isdecimal() else name
 
 
-def _nameless(annotation: _Annotation) -> list[str]:
-    """What keeps the score from being told apart: the task's data without its keys, or nobody who gave it."""
+def _missing_keys(annotation: _Annotation) -> list[str]:
+    """Why a score cannot be attributed: the task's data lacks a key, or no annotator is named."""
     data = annotation.data
     wrong = []
     if missing := [name for name in ("question_id", "model") if data.get(name) in (None, "")]:
-        form = "; a form of `medjudge annotate export` is read by `medjudge annotate import`" if "item" in data else ""
-        wrong.append(f"data has no {' and no '.join(missing)}; the fields there are: {', '.join(data)}{form}")
+        form = "; `medjudge annotate import` reads forms of `medjudge annotate export`" if "item" in data else ""
+        wrong.append(f"data has no {' and no '.join(missing)}; its fields are: {', '.join(data)}{form}")
     if _rater(annotation.annotator) is None:
         wrong.append("no annotator is named (completed_by; annotator in JSON-MIN)")
     return wrong

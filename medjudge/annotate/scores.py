@@ -1,6 +1,5 @@
-"""Physicians' scores from the file that a hospital has: chooses the reader by the kind of file."""
+"""Reads physicians' scores from the kinds of file that hospitals have."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,11 +7,14 @@ from typing import Any
 
 from pydantic import model_validator
 
+from medjudge.annotate.cells import whole_number
 from medjudge.annotate.label_studio import read_label_studio
-from medjudge.annotate.tables import read_delimited, read_table, whole_number
+from medjudge.annotate.spreadsheets import read_delimited
+from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
+from medjudge.files import read_json, read_text
 from medjudge.records import PhysicianScore
-from medjudge.store import read_records, read_text, refuse_duplicates
+from medjudge.store import read_records
 
 _TABLES = (".csv", ".tsv", ".xlsx")
 
@@ -20,11 +22,11 @@ _TABLES = (".csv", ".tsv", ".xlsx")
 def read_physician_scores(
     path: Path, rater_columns: Sequence[str] = (), label_map: Mapping[str, int] | None = None
 ) -> list[PhysicianScore]:
-    """Reads physicians' scores of any kind of file.
+    """Reads physicians' scores from any supported kind of file.
 
-    `.jsonl` holds the records themselves. `.csv`, `.tsv` and `.xlsx` are tables: long ones (a row a rater, with
-    question_id, model, rater, score or the five MTG dimensions, and perhaps sample and comment) or wide ones
-    (`rater_columns`). `.json` is an export of Label Studio.
+    `.jsonl` holds the records themselves. `.csv`, `.tsv` and `.xlsx` are tables: long ones (one row per rater, with
+    question_id, model, rater, score or the five dimensions, and optionally sample and comment) or wide ones
+    (`rater_columns`). `.json` is a Label Studio export.
 
     Args:
         path: The file.
@@ -33,17 +35,17 @@ def read_physician_scores(
             not matter; the numbers 1-5 keep their meaning.
 
     Raises:
-        InputError: The file cannot be read, or scores in it are wrong. For tables and exports the message tells all
-            problems, one a line, each with its place.
+        InputError: The file cannot be read, or scores in it are invalid. For tables and exports the message lists all
+            problems, one per line, each with its place.
     """
     kind = path.suffix.lower()
     labels = _checked((label_map or {}).items(), "label map")
     raters = [name.strip() for name in rater_columns]
     if raters and kind not in _TABLES:
-        raise InputError(f"{path}: --rater-columns belongs to a table ({', '.join(_TABLES)}); leave it out")
+        raise InputError(f"{path}: --rater-columns is for tables ({', '.join(_TABLES)}); omit it")
     folded = [name.casefold() for name in raters]
     if not all(folded) or len(set(folded)) < len(folded):
-        raise InputError(f"--rater-columns {','.join(raters)}: each column is named once, and none is blank")
+        raise InputError(f"--rater-columns {','.join(raters)}: name each column once, and leave none blank")
     if kind == ".jsonl":
         return read_records(path, PhysicianScore) if label_map is None else _labelled_records(path, labels)
     if kind == ".json":
@@ -51,8 +53,8 @@ def read_physician_scores(
     if kind in _TABLES:
         return read_table(path, raters, labels)
     raise InputError(
-        f"{path}: physicians' scores are read from .jsonl, .csv, .tsv, .xlsx, and .json (an export of Label Studio); "
-        "save or export it as one of these"
+        f"{path}: physicians' scores are read from .jsonl, .csv, .tsv, .xlsx, and .json (a Label Studio export); save "
+        "or export it as one of these"
     )
 
 
@@ -73,13 +75,13 @@ def parse_label_map(text: str) -> dict[str, int]:
 
     Args:
         text: `entailment=5,neutral=3,contradiction=1`, or the path of a file: .csv or .tsv with a label and a level in
-            each row (a heading `label,level` may stand first), .json or .yaml with one object of labels and levels.
+            each row (with or without a heading `label,level`), .json or .yaml with one object of labels and levels.
 
     Returns:
         Casefolded label -> level 1-5.
 
     Raises:
-        InputError: The file cannot be read, or an entry is no label with its level; the message names the entry.
+        InputError: The file cannot be read, or an entry is not a label with its level; the message names the entry.
     """
     path = Path(text)
     readers = {".csv": _csv_entries, ".tsv": _csv_entries, ".json": _json_entries}
@@ -90,7 +92,7 @@ def parse_label_map(text: str) -> dict[str, int]:
         return _checked(entries, "label map")
     levels = _checked(reader(path), str(path))
     if not levels:
-        raise InputError(f"{path}: no label in it; a label and its level 1-5 in each line is expected")
+        raise InputError(f"{path}: has no label; a label and its level 1-5 are expected in each line")
     return levels
 
 
@@ -102,12 +104,9 @@ def _csv_entries(path: Path) -> Iterable[tuple[str, object]]:
 
 
 def _json_entries(path: Path) -> Iterable[tuple[str, object]]:
-    try:
-        entries = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error})") from None
+    entries = read_json(path)
     if not isinstance(entries, dict):
-        raise InputError(f'{path}: one object of labels and levels is expected, such as {{"entailment": 5}}')
+        raise InputError(f'{path}: an object of labels and levels is expected, such as {{"entailment": 5}}')
     return entries.items()
 
 
@@ -115,12 +114,12 @@ def _yaml_entries(path: Path) -> Iterable[tuple[str, object]]:
     import yaml
 
     try:
-        # The nodes, because yaml.safe_load would make True and False of the labels yes and no.
+        # The nodes, because yaml.safe_load would turn the labels yes and no into True and False.
         top = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if not isinstance(top, yaml.MappingNode):
-        raise InputError(f"{path}: a label and its level in each line is expected, such as entailment: 5")
+        raise InputError(f"{path}: a label and its level are expected in each line, such as entailment: 5")
     return [(str(label.value), level.value) for label, level in top.value]
 
 
@@ -132,10 +131,10 @@ def _checked(entries: Iterable[tuple[str, object]], place: str) -> dict[str, int
         entry = f"{place}, entry '{label.strip()}{'' if value is None else f'={value}'}'"
         level = re.fullmatch(r"[1-5]", str(value).strip())
         if not folded or level is None or isinstance(value, bool):
-            raise InputError(f"{entry}: a label and its level 1-5 is expected, such as entailment=5")
+            raise InputError(f"{entry}: a label and its level 1-5 are expected, such as entailment=5")
         if re.fullmatch(r"[1-5]", folded) and folded != level[0]:
-            raise InputError(f"{entry}: the numbers 1-5 keep their meaning; take it out")
+            raise InputError(f"{entry}: the numbers 1-5 keep their meaning; remove it")
         if folded in levels:
-            raise InputError(f"{entry}: this label stands there already")
+            raise InputError(f"{entry}: this label is a duplicate")
         levels[folded] = int(level[0])
     return levels

@@ -1,20 +1,22 @@
-"""Scoring forms as workbooks: one a rater, a sheet a category, only the cells to fill in unlocked."""
+"""Scoring forms as workbooks: one per rater, one sheet per category; only the cells to fill in are unlocked."""
 
 import os
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.annotate.cells import DIMENSIONS, Problem
 from medjudge.annotate.forms import Form, FormRow, printable, score_fields, texts
-from medjudge.annotate.plan import ToScore
-from medjudge.annotate.scale import DIMENSION_MEANING, DIMENSION_WORDS, HEADINGS, STEPS
-from medjudge.annotate.tables import DIMENSIONS, Problem, Sheet, is_blank, read_sheets
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.spreadsheets import Sheet, is_blank, read_sheets
+from medjudge.annotate.wording import DIMENSION_WORDS, HEADINGS, FormTexts, form_texts
+from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, Category
 from medjudge.rubrics.render import standard
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"
@@ -24,14 +26,12 @@ _HEADINGS = {
     "score": "Score 评分 1–5",
     **{name: f"{words.en} {words.zh} 0–{DIMENSIONS[name]}" for name, words in DIMENSION_WORDS.items()},
     "comment": "Comment 备注",
-    "problem": "To mend 需要修改",
+    "problem": "To fix 需要修改",
 }
 _WIDTHS = {"id": 9, "question": 40, "reference": 40, "checklist": 34, "answer": 66, "comment": 30, "problem": 40}
-_SCORE_WIDTH = 13
-_LINES = 24
-"""Lines of a row: well below the 409 points at which Excel cuts a row off, so that every text can be read whole."""
+_SCORE_WIDTH, _GUIDANCE_WIDTH = 13, 78
 _LINE_HEIGHT = 15
-_CONTINUES = re.compile(r"(\S+) \+(\d+)")
+_CONTINUATION = re.compile(r"(\S+) \+(\d+)")
 
 
 def write_workbook(
@@ -43,16 +43,16 @@ def write_workbook(
 ) -> None:
     """Writes one rater's form.
 
-    A text that needs more than 24 lines of its column goes on in further rows, marked `ID +1`, `ID +2` and so on; no
+    A text that needs more than 24 lines of its column continues in further rows, marked `ID +1`, `ID +2` and so on. No
     cell comes near Excel's limit of 32,767 characters, and nothing is cut off. Nothing that is added to the texts names
     a model; an answer that names its own is shown as it is.
 
     Args:
-        path: The .xlsx file; written whole or not at all.
-        rater: Stands on the first sheet.
-        listed: Items, in the order in which they stand in the sheet of their category.
+        path: The .xlsx file; written completely or not at all.
+        rater: Named on the first sheet.
+        listed: Items, at least one, in the order of the rows in the sheet of their category.
         filled: Item id -> cells to fill in beforehand.
-        problems: Item id -> what has to be mended; shown beside the row.
+        problems: Item id -> what has to be fixed; shown beside the row.
 
     Raises:
         InputError: openpyxl is not installed.
@@ -64,26 +64,25 @@ def write_workbook(
     workbook = Workbook()
     workbook.properties.creator = "medjudge"
     workbook.properties.title = f"Scoring form of {rater}"
-    there = [name for name in CATEGORIES if any(one.question.category == name for one in listed)]
-    _write_first_sheet(workbook.active, rater, there)
-    for category in there:
-        items = [one for one in listed if one.question.category == category]
-        _write_category(workbook.create_sheet(category), category, items, filled or {}, problems or {})
+    _write_first_sheet(workbook.active, rater, listed)
+    for category in listed[0].scheme.category_ids:
+        if items := [entry for entry in listed if entry.question.category == category]:
+            _write_category(workbook.create_sheet(category), items, filled or {}, problems or {})
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    workbook.save(beside)
-    os.replace(beside, path)
+    temporary = path.with_name(path.name + ".part")
+    workbook.save(temporary)
+    os.replace(temporary, path)
 
 
-def read_workbook(path: Path) -> Form:
+def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED) -> Form:
     """Reads a form back, whatever was done to it.
 
     Raises:
-        InputError: The file is no workbook, or no form of `medjudge annotate export`.
+        InputError: The file is not a workbook, or not a form of `medjudge annotate export`.
     """
     sheets = read_sheets(path)
     by_name = {str(sheet.name): sheet for sheet in sheets}
-    there: list[Category] = [name for name in CATEGORIES if name in by_name]
+    categories = [category for category in scheme.categories if category.id in by_name]
     rater = next(
         (
             str(cells[1]).strip()
@@ -93,94 +92,105 @@ def read_workbook(path: Path) -> Form:
         ),
         None,
     )
-    if not there or rater is None:
-        missing = "no sheet of a category" if not there else f"no sheet '{_FIRST_SHEET}' that names the rater"
+    if not categories or rater is None:
+        missing = "no sheet of a category" if not categories else f"no sheet '{_FIRST_SHEET}' that names the rater"
         raise InputError(f"{path}: {missing}; a form that `medjudge annotate export` wrote is expected")
     rows: list[FormRow] = []
     problems: list[Problem] = []
-    for category in there:
-        of_sheet, wrong = _read_category(by_name[category], category, rater)
-        rows += of_sheet
-        problems += wrong
+    for category in categories:
+        fields = score_fields(category.scored_by == "dimensions")
+        sheet_rows, sheet_problems = _read_category(by_name[category.id], category.id, fields, rater)
+        rows += sheet_rows
+        problems += sheet_problems
     return Form(path, rows, problems)
 
 
-def _write_first_sheet(sheet: Any, rater: str, categories: Sequence[Category]) -> None:
+def _write_first_sheet(sheet: Any, rater: str, listed: Sequence[ToScore]) -> None:
+    """How to score: a column per language of the scheme."""
     from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
 
     sheet.title = _FIRST_SHEET
     sheet.sheet_view.showGridLines = False
-    sheet.column_dimensions["A"].width = sheet.column_dimensions["B"].width = width = 78
-    fill = (
-        "Fill in the yellow cells only; all others are locked. A long text goes on in the rows below, marked +1, +2.",
-        "只需填写黄色单元格，其余单元格已锁定。较长的文本在下面标有+1、+2的行中继续。",
-    )
-    lines: list[tuple[str, str, bool]] = [("Scoring form", "评分表", True), (_RATER, rater, True), (*fill, False)]
-    lines += [(*step, False) for step in STEPS]
-    for category in categories:
-        titles, levels = zip(standard(category, "en"), standard(category, "zh"), strict=True)
-        lines.append((f"{category}: {titles[0]}", f"{category}：{titles[1]}", True))
-        if category == "MTG":
-            lines += [
-                (
-                    f"{words.en} (0–{DIMENSIONS[name]}): {DIMENSION_MEANING[name].en}",
-                    f"{words.zh}（0–{DIMENSIONS[name]}）：{DIMENSION_MEANING[name].zh}",
-                    False,
-                )
-                for name, words in DIMENSION_WORDS.items()
-            ]
-        else:
-            lines.append((levels[0], levels[1], False))
-    for number, (english, chinese, bold) in enumerate(lines, 1):
-        for column, text in enumerate((english, chinese), 1):
+    scheme = listed[0].scheme
+    columns = [_guidance(listed, form_texts(language, listed[0].languages), language) for language in scheme.languages]
+    for column in range(1, max(len(columns), 2) + 1):
+        sheet.column_dimensions[get_column_letter(column)].width = _GUIDANCE_WIDTH
+    # A language may describe the scoring in fewer steps than another.
+    lines = list(zip_longest(*columns, fillvalue=("", False)))
+    rows = [[text for text, _ in line] for line in lines]
+    bold = [any(is_bold for _, is_bold in line) for line in lines]
+    rows.insert(1, [_RATER, rater])
+    bold.insert(1, True)
+    for number, texts_of_row in enumerate(rows, 1):
+        for column, text in enumerate(texts_of_row, 1):
             cell = _text(sheet.cell(number, column), text)
             cell.alignment = Alignment(wrap_text=True, vertical="top")
-            cell.font = Font(bold=bold, size=14 if number == 1 else 11)
-        tallest = max(_lines(text, width) for text in (english, chinese))
+            cell.font = Font(bold=bold[number - 1], size=14 if number == 1 else 11)
+        tallest = max(lines_in(text, _GUIDANCE_WIDTH) for text in texts_of_row)
         sheet.row_dimensions[number].height = tallest * _LINE_HEIGHT + 6
     _protect(sheet)
 
 
+def _guidance(listed: Sequence[ToScore], words: FormTexts, language: str) -> list[tuple[str, bool]]:
+    """The lines of the first sheet in one language, each with whether it is bold."""
+    lines = [(words.title, True), (words.fill_in, False), *((step, False) for step in words.steps)]
+    scheme, present = listed[0].scheme, {entry.question.category for entry in listed}
+    for category in scheme.categories:
+        if category.id not in present:
+            continue
+        title, levels = standard(category.id, language, scheme)
+        lines.append((f"{category.id} · {title}", True))
+        if category.scored_by == "dimensions":
+            lines += [
+                (f"{texts.name} 0–{DIMENSIONS[name]} · {texts.meaning}", False)
+                for name, texts in words.dimensions.items()
+            ]
+        else:
+            lines.append((levels, False))
+    return lines
+
+
 def _write_category(
     sheet: Any,
-    category: Category,
     items: Sequence[ToScore],
     filled: Mapping[str, Mapping[str, object]],
     problems: Mapping[str, str],
 ) -> None:
     from openpyxl.utils import get_column_letter
 
-    open_fields = (*score_fields(category), "comment")
+    scores = score_fields(items[0].by_dimensions)
+    open_fields = (*scores, "comment")
     fields = ["id", *HEADINGS, *open_fields, *(["problem"] if problems else [])]
     _write_headings(sheet, fields)
-    looks = _looks()
+    styles = _styles()
     first_rows: list[int] = []
     number = 2
-    for one in items:
-        item_id = one.item.id
-        shown = {**texts(one), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
-        parts = {field: _parts(text, _WIDTHS[field]) for field, text in shown.items()}
+    for entry in items:
+        item_id = entry.item.id
+        shown = {**texts(entry), **({"problem": printable(problems.get(item_id, ""))} if problems else {})}
+        parts = {field: parts_of(text, _WIDTHS[field]) for field, text in shown.items()}
         first_rows.append(number)
         for part in range(max(map(len, parts.values()))):
-            here = {field: some[part] for field, some in parts.items() if part < len(some)}
-            here["id"] = f"{item_id} +{part}" if part else item_id
+            row_texts = {field: pieces[part] for field, pieces in parts.items() if part < len(pieces)}
+            row_texts["id"] = f"{item_id} +{part}" if part else item_id
             for column, field in enumerate(fields, 1):
                 cell = sheet.cell(number, column)
-                cell.alignment = looks.wrapped
-                cell.border = looks.further if part else looks.first
-                if field in here:
-                    _text(cell, here[field])
-            sheet.cell(number, 1).font = looks.small
-            tallest = max(_lines(here[field], _WIDTHS[field]) for field in here if field != "id")
+                cell.alignment = styles.wrapped
+                cell.border = styles.further if part else styles.first
+                if field in row_texts:
+                    _text(cell, row_texts[field])
+            sheet.cell(number, 1).font = styles.small
+            tallest = max(lines_in(row_texts[field], _WIDTHS[field]) for field in row_texts if field != "id")
             sheet.row_dimensions[number].height = (max(tallest, 2) + 1) * _LINE_HEIGHT
             number += 1
         for field in open_fields:
             cell = sheet.cell(first_rows[-1], fields.index(field) + 1)
-            cell.protection, cell.fill = looks.unlocked, looks.yellow
+            cell.protection, cell.fill = styles.unlocked, styles.yellow
             _fill_in(cell, filled.get(item_id, {}).get(field))
             if field != "comment":
-                cell.alignment, cell.font = looks.centred, looks.large
-    for field in score_fields(category):
+                cell.alignment, cell.font = styles.centred, styles.large
+    for field in scores:
         _offer_scores(sheet, field, get_column_letter(fields.index(field) + 1), first_rows)
     sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
     sheet.sheet_properties.pageSetUpPr.fitToPage = True
@@ -190,18 +200,18 @@ def _write_category(
 def _write_headings(sheet: Any, fields: Sequence[str]) -> None:
     from openpyxl.utils import get_column_letter
 
-    looks = _looks()
+    styles = _styles()
     for column, field in enumerate(fields, 1):
         sheet.column_dimensions[get_column_letter(column)].width = _WIDTHS.get(field, _SCORE_WIDTH)
         cell = _text(sheet.cell(1, column), _HEADINGS[field])
-        cell.font, cell.fill, cell.alignment = looks.bold, looks.grey, looks.heading
+        cell.font, cell.fill, cell.alignment = styles.bold, styles.grey, styles.heading
     sheet.row_dimensions[1].height = 4 * _LINE_HEIGHT
     sheet.freeze_panes = "B2"
     sheet.print_title_rows = "1:1"
 
 
-class _Looks(NamedTuple):
-    """Styles, made once: openpyxl compares every new one with all others."""
+class _Styles(NamedTuple):
+    """Styles, created once: openpyxl compares every new one with all others."""
 
     wrapped: Any
     centred: Any
@@ -217,11 +227,11 @@ class _Looks(NamedTuple):
 
 
 @cache
-def _looks() -> _Looks:
+def _styles() -> _Styles:
     from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 
     line, faint = Side(style="thin", color="808080"), Side(style="hair", color="C0C0C0")
-    return _Looks(
+    return _Styles(
         wrapped=Alignment(wrap_text=True, vertical="top"),
         centred=Alignment(horizontal="center", vertical="top"),
         heading=Alignment(wrap_text=True, vertical="center", horizontal="center"),
@@ -251,13 +261,13 @@ def _offer_scores(sheet: Any, field: str, letter: str, rows: Sequence[int]) -> N
 
 
 def _protect(sheet: Any) -> None:
-    """Locks what is not unlocked, without a password; rows and columns may still be resized."""
+    """Locks all cells that are not unlocked, without a password; rows and columns can still be resized."""
     sheet.protection.sheet = True
     sheet.protection.formatColumns = sheet.protection.formatRows = False
 
 
 def _text(cell: Any, text: str) -> Any:
-    """Sets a cell to this very text: no formula, number or error value, and no escape that Excel would undo."""
+    """Sets a cell to exactly this text: no formula, number or error value, and no escape that Excel would undo."""
     cell.value = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
     cell.data_type, cell.quotePrefix = "s", True
     return cell
@@ -270,49 +280,11 @@ def _fill_in(cell: Any, value: object) -> None:
         cell.value = value
 
 
-def _parts(text: str, width: int) -> list[str]:
-    """Cuts a text into parts of so many lines at most, at line ends or spaces where there are some."""
-    parts, part, left = [], "", _LINES
-    for piece in _pieces(text, width):
-        needed = _lines(piece, width)
-        if needed > left and part:
-            parts.append(part)
-            part, left = "", _LINES
-        part += piece
-        left -= needed
-    return [*parts, part]
+class _SheetContent(NamedTuple):
+    """The items of a sheet, and what belongs to none of them."""
 
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """The lines of a text; one that would fill more than a part is cut at a space, or where the part is full."""
-    for line in text.splitlines(keepends=True):
-        while _lines(line, width) > _LINES:
-            end, room = 0, _LINES * _usable(width)
-            while room > 0:
-                room -= _advance(line[end])
-                end += 1
-            end -= room < 0
-            space = line.rfind(" ", end - 40, end)
-            cut = space + 1 if space >= 0 else end
-            yield line[:cut]
-            line = line[cut:]
-        yield line
-
-
-def _lines(text: str, width: int) -> int:
-    """About how many lines a text takes in a column so many characters wide."""
-    return sum(
-        max(1, -(-sum(map(_advance, line)) // _usable(width))) for line in text.rstrip("\n").splitlines() or [""]
-    )
-
-
-def _usable(width: int) -> int:
-    """Characters of a line: words that are not broken leave a tenth of it empty."""
-    return width * 9 // 10
-
-
-def _advance(character: str) -> int:
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    rows: list[FormRow]
+    problems: list[Problem]
 
 
 class _Line(NamedTuple):
@@ -325,14 +297,18 @@ class _Line(NamedTuple):
     wrong: list[str]
 
 
-def _read_category(sheet: Sheet, category: Category, rater: str) -> tuple[list[FormRow], list[Problem]]:
-    """The items of a sheet, and what belongs to none of them."""
-    open_fields = (*score_fields(category), "comment")
+def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: str) -> _SheetContent:
+    """Reads the items of a sheet.
+
+    Args:
+        scores: The score fields of the category.
+    """
+    open_fields = (*scores, "comment")
     fields = ["id", *HEADINGS, *open_fields]
     headings = [_heading(cell) for cell in sheet.rows[0][1]] if sheet.rows else []
     if missing := [_HEADINGS[field] for field in fields if headings.count(_HEADINGS[field]) != 1]:
-        what = f"no column '{missing[0]}', or two of them; put the headings back as they were"
-        return [], [Problem(f"sheet '{category}', row 1", what)]
+        what = f"no column '{missing[0]}', or two of them; restore the headings"
+        return _SheetContent([], [Problem(f"sheet '{category}', row 1", what)])
     column = {field: headings.index(_HEADINGS[field]) for field in fields}
     items: list[list[_Line]] = []
     further: dict[str, list[_Line]] = {}
@@ -347,13 +323,13 @@ def _read_category(sheet: Sheet, category: Category, rater: str) -> tuple[list[F
             further.setdefault(line.item_id, []).append(line)
         else:
             items.append([line])
-    for item in items:  # an item that stands twice keeps its further rows where it stands first
+    for item in items:  # a repeated item keeps its further rows where it first appears
         item += sorted(further.pop(item[0].item_id, []), key=lambda line: line.part)
     problems = [
         Problem(f"sheet '{category}', row {lines[0].number}", f"the first row of item {item_id} is missing")
         for item_id, lines in further.items()
     ]
-    return [_row(item, category, rater) for item in items], problems
+    return _SheetContent([_row(item, category, open_fields, rater) for item in items], problems)
 
 
 def _heading(cell: object) -> str:
@@ -361,20 +337,23 @@ def _heading(cell: object) -> str:
 
 
 def _line(number: int, cells: Sequence[object], headings: Sequence[str], column: Mapping[str, int]) -> _Line:
-    values = {field: cells[at] if at < len(cells) else None for field, at in column.items()}
-    named = "" if is_blank(values["id"]) else str(values["id"]).strip()
-    continues = _CONTINUES.fullmatch(named)
-    beside = [cell for at, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[at : at + 1]) == ""]
-    wrong = [f"'{cell}' stands in a column without a heading; scores have columns of their own" for cell in beside]
-    return _Line(number, continues[1] if continues else named, int(continues[2]) if continues else 0, values, wrong)
+    values = {field: cells[index] if index < len(cells) else None for field, index in column.items()}
+    label = "" if is_blank(values["id"]) else str(values["id"]).strip()
+    continuation = _CONTINUATION.fullmatch(label)
+    item_id, part = (continuation[1], int(continuation[2])) if continuation else (label, 0)
+    stray = [
+        cell for index, cell in enumerate(cells) if not is_blank(cell) and "".join(headings[index : index + 1]) == ""
+    ]
+    wrong = [f"'{cell}' is in a column without a heading; scores have columns of their own" for cell in stray]
+    return _Line(number, item_id, part, values, wrong)
 
 
-def _row(item: Sequence[_Line], category: Category, rater: str) -> FormRow:
-    first, open_fields = item[0], (*score_fields(category), "comment")
+def _row(item: Sequence[_Line], category: str, open_fields: Sequence[str], rater: str) -> FormRow:
+    first = item[0]
     wrong = [what for line in item for what in line.wrong]
     for line in item[1:]:
         misplaced = [field for field in open_fields if not is_blank(line.values[field])]
-        wrong += [f"{field} stands in row {line.number}; move it to row {first.number}" for field in misplaced]
+        wrong += [f"{field} is in row {line.number}; move it to row {first.number}" for field in misplaced]
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
         for field in HEADINGS

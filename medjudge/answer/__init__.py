@@ -1,1 +1,1 @@
-"""Questions -> a model's answers."""
+"""Generates a model's answers to questions."""

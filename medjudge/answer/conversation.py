@@ -1,4 +1,4 @@
-"""Puts questions to an engine: conversations in waves, one seed a request, every answer handed on as it is made."""
+"""Asks an engine questions turn by turn, with one seed per request, and yields every answer as it is made."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -10,14 +10,14 @@ Message = dict[str, str]
 
 
 class Request(NamedTuple):
-    """One chat to continue, with the seed of its sampling."""
+    """One chat to continue, and its sampling seed."""
 
     messages: list[Message]
     seed: int
 
 
 class Reply(NamedTuple):
-    """What came back. `finish_reason` is `stop`, `length` (cut off), or why there is no text."""
+    """The reply to a request. `finish_reason` is `stop`, `length` (truncated), or the reason for an empty text."""
 
     text: str
     finish_reason: str
@@ -38,28 +38,28 @@ class Engine(Protocol):
 def answer_questions(
     engine: Engine, questions: Sequence[Question], samples: int, seed: int, done: Sequence[Answer] = ()
 ) -> Iterator[Answer]:
-    """Answers every question `samples` times, save for what is done already.
+    """Answers every question `samples` times, except for the answers that exist already.
 
-    All first turns run together, then all second turns, and so on; a later turn sees the model's own earlier answers
-    of the same sample. A turn whose predecessor is not among the questions is asked with what there is.
+    All first turns run together, then all second turns, and so on. A later turn includes the model's own earlier
+    answers of the same sample, as far as the earlier questions are given.
 
     Args:
-        samples: Independent answers a question.
-        seed: With question and sample it fixes each request's own seed, whatever runs beside it.
+        samples: Independent answers per question.
+        seed: Determines, with question and sample, the seed of each request, whatever else runs.
         done: Answers of an earlier, interrupted run.
     """
-    said = {answer.key: answer for answer in done if answer.model == engine.name}
+    answers = {answer.key: answer for answer in done if answer.model == engine.name}
     for turn in sorted({question.round for question in questions}):
         wave = [
             (question, sample)
             for question in questions
             if question.round == turn
             for sample in range(samples)
-            if AnswerKey(question.id, engine.name, sample) not in said
+            if AnswerKey(question.id, engine.name, sample) not in answers
         ]
         requests = [
             Request(
-                _messages(question, sample, questions_before(question, questions), engine.name, said),
+                _messages(question, sample, questions_before(question, questions), engine.name, answers),
                 request_seed(seed, question.id, sample),
             )
             for question, sample in wave
@@ -75,18 +75,18 @@ def answer_questions(
                 tokens_in=reply.tokens_in,
                 tokens_out=reply.tokens_out,
             )
-            said[answer.key] = answer
+            answers[answer.key] = answer
             yield answer
 
 
 def unanswered(questions: Sequence[Question], model: str, samples: int, done: Sequence[Answer]) -> list[Question]:
-    """The questions of the conversations in which an answer of the model is missing."""
-    there = {answer.key for answer in done}
+    """All questions of the conversations in which an answer of the model is missing."""
+    existing = {answer.key for answer in done}
     missing = {
         question.group
         for question in questions
         for sample in range(samples)
-        if AnswerKey(question.id, model, sample) not in there
+        if AnswerKey(question.id, model, sample) not in existing
     }
     return [question for question in questions if question.group in missing]
 
@@ -95,22 +95,22 @@ def questions_before(question: Question, questions: Sequence[Question]) -> list[
     """The earlier turns of a question's conversation, oldest first."""
     if question.round == 1:
         return []
-    turns = [one for one in questions if one.group == question.group and one.round < question.round]
-    return sorted(turns, key=lambda one: one.round)
+    turns = [other for other in questions if other.group == question.group and other.round < question.round]
+    return sorted(turns, key=lambda turn: turn.round)
 
 
 def request_seed(seed: int, question_id: str, sample: int) -> int:
-    """A seed of 63 bits that depends on nothing but its arguments."""
+    """A 63-bit seed that depends only on the arguments."""
     digest = sha256(f"{seed}\x1f{question_id}\x1f{sample}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _messages(
-    question: Question, sample: int, before: Sequence[Question], model: str, said: dict[AnswerKey, Answer]
+    question: Question, sample: int, before: Sequence[Question], model: str, answers: dict[AnswerKey, Answer]
 ) -> list[Message]:
     messages = []
     for turn in before:
-        answer = said.get(AnswerKey(turn.id, model, sample))
+        answer = answers.get(AnswerKey(turn.id, model, sample))
         if answer is not None:
             messages += [{"role": "user", "content": turn.prompt}, {"role": "assistant", "content": answer.text}]
     return [*messages, {"role": "user", "content": question.prompt}]

@@ -1,4 +1,4 @@
-"""Answers with a chat model behind an OpenAI-compatible server: OpenAI, vLLM, transformers serve, and others."""
+"""Answers with a chat model at an OpenAI-compatible server: OpenAI, vLLM, transformers serve, and others."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +15,11 @@ class OpenAIEngine:
     """A chat model at a server.
 
     Args:
-        model: Its name there; also its name in the records.
-        server: Where it is, and how patiently it is asked.
-        spending: The account that the requests go to.
+        model: The model's name at the server, and in the records.
+        server: The server, its limits and retries.
+        spending: The account that the requests are charged to.
         max_new_tokens: The most tokens of an answer.
-        temperature: 0 for the likeliest token throughout.
+        temperature: The sampling temperature; 0 for greedy decoding.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -39,16 +39,16 @@ class OpenAIEngine:
         self.temperature = temperature
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """As `Engine.answer`; a request that failed has no reply, and ends the work after all others have theirs.
+        """As `Engine.answer`. A failed request yields no reply and ends the work once all others are done.
 
         Raises:
-            UnfinishedError: Some requests failed. A later turn of their conversations must not be asked without them.
+            UnfinishedError: Requests failed. Later turns of their conversations must not be asked without them.
         """
         failed: list[RequestError] = []
 
         async def ask(index: int) -> tuple[int, ChatReply | RequestError]:
             request = requests[index]
-            # Servers take seeds of 32 or 64 bits.
+            # Some servers accept 32-bit seeds only.
             chat = ChatRequest(request.messages, request.seed % 2**31, self.max_new_tokens, self.temperature)
             try:
                 return index, await self.client.ask(chat)
@@ -67,7 +67,7 @@ class OpenAIEngine:
         if failed:
             raise UnfinishedError(
                 f"--model openai:{self.name}: {len(failed)} of {len(requests)} requests failed (such as: {failed[0]}); "
-                "all other answers are kept, and the same command asks for these again"
+                "all other answers are kept, and the same command sends these again"
             )
 
 

@@ -1,4 +1,4 @@
-"""A chat model on the workers of a Ray cluster."""
+"""Answers with a chat model on the workers of a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -6,26 +6,26 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from medjudge.answer.conversation import answer_questions, unanswered
-from medjudge.parallel.ray_pool import over_actors
+from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Answer, Question
 
 
-class Asked(NamedTuple):
-    """A question, and the answers to it that are there."""
+class PartlyAnswered(NamedTuple):
+    """A question and its existing answers."""
 
     question: Question
     done: list[Answer]
 
 
 class RayEngine(NamedTuple):
-    """Answers as `TransformersEngine` does, on many workers at once; a conversation stays on one.
+    """Answers as `TransformersEngine` does, on many workers; each conversation stays on one worker.
 
     Attributes:
         name: The model's name in the records.
-        model_id: A folder, which every worker must find under the same absolute path, or a hub id.
-        device: `auto`, `cpu` or `cuda`, of the workers.
+        model_id: A hub id, or a folder that every worker must find at the same absolute path.
+        device: The workers' device: `auto`, `cpu` or `cuda`.
         max_new_tokens: The most tokens of an answer.
-        temperature: 0 for the likeliest token throughout.
+        temperature: The sampling temperature; 0 for greedy decoding.
     """
 
     name: str
@@ -42,19 +42,22 @@ class RayEngine(NamedTuple):
         Raises:
             UnfinishedError: A worker failed.
         """
-        there: dict[str, list[Answer]] = {}
+        existing: dict[str, list[Answer]] = {}
         for answer in done:
             if answer.model == self.name:
-                there.setdefault(answer.question_id, []).append(answer)
-        work = [Asked(one, there.get(one.id, [])) for one in unanswered(questions, self.name, samples, done)]
-        missing = samples * len(work) - sum(len(one.done) for one in work)
+                existing.setdefault(answer.question_id, []).append(answer)
+        work = [
+            PartlyAnswered(question, existing.get(question.id, []))
+            for question in unanswered(questions, self.name, samples, done)
+        ]
+        missing = samples * len(work) - sum(len(item.done) for item in work)
         with tqdm(total=missing, desc=f"answering ({self.name}, Ray)", unit="answer", disable=None) as bar:
-            for answers in over_actors(
+            for answers in map_on_actors(
                 _load,
                 (self.model_id, self.device, self.max_new_tokens, self.temperature, samples, seed),
                 work,
-                belongs=lambda one: one.question.group,
-                weight=lambda one: len(one.question.prompt),
+                key=lambda item: item.question.group,
+                weight=lambda item: len(item.question.prompt),
                 device=self.device,
             ):
                 yield from answers
@@ -63,13 +66,13 @@ class RayEngine(NamedTuple):
 
 def _load(
     model: str, device: str, max_new_tokens: int, temperature: float, samples: int, seed: int
-) -> Callable[[list[Asked]], list[Answer]]:
+) -> Callable[[list[PartlyAnswered]], list[Answer]]:
     from medjudge.answer.transformers_engine import TransformersEngine
 
     engine = TransformersEngine(model, device=device, max_new_tokens=max_new_tokens, temperature=temperature)
 
-    def answers(work: list[Asked]) -> list[Answer]:
-        done = [answer for one in work for answer in one.done]
-        return list(answer_questions(engine, [one.question for one in work], samples, seed, done))
+    def answers(work: list[PartlyAnswered]) -> list[Answer]:
+        done = [answer for item in work for answer in item.done]
+        return list(answer_questions(engine, [item.question for item in work], samples, seed, done))
 
     return answers

@@ -1,4 +1,4 @@
-"""Answers with any chat model that transformers loads: batched, sampled with one seed a request."""
+"""Answers with a chat model in transformers: batched, sampled with one seed per request."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,18 +20,19 @@ from medjudge.errors import InputError, UnfinishedError
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
+from medjudge.models.padding import pad_left
 
 
 class SeededSampling(LogitsProcessor):
-    """Turns greedy search into sampling with a generator of its own for each row of the batch.
+    """Turns greedy search into sampling, with a separate generator for each row of the batch.
 
-    The highest of logit + Gumbel noise is a draw from the softmax (the Gumbel-max trick; Maddison, Tarlow and Minka,
-    2014), so that a request's answer depends on its seed and not on its neighbours in the batch.
+    The argmax of logits plus Gumbel noise is a draw from the softmax (the Gumbel-max trick; Maddison, Tarlow and Minka,
+    2014), so a request's answer depends on its seed and not on the other rows.
 
     Args:
-        seeds: One a row.
-        temperature: Above 0.
-        top_p: Nucleus sampling; 1 for none.
+        seeds: One seed per row.
+        temperature: The sampling temperature, above 0.
+        top_p: The mass of nucleus sampling; 1 for none.
     """
 
     def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
@@ -44,23 +45,35 @@ class SeededSampling(LogitsProcessor):
         scores = scores.float() / self.temperature  # type: ignore[assignment]
         if self.nucleus is not None:
             scores = self.nucleus(input_ids, scores)
-        place = scores.device
-        self.generators = self.generators or [torch.Generator(place).manual_seed(seed) for seed in self.seeds]
-        noise = torch.stack([torch.rand(scores.shape[1], generator=one, device=place) for one in self.generators])
+        device = scores.device
+        self.generators = self.generators or [torch.Generator(device).manual_seed(seed) for seed in self.seeds]
+        noise = torch.stack(
+            [torch.rand(scores.shape[1], generator=generator, device=device) for generator in self.generators]
+        )
         return scores - torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))  # type: ignore[return-value]
 
 
 def model_name(model_id: str) -> str:
-    """The name in the records of the model in a folder or at the hub."""
+    """A model's name in the records: the name of its folder, or its hub id."""
     return Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
 
 
 def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model; raises InputError where it cannot be had or has no chat template."""
+    """Loads a tokenizer; raises InputError if it cannot be loaded or has no chat template."""
     tokenizer = load_tokenizer(model_id, revision)
     if not tokenizer.chat_template:
-        raise InputError(f"--model {model_id}: has no chat template; take the instruction-tuned version of the model")
+        raise InputError(f"--model {model_id}: has no chat template; use the instruction-tuned version of the model")
     return tokenizer
+
+
+def require_chat_model(model_id: str) -> None:
+    """Finds out before any work whether the model of a folder or hub id can answer.
+
+    Raises:
+        InputError: It cannot be had, or has no chat template.
+    """
+    chat_tokenizer(model_id)
+    window(model_id)
 
 
 class TransformersEngine:
@@ -71,13 +84,13 @@ class TransformersEngine:
         revision: A branch, tag or commit of the hub.
         device: `auto`, `cpu` or `cuda`.
         max_new_tokens: The most tokens of an answer.
-        temperature: 0 for the likeliest token throughout.
-        top_p: Nucleus sampling; 1 for none.
-        batch_tokens: The tokens, prompt and answer with padding, of the first batches; later ones find what memory
-            holds.
+        temperature: The sampling temperature; 0 for greedy decoding.
+        top_p: The mass of nucleus sampling; 1 for none.
+        batch_tokens: The tokens of the first batches, prompt, answer and padding included; later ones adapt to the
+            memory.
 
     Raises:
-        InputError: The model cannot be had, has no chat template, or the device is not there.
+        InputError: The model cannot be loaded, has no chat template, or the device is not available.
     """
 
     def __init__(
@@ -90,18 +103,18 @@ class TransformersEngine:
         top_p: float = 0.95,
         batch_tokens: int = 32_768,
     ) -> None:
-        place = choose_device(device)
+        chosen_device = choose_device(device)
         self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
-        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(place)).to(place).eval()
+        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device)).to(chosen_device).eval()
         self.window = window(model_id, revision)
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
         self.top_p = top_p
-        self.memory = MemoryLimit(place, batch_tokens, most=1 << 20)
-        # Continuous batching has one seed for all requests, so that a sampled answer would depend on its neighbours.
-        self.continuous = place.type == "cuda" and temperature == 0
-        self.batching = ContinuousBatchingConfig(auto_switch_to_flash=False)  # True may look for kernels at the hub
+        self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
+        # Continuous batching has one seed for all requests, so sampled answers would depend on each other.
+        self.continuous = chosen_device.type == "cuda" and temperature == 0
+        self.batching = ContinuousBatchingConfig(auto_switch_to_flash=False)  # True may download kernels from the hub
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
@@ -113,7 +126,7 @@ class TransformersEngine:
             for request in requests
         ]
         room = [self.window - len(prompt) for prompt in prompts]
-        # A prompt that leaves less room than an answer may take has a batch of its own; the others go by length.
+        # A prompt that leaves less room than `max_new_tokens` gets a batch of its own; the others are sorted by length.
         tight = [index for index in range(len(prompts)) if 0 < room[index] < self.max_new_tokens]
         roomy = [index for index in range(len(prompts)) if room[index] >= self.max_new_tokens]
         lengths = [len(prompt) + self.max_new_tokens for prompt in prompts]
@@ -138,11 +151,11 @@ class TransformersEngine:
                     bar.update(len(batch))
 
     def _continuously(self, prompts: Sequence[list[int]], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """By transformers' continuous batching: a prompt takes the place of an answer as soon as that is finished."""
+        """Uses transformers' continuous batching: a new prompt starts as soon as an answer is finished."""
         config = GenerationConfig(
             do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
         )
-        left = set(waiting)
+        unfinished = set(waiting)
         try:
             with self.model.continuous_batching_context_manager(
                 generation_config=config, continuous_batching_config=self.batching, block=True
@@ -151,40 +164,38 @@ class TransformersEngine:
                     most = min(self.max_new_tokens, self.window - len(prompts[index]))
                     manager.add_request(list(prompts[index]), request_id=str(index), max_new_tokens=most)
                 try:
-                    while left:
-                        found = manager.get_result(timeout=1)
-                        failed = not manager.is_running() if found is None else found.error
+                    while unfinished:
+                        result = manager.get_result(timeout=1)
+                        failed = not manager.is_running() if result is None else result.error
                         if failed:
-                            raise RuntimeError(found.error if found else "its thread ended")
-                        if found is not None and found.is_finished():
-                            left.remove(int(found.request_id))
-                            yield int(found.request_id), self._reply(len(found.prompt_ids), found.generated_tokens)
+                            raise RuntimeError(result.error if result else "its thread ended")
+                        if result is not None and result.is_finished():
+                            unfinished.remove(int(result.request_id))
+                            yield int(result.request_id), self._reply(len(result.prompt_ids), result.generated_tokens)
                 finally:
-                    if left:  # else it would finish them all before it lets go
+                    if unfinished:  # otherwise leaving the context would wait for all of them
                         manager.stop(block=True, hard_stop=True)
         except (RuntimeError, ValueError, MemoryError) as error:
             reason = " ".join(str(error).split())[:200]
-            if len(left) < len(waiting):
+            if len(unfinished) < len(waiting):
                 raise UnfinishedError(
-                    f"{self.name}: continuous batching ended before {len(left)} of {len(waiting)} answers were there "
-                    f"({reason}); the others are kept, and the same command goes on"
+                    f"{self.name}: continuous batching ended before {len(unfinished)} of {len(waiting)} answers were "
+                    f"done ({reason}); the others are kept, and the same command continues"
                 ) from None
-            print(f"{self.name}: no continuous batching, static batches instead ({reason})", file=sys.stderr)
+            print(f"{self.name}: continuous batching failed, using static batches ({reason})", file=sys.stderr)
             self.continuous = False
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
-        longest = max(map(len, prompts))
-        device = self.model.device
-        ids = torch.tensor([[self.pad_id] * (longest - len(one)) + list(one) for one in prompts], device=device)
-        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+        ids, mask = pad_left(prompts, self.pad_id, self.model.device)
+        longest = ids.shape[1]
         sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
         with torch.inference_mode():
-            written = self.model.generate(
+            sequences = self.model.generate(
                 ids,
                 attention_mask=mask,
                 max_new_tokens=min(self.max_new_tokens, self.window - longest),
                 do_sample=False,
-                # The model's own generation settings would act on top of ours.
+                # Otherwise the model's own generation settings would apply as well.
                 temperature=None,
                 top_p=None,
                 top_k=None,
@@ -192,13 +203,13 @@ class TransformersEngine:
                 pad_token_id=self.pad_id,
             )
         return [
-            self._reply(len(prompt), row) for prompt, row in zip(prompts, written[:, longest:].tolist(), strict=True)
+            self._reply(len(prompt), row) for prompt, row in zip(prompts, sequences[:, longest:].tolist(), strict=True)
         ]
 
     def _reply(self, tokens_in: int, row: list[int]) -> Reply:
         ends = self.model.generation_config.eos_token_id
         stops = set(ends if isinstance(ends, list) else [ends]) - {None}
-        stop = next((place for place, token in enumerate(row) if token in stops), None)
-        kept = row if stop is None else row[:stop]
-        text = self.tokenizer.decode(kept, skip_special_tokens=True).strip()
-        return Reply(text, "length" if stop is None else "stop", tokens_in, len(kept))
+        end = next((position for position, token in enumerate(row) if token in stops), None)
+        tokens = row if end is None else row[:end]
+        text = self.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        return Reply(text, "length" if end is None else "stop", tokens_in, len(tokens))

@@ -11,14 +11,14 @@ from medjudge.answer.transformers_engine import chat_tokenizer, model_name
 from medjudge.errors import InputError
 from medjudge.models.loading import window
 
-_AT_ONCE = 512
-"""Requests handed to vLLM together: more than it runs at a time, so that it is never idle, and what is on disk after a
-power cut is at most that far behind."""
+_CHUNK = 512
+"""Requests passed to vLLM together: more than it runs in parallel, so it is never idle. This many answers at most are
+lost if the process is killed."""
 
 
 def require_vllm() -> Any:
-    """The module; raises InputError where it is not installed."""
-    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is for --json
+    """Imports vLLM; raises InputError if it is not installed."""
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is reserved for --json
     try:
         import vllm
     except ImportError:
@@ -35,11 +35,11 @@ class VllmEngine:
         model_id: A folder or a hub id.
         revision: A branch, tag or commit of the hub.
         max_new_tokens: The most tokens of an answer.
-        temperature: 0 for the likeliest token throughout.
-        top_p: Nucleus sampling; 1 for none.
+        temperature: The sampling temperature; 0 for greedy decoding.
+        top_p: The mass of nucleus sampling; 1 for none.
 
     Raises:
-        InputError: vLLM is not installed, or the model cannot be had or has no chat template.
+        InputError: vLLM is not installed, or the model cannot be loaded or has no chat template.
     """
 
     def __init__(
@@ -67,16 +67,18 @@ class VllmEngine:
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""
         prompts = [
-            self.tokenizer.apply_chat_template(one.messages, add_generation_prompt=True, return_dict=True)["input_ids"]
-            for one in requests
+            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)[
+                "input_ids"
+            ]
+            for request in requests
         ]
         fitting = [index for index, ids in enumerate(prompts) if len(ids) < self.window]
         for index in set(range(len(prompts))) - set(fitting):
             reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
             yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
         with tqdm(total=len(fitting), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
-            for start in range(0, len(fitting), _AT_ONCE):
-                group = fitting[start : start + _AT_ONCE]
+            for start in range(0, len(fitting), _CHUNK):
+                group = fitting[start : start + _CHUNK]
                 outputs = self.llm.generate(
                     [{"prompt_token_ids": prompts[index]} for index in group],
                     [self._sampling(requests[index].seed, len(prompts[index])) for index in group],

@@ -7,11 +7,15 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.records import Answer, PhysicianScore, Question
-from medjudge.store import read_text
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
+
+
+SCHEME, CATEGORY, LANGUAGE = "consumer-health", "CHQ", "en"
+"""What the questions of these sets belong to."""
 
 
 class ExpertSet(NamedTuple):
@@ -26,7 +30,7 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
     """Reads files of MEDIQA 2019, task 3: consumer health questions, several retrieved answers each, one expert score.
 
     A question's id is made of the file's root element and its QID, because the files number their questions alike. The
-    answer at rank k of the retrieval system is told apart as model `chiqa-rank-k`.
+    answer at rank k of the retrieval system gets the name `chiqa-rank-k`.
 
     Raises:
         InputError: A file is not such XML, or an answer's text or score is missing or unknown.
@@ -72,7 +76,7 @@ def _question(element: ElementTree.Element, set_name: str, path: Path) -> Questi
     if not number or not text:
         raise InputError(f"{path}: a question without QID or QuestionText (QID {number})")
     name = f"mediqa-{set_name}-{number}"
-    return Question(id=name, category="MK", subcategory="consumer health", group=name, prompt=text, language="en")
+    return Question(id=name, category=CATEGORY, group=name, prompt=text, language=LANGUAGE)
 
 
 def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list[tuple[Answer, PhysicianScore]]:
@@ -90,7 +94,7 @@ def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list
             raise InputError(f"{place}: SystemRank is {rank!r}; a number is expected")
         model = f"chiqa-rank-{int(rank):02d}"
         if any(before.model == model for before, _ in pairs):
-            raise InputError(f"{place}: SystemRank {rank} stands twice in one question")
+            raise InputError(f"{place}: SystemRank {rank} occurs twice in one question")
         pairs.append(
             (
                 Answer(question_id=question_id, model=model, text=text),
@@ -105,13 +109,13 @@ def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list
 def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     """Reads TREC 2017 LiveQA's medical test questions, their reference answers, and the systems' judged answers.
 
-    A question is its subject and message, its reference all of its reference answers. Answers are told apart as model
+    A question is its subject and message, its reference all of its reference answers. Answers get the model name
     `system-N`, in the order of the file, which names no systems. Scores are read as MEDIQA's; an answer judged
     unreadable (-2) stays without a score.
 
     Args:
         references: XML with `NLM-QUESTION` elements.
-        judged: `qid score text` a line.
+        judged: `qid score text` per line.
 
     Raises:
         InputError: A file is of another kind, or a line has an unknown question or score.
@@ -120,32 +124,33 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     elements = {(element.get("qid") or "").removeprefix("TQ"): element for element in root.iter("NLM-QUESTION")}
     if not elements:
         raise InputError(f"{references}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
-    found = ExpertSet([_liveqa_question(number, element) for number, element in elements.items()], [], [])
+    expert_set = ExpertSet([_liveqa_question(number, element) for number, element in elements.items()], [], [])
     count: Counter[str] = Counter()
     for line, text in enumerate(read_text(judged).splitlines(), start=1):
         if not text.strip():
             continue
-        number, score, said = [*text.split(None, 2), "", ""][:3]
-        if number not in elements or score not in {*LEVEL_OF_MEDIQA, "-2"} or not said.strip():
+        number, score, answer = [*text.split(None, 2), "", ""][:3]
+        if number not in elements or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
             raise InputError(f"{judged}, line {line}: '{text[:40]}' is no question, score (1-4 or -2) and text")
         count[number] += 1
         name, model = f"liveqa-{number}", f"system-{count[number]}"
-        found.answers.append(Answer(question_id=name, model=model, text=said.strip()))
+        expert_set.answers.append(Answer(question_id=name, model=model, text=answer.strip()))
         if score != "-2":
             level = LEVEL_OF_MEDIQA[score]
-            found.scores.append(PhysicianScore(question_id=name, model=model, rater="nist-assessor", score=level))
-    return found
+            expert_set.scores.append(PhysicianScore(question_id=name, model=model, rater="nist-assessor", score=level))
+    return expert_set
 
 
 def _liveqa_question(number: str, element: ElementTree.Element) -> Question:
-    asked = [" ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")]
+    message = [
+        " ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")
+    ]
     answers = [" ".join((answer.text or "").split()) for answer in element.iter("ANSWER")]
     return Question(
         id=f"liveqa-{number}",
-        category="MK",
-        subcategory="consumer health",
+        category=CATEGORY,
         group=f"liveqa-{number}",
-        prompt=". ".join(part for part in asked if part),
+        prompt=". ".join(part for part in message if part),
         reference="\n\n".join(answer for answer in answers if answer) or None,
-        language="en",
+        language=LANGUAGE,
     )

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
+from medjudge.files import read_text
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.store import read_records, read_text
+from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+from medjudge.store import read_questions, read_records
 
 _MARKS: list[tuple[str, type[Any]]] = [
     ("prompt", Question),
@@ -28,19 +30,24 @@ class Contents(NamedTuple):
     oddities: list[Oddity]
 
 
-def read_benchmark(source: str) -> Benchmark:
+def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
     """Reads `sample`, a file in LLMEval-Med's format (.json) or a questions file (.jsonl).
+
+    Args:
+        scheme: What the questions belong to; unless given, the scheme beside a questions file, else LLMEval-Med's.
 
     Raises:
         InputError: The file is missing, has another format, or breaks a rule of its format.
     """
     if source == "sample":
-        return Benchmark(read_records(sample_folder() / "questions.jsonl", Question), [])
+        scheme = scheme or LLMEVAL_MED
+        return Benchmark(read_questions(sample_folder() / "questions.jsonl", scheme), [], scheme)
     path = Path(source)
     if path.suffix == ".json":
-        benchmark = read_llmeval_med(path)
+        benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
     elif path.suffix == ".jsonl":
-        benchmark = Benchmark(read_records(path, Question), [])
+        scheme = scheme or scheme_beside(path)
+        benchmark = Benchmark(read_questions(path, scheme), [], scheme)
     else:
         raise InputError(f"{path}: a benchmark is 'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions")
     if not benchmark.questions:
@@ -48,23 +55,27 @@ def read_benchmark(source: str) -> Benchmark:
     return benchmark
 
 
-def check_file(path: Path) -> Contents:
+def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
     """Reads any file that a station takes and counts what is in it.
+
+    Args:
+        scheme: What questions belong to; as for `read_benchmark`.
 
     Raises:
         InputError: No station could use the file; the message says where it breaks.
     """
     if path.suffix == ".json":
-        benchmark = read_llmeval_med(path)
+        benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
         return Contents("benchmark in LLMEval-Med's format", _question_counts(benchmark.questions), benchmark.oddities)
     if path.suffix != ".jsonl":
         raise InputError(
             f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others"
         )
     record = _record_of(path)
-    records = read_records(path, record)
     if record is Question:
-        return Contents("questions", _question_counts(records), _question_oddities(path, records))
+        questions = read_questions(path, scheme)
+        return Contents("questions", _question_counts(questions), _question_oddities(path, questions))
+    records = read_records(path, record)
     return Contents(_PLURAL[record], _other_counts(records), [])
 
 
@@ -75,7 +86,7 @@ def _record_of(path: Path) -> type[Any]:
     try:
         fields = json.loads(first)
     except ValueError as error:
-        raise InputError(f"{path}, line 1: not valid JSON ({error}); one object a line is expected") from None
+        raise InputError(f"{path}, line 1: not valid JSON ({error}); each line must be one JSON object") from None
     for mark, record in _MARKS:
         if isinstance(fields, dict) and mark in fields:
             return record
@@ -107,7 +118,7 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     categories = {(question.group, question.category) for question in questions}
     groups = Counter(group for group, _ in categories)
     twice = [
-        Oddity(f"{path}, {group}", f"round {turn} stands {n} times") for (group, turn), n in turns.items() if n > 1
+        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times") for (group, turn), n in turns.items() if n > 1
     ]
     mixed = [Oddity(f"{path}, {group}", f"one conversation in {n} categories") for group, n in groups.items() if n > 1]
     thin = [

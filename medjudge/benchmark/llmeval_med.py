@@ -1,41 +1,42 @@
 """Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
 
-import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
-from medjudge.records import Answer, Category, Judgment, Question
+from medjudge.files import first_problem, read_json
+from medjudge.records import Answer, ErrorKind, Judgment, Question
 from medjudge.rubrics.verdict import read_verdict
-from medjudge.store import read_text, refuse_duplicates
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
-CATEGORY_OF: dict[str, Category] = {
-    "医疗知识": "MK",
-    "医疗语言理解": "MLU",
-    "医疗推理": "MR",
-    "医疗安全伦理": "MSE",
-    "医疗文本生成": "MTG",
-}
+LANGUAGE = "zh"
+"""The format's language: its categories go by their titles in it."""
 _TEXT_FIELDS = ("category2", "scene", "difficulty", "sanswer", "checklist")
 _LONG_PROMPT = 8000
 _MOST_ROUNDS = 100
 
 
 class Oddity(NamedTuple):
-    """Something in a file that was read all the same, but that its owner should know."""
+    """Something in a file that was read anyway, but that its owner should know.
+
+    `about_score`: it concerns a score, not the question.
+    """
 
     place: str
     what: str
+    about_score: bool = False
 
 
 class Benchmark(NamedTuple):
-    """The questions of a file, and what was odd about it."""
+    """The questions of a file, what was odd about it, and the scheme that the questions belong to."""
 
     questions: list[Question]
     oddities: list[Oddity]
+    scheme: Scheme = LLMEVAL_MED
 
 
 class Scores(NamedTuple):
@@ -47,22 +48,22 @@ class Scores(NamedTuple):
     oddities: list[Oddity]
 
 
-def read_llmeval_med(path: Path) -> Benchmark:
+def read_llmeval_med(path: Path, scheme: Scheme = LLMEVAL_MED) -> Benchmark:
     """Reads a benchmark in LLMEval-Med's format: one object, Chinese category name -> list of questions.
 
     Bare NaN and missing keys become null, numbers become text; each is an oddity with its place.
 
     Raises:
-        InputError: The file has another shape, a question lacks its prompt, or a question stands twice.
+        InputError: The file has another shape, a question lacks its prompt, or a question occurs twice.
     """
     questions, oddities = [], []
-    for _, question, odd in _entries(path):
+    for _, question, odd in _entries(path, scheme):
         questions.append(question)
         oddities += odd
-    return Benchmark(questions, oddities + missing_turns(path, questions))
+    return Benchmark(questions, oddities + missing_turns(path, questions), scheme)
 
 
-def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
+def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Scheme = LLMEVAL_MED) -> Scores:
     """Reads files that Evaluate.py wrote: `model_answer`, `model_answer_score` and `model_answer_judgement`.
 
     Several files are several judging runs, as for the benchmark's own Aggregate.py: where a file has another answer to
@@ -76,57 +77,75 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str) -> Scores:
     rounds: dict[tuple[str, int], int] = {}
     scores = Scores([], [], [], [])
     for path in paths:
-        for entry, question, odd in _entries(path):
-            scores.oddities.extend(odd)
+        for fields, question, question_oddities in _entries(path, scheme):
+            scores.oddities.extend(question_oddities)
             if question.id not in questions:
                 questions[question.id] = question
                 scores.questions.append(question)
             place = f"{path}, {question.id}"
-            text = entry.get("model_answer")
+            text = fields.get("model_answer")
             if not isinstance(text, str):
-                raise InputError(f"{place}: model_answer is missing or not text; was this file written by Evaluate.py?")
-            said = samples.setdefault(question.id, [])
-            if text not in said:
-                said.append(text)
+                raise InputError(f"{place}: model_answer is missing or not text; give a file that Evaluate.py wrote")
+            texts = samples.setdefault(question.id, [])
+            if text not in texts:
+                texts.append(text)
                 reason = None if text.strip() else "empty"
                 scores.answers.append(
-                    Answer(question_id=question.id, model=model, sample=len(said) - 1, text=text, finish_reason=reason)
+                    Answer(question_id=question.id, model=model, sample=len(texts) - 1, text=text, finish_reason=reason)
                 )
-            sample = said.index(text)
-            round_ = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
-            judgment, odd_score = _judgment(entry, question.id, model, sample, judge, round_, place)
-            scores.judgments.append(judgment)
-            scores.oddities.extend(odd_score)
+            sample = texts.index(text)
+            number = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
+            recorded = _recorded(fields, place)
+            scores.oddities.extend(recorded.oddities)
+            scores.judgments.append(
+                Judgment(
+                    question_id=question.id,
+                    model=model,
+                    sample=sample,
+                    judge=judge,
+                    round=number,
+                    score=recorded.score,
+                    expected=None if recorded.score is None else float(recorded.score),
+                    raw=recorded.reply,
+                    error_kind=None if recorded.score is not None else ErrorKind.NOT_IN_FILE,
+                    error=recorded.error,
+                )
+            )
     return scores
 
 
-def _judgment(
-    entry: dict[str, Any], question_id: str, model: str, sample: int, judge: str, round_: int, place: str
-) -> tuple[Judgment, list[Oddity]]:
-    score, problem = _score(entry.get("model_answer_score"), place)
-    oddities = [Oddity(place, problem)] if problem else []
-    reply = entry.get("model_answer_judgement") or None
-    meant = read_verdict(reply).score if isinstance(reply, str) else None
-    if score is not None and meant is not None and meant != score:
-        oddities.append(Oddity(place, f"recorded score {score}, but the judge's reply ends in the verdict {meant}"))
-    judgment = Judgment(
-        question_id=question_id,
-        model=model,
-        sample=sample,
-        judge=judge,
-        round=round_,
-        score=score,
-        expected=None if score is None else float(score),
-        raw=reply if isinstance(reply, str) else None,
-        error=None if score is not None else f"no score in the file: {problem}",
-    )
-    return judgment, oddities
+class _Recorded(NamedTuple):
+    """The judgment that an entry holds: its score or why there is none, the judge's reply, and what was odd."""
+
+    score: int | None
+    error: str | None
+    reply: str | None
+    oddities: list[Oddity]
 
 
-def _score(value: Any, place: str) -> tuple[int | None, str | None]:
+def _recorded(fields: dict[str, Any], place: str) -> _Recorded:
+    score, problem = _score(fields.get("model_answer_score"), place)
+    oddities = [Oddity(place, problem, about_score=True)] if problem else []
+    reply = fields.get("model_answer_judgement") or None
+    reply = reply if isinstance(reply, str) else None
+    verdict = read_verdict(reply).score if reply else None
+    if score is not None and verdict is not None and verdict != score:
+        what = f"recorded score {score}, but the judge's reply ends in the verdict {verdict}"
+        oddities.append(Oddity(place, what, about_score=True))
+    return _Recorded(score, None if score is not None else f"no score in the file: {problem}", reply, oddities)
+
+
+class _Score(NamedTuple):
+    """The level that a recorded score becomes, and what is wrong with it; None each."""
+
+    level: int | None
+    problem: str | None
+
+
+def _score(value: Any, place: str) -> _Score:
     """Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call."""
     if value in (None, "", -1, "-1"):
-        return None, "model_answer_score is empty or -1"
+        return _Score(None, "model_answer_score is empty or -1")
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -134,95 +153,103 @@ def _score(value: Any, place: str) -> tuple[int | None, str | None]:
             f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected"
         ) from None
     if not 0 <= number <= 5:
-        return None, f"model_answer_score {value} lies outside 0-5"
+        return _Score(None, f"model_answer_score {value} is outside 0-5")
     if number != int(number):
         raise InputError(f"{place}: model_answer_score is {value!r}; the judge gives whole numbers only")
     if number == 0:
         # The rubric starts at 1, Aggregate.py counts from 0. Level 1 makes the same questions usable over up to three
         # runs: with a 0 or a 1 among them, no mean of three reaches 4.
-        return 1, "model_answer_score 0, read as 1, the lowest level of the rubric"
-    return int(number), None
+        return _Score(1, "model_answer_score 0, read as 1, the lowest level of the rubric")
+    return _Score(int(number), None)
 
 
-def _entries(path: Path) -> list[tuple[dict[str, Any], Question, list[Oddity]]]:
+class _Entry(NamedTuple):
+    """One entry of a file: its fields, the question in it, and what was odd about it."""
+
+    fields: dict[str, Any]
+    question: Question
+    oddities: list[Oddity]
+
+
+def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
     entries = []
     seen: dict[str, str] = {}
-    for name, items in _categories(path):
+    category_ids = {
+        category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
+    }
+    for name, items in _categories(path, category_ids):
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
-        for index, entry in enumerate(items):
+        for index, item in enumerate(items):
             place = f"{path}, {name}[{index}]"
-            question, oddities = _question(entry, name, place)
-            if question.id in seen:
+            entry = _entry(item, name, category_ids[name], place)
+            if entry.question.id in seen:
                 raise InputError(
-                    f"{place}: groupCode {entry['groupCode']}, round {entry['round']} stands already at "
-                    f"{seen[question.id]}; remove one of the two"
+                    f"{place}: groupCode {item['groupCode']}, round {item['round']} duplicates "
+                    f"{seen[entry.question.id]}; remove one of the two"
                 )
-            seen[question.id] = place
-            entries.append((entry, question, oddities))
+            seen[entry.question.id] = place
+            entries.append(entry)
     return entries
 
 
-def _categories(path: Path) -> list[tuple[str, Any]]:
-    try:
-        data = json.loads(read_text(path), object_pairs_hook=refuse_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error})") from None
+def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, Any]]:
+    data = read_json(path, surrogates=True)  # refused below, where the question can be named
     if not isinstance(data, dict) or not data:
         raise InputError(
             f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
         )
     for name in data:
-        if name not in CATEGORY_OF:
-            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(CATEGORY_OF)}")
+        if name not in category_ids:
+            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(category_ids)}")
     return list(data.items())
 
 
-def _question(entry: Any, name: str, place: str) -> tuple[Question, list[Oddity]]:
-    if not isinstance(entry, dict):
+def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
+    if not isinstance(item, dict):
         raise InputError(f"{place}: an object is expected")
     for field in ("problem", "groupCode", "round"):
-        if _nothing(entry.get(field)):
+        if _nothing(item.get(field)):
             raise InputError(f"{place}: {field} is missing or empty; every question needs one")
-    if type(entry["round"]) is not int or not 1 <= entry["round"] <= _MOST_ROUNDS:
-        raise InputError(f"{place}: round is {entry['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
+    if type(item["round"]) is not int or not 1 <= item["round"] <= _MOST_ROUNDS:
+        raise InputError(f"{place}: round is {item['round']!r}; a whole number from 1 to {_MOST_ROUNDS} is expected")
     oddities: list[Oddity] = []
-    texts = {field: _text(entry, field, place, oddities) for field in _TEXT_FIELDS}
-    prompt = str(entry["problem"])
-    if not isinstance(entry["problem"], str):
+    texts = {field: _text(item, field, place, oddities) for field in _TEXT_FIELDS}
+    prompt = str(item["problem"])
+    if not isinstance(item["problem"], str):
         oddities.append(Oddity(place, "problem is not text; read as text"))
     if len(prompt) > _LONG_PROMPT:
         oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters"))
-    stated = entry.get("category1")
+    stated = item.get("category1")
     if stated != name:
-        oddities.append(Oddity(place, f"category1 is '{stated}', and the question stands under '{name}', which counts"))
-    category = CATEGORY_OF[name]
-    group = f"{category}-{entry['groupCode']}"  # groupCode alone is unique only within a category
+        oddities.append(
+            Oddity(place, f"category1 is '{stated}', and the question is listed under '{name}', which counts")
+        )
+    group = f"{category}-{item['groupCode']}"  # groupCode alone is unique only within a category
     fields = {
-        "id": f"{group}-{entry['round']}",
+        "id": f"{group}-{item['round']}",
         "category": category,
         "subcategory": texts["category2"] or "",
         "scene": texts["scene"] or "",
         "difficulty": texts["difficulty"] or "",
         "group": group,
-        "round": entry["round"],
+        "round": item["round"],
         "prompt": prompt,
         "reference": texts["sanswer"],
         "checklist": texts["checklist"],
-        "language": "zh",
+        "language": LANGUAGE,
     }
     try:
-        return Question.model_validate(fields), oddities
+        return _Entry(item, Question.model_validate(fields), oddities)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{place}: {first['loc'][0]}: {first['msg']}") from None
+        raise InputError(f"{place}: {first_problem(error)}") from None
 
 
-def _text(entry: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
-    if field not in entry:
+def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
+    if field not in item:
         oddities.append(Oddity(place, f"{field} is missing"))
         return None
-    value = entry[field]
+    value = item[field]
     if _nothing(value):
         oddities.append(Oddity(place, f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"))
         return None
@@ -240,13 +267,13 @@ def _nothing(value: Any) -> bool:
 
 
 def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
-    """Conversations whose earlier turns are not all there."""
+    """Conversations that lack earlier turns."""
     rounds: dict[str, set[int]] = {}
     for question in questions:
         rounds.setdefault(question.group, set()).add(question.round)
     return [
         Oddity(f"{path}, {group}", f"round {turn} of the conversation is missing")
-        for group, there in rounds.items()
-        for turn in range(1, max(there))
-        if turn not in there
+        for group, present in rounds.items()
+        for turn in range(1, max(present))
+        if turn not in present
     ]

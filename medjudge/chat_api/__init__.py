@@ -1,1 +1,1 @@
-"""Chat models behind an OpenAI-compatible API: what the API judge and the answering engine share."""
+"""A client for chat models at OpenAI-compatible servers, used by the API judge and the answering engine."""

@@ -1,8 +1,8 @@
-"""Asks a server: bounded concurrency, retries, and limits on tokens and money.
+"""Sends chat requests to a server, with bounded concurrency, retries, and limits on tokens per minute and cost.
 
-The openai client knows the server, the key and its errors. It could retry by itself, too, but then nobody would see the
-single attempts: an attempt that broke off may have been billed, every attempt counts against the tokens a minute, a
-Retry-After over two minutes would end the request, and half a reply under status 200 would end it as well.
+The openai client handles the server, the key and the errors. Its own retries are not used, because single attempts must
+be visible: an interrupted attempt may have been billed, and every attempt counts toward the tokens per minute. It would
+also give up on a Retry-After over two minutes, and on a truncated reply with status 200.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 REFUSABLE = ("response_format", "max_tokens", "temperature", "seed")
-"""Parameters that some servers or models do not take; a request goes without them once that is known."""
+"""Parameters that some servers or models reject; once rejected, they are left out of all requests."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
-"""By name, since openai 2 stands on httpx and openai 3 on httpx2."""
+"""Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
 _LASTING = ("context_length_exceeded", "content_filter")
 
 
 class ChatRequest(NamedTuple):
-    """One chat to continue. `schema` is the JSON schema of the reply, for servers that can hold a model to it."""
+    """One chat to continue. `schema` is the JSON schema of the reply, for servers that support constrained output."""
 
     messages: list[dict[str, str]]
     seed: int
@@ -45,10 +45,16 @@ class ChatRequest(NamedTuple):
 
 
 class Server(NamedTuple):
-    """Where the chats go and how patiently.
+    """A server, its limits, and how requests are retried.
 
-    `base_url` None means OpenAI's, or what OPENAI_BASE_URL names. Waits grow from `first_wait` by doubling, to 30 s, in
-    seconds; eight attempts with the usual values outlast a minute's rate limit.
+    Attributes:
+        base_url: None means OpenAI's server, or the one that OPENAI_BASE_URL names.
+        concurrency: The most requests in flight.
+        tokens_per_minute: The rate limit; None for no limit.
+        attempts: The most attempts per request; eight outlast a rate limit of one minute.
+        first_wait: Seconds before the second attempt; doubles with each attempt, up to 30.
+        timeout: The timeout of one attempt, in seconds.
+        longest_pause: The longest pause in seconds that the server may ask for; a longer one ends the run.
     """
 
     base_url: str | None = None
@@ -61,7 +67,7 @@ class Server(NamedTuple):
 
 
 class RequestError(Exception):
-    """This request got no reply. Another try may bring one, unless `lasting`: the chat itself is what is refused."""
+    """A request got no reply. Another attempt may get one, unless `lasting`: the server then refuses the chat."""
 
     def __init__(self, message: str, lasting: bool = False) -> None:
         super().__init__(message)
@@ -69,48 +75,48 @@ class RequestError(Exception):
 
 
 def require_key(option: str) -> None:
-    """Raises InputError where the environment holds no key.
+    """Raises InputError if the environment has no key.
 
     Args:
-        option: What the user wrote, such as `--judge openai:gpt-4o`.
+        option: The option as the user wrote it, such as `--judge openai:gpt-4o`.
     """
     if not os.environ.get("OPENAI_API_KEY"):
         raise InputError(
-            f"{option}: no key; set the environment variable OPENAI_API_KEY (any text for a server that asks for "
+            f"{option}: no key; set the environment variable OPENAI_API_KEY (any text for a server that needs "
             "none), or work offline with --judge local or a local model"
         )
 
 
 def on_this_machine(base_url: str | None) -> bool:
-    """Whether a server, or the one that OPENAI_BASE_URL names, needs no network."""
+    """Whether a server, or the one that OPENAI_BASE_URL names, runs on this machine."""
     address = base_url or os.environ.get("OPENAI_BASE_URL")
     return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def check_server(option: str, model: str, base_url: str | None, offline: bool, limit: Limit) -> None:
-    """Finds out before any work whether a model at a server may be asked.
+    """Checks, before any work is done, whether requests to a model can be sent.
 
     Args:
-        option: What the user wrote, such as `--judge openai:gpt-4o`.
+        option: The option as the user wrote it, such as `--judge openai:gpt-4o`.
 
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     if offline and not on_this_machine(base_url):
-        raise InputError(f"{option} needs the network, and --offline forbids it; take --judge local or a local model")
+        raise InputError(f"{option} needs the network, and --offline forbids it; use --judge local or a local model")
     require_key(option)
     if limit.max_cost is not None:
         price_of(model, read_prices(limit.prices), limit.prices)
 
 
 class ChatClient:
-    """Asks one model.
+    """Sends requests to one model.
 
     Args:
-        option: What the user wrote to choose the model; begins every error.
+        option: The option that named the model; every error starts with it.
         model: The model's name at the server.
-        server: Where it is.
-        spending: The account that the requests go to; None to keep none.
+        server: The server, its limits and retries.
+        spending: The account that requests are charged to; None for no account.
 
     Raises:
         InputError: There is no key in the environment.
@@ -139,22 +145,22 @@ class ChatClient:
         self._failed_in_a_row = 0
 
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
-        """Runs `ask` on all work, `concurrency` at a time, and yields each result as it comes.
+        """Runs `ask` on all work, `concurrency` items at a time, and yields each result as it arrives.
 
-        Where one raises, nothing new is begun; what has been sent is finished and yielded first, since it is paid for.
+        After an error nothing new is started. Requests in flight are completed and yielded first, as they are paid for.
         """
         loop = asyncio.new_event_loop()
         waiting: set[asyncio.Task[Result]] = set()
         done: set[asyncio.Task[Result]] = set()
         problem: BaseException | None = None
-        todo = iter(work)
+        remaining = iter(work)
         self._stopping = False
         self._client = openai.AsyncOpenAI(base_url=self.server.base_url, max_retries=0, timeout=self.server.timeout)
         try:
             while True:
                 while problem is None and len(waiting) < self.server.concurrency:
                     try:
-                        waiting.add(loop.create_task(ask(next(todo))))
+                        waiting.add(loop.create_task(ask(next(remaining))))
                     except StopIteration:
                         break
                 if not waiting:
@@ -165,26 +171,26 @@ class ChatClient:
                         yield task.result()
                     elif problem is None:
                         problem, self._stopping = task.exception(), True
-                        for other in waiting - self._sending:  # those that wait for their next attempt
+                        for other in waiting - self._sending:  # those between two attempts
                             other.cancel()
             if problem is not None:
                 raise problem
         finally:
             for task in waiting:
                 task.cancel()
-            # All of them, also those that failed: asyncio prints a traceback for a failure nobody looked at.
+            # Failed tasks too: asyncio prints a traceback for an exception that is never retrieved.
             if waiting | done:
                 loop.run_until_complete(asyncio.gather(*waiting, *done, return_exceptions=True))
             loop.run_until_complete(self._client.close())
             loop.close()
 
     async def ask(self, request: ChatRequest) -> ChatReply:
-        """One reply, after as many attempts as it takes.
+        """Sends a request, with retries, and returns the reply.
 
         Raises:
-            RequestError: The server gives none.
-            InputError: No other request would fare better: the key, the model, the address, the quota.
-            UnfinishedError: The limit on costs is reached, the server asks for a long pause, or nothing gets through.
+            RequestError: All attempts failed, or the server refused the request.
+            InputError: No request can succeed: wrong key, model or address, or no quota.
+            UnfinishedError: The cost limit is reached, the server asks for a long pause, or all requests fail.
         """
         attempt = 0
         while True:
@@ -203,7 +209,7 @@ class ChatClient:
                     if not lasting:
                         self._count_failure(one_line(error))
                     raise RequestError(one_line(error), lasting) from None
-                reason, wait = one_line(error), self._asked_pause(error)
+                reason, wait = one_line(error), self._requested_pause(error)
             except openai.APIConnectionError as error:
                 silent = isinstance(error, openai.APITimeoutError) or type(error.__cause__).__name__ in _NEVER_SENT
                 if silent and not self._reached and attempt == min(2, self.server.attempts):
@@ -238,7 +244,7 @@ class ChatClient:
             reply = parse_reply(raw.text)
         except BaseException as error:
             refused = isinstance(error, openai.APIStatusError) or type(error.__cause__).__name__ in _NEVER_SENT
-            # What broke off on the way may have been written, and billed.
+            # An interrupted request may have been processed, and billed.
             self._end(name, (0, 0) if refused else None)
             raise
         finally:
@@ -263,23 +269,23 @@ class ChatClient:
         if self.spending is None:
             return None
         while not self.spending.fits(most):
-            if not self.spending.under_way:
+            if not self.spending.in_flight:
                 raise UnfinishedError(
-                    f"--max-cost {self.spending.max_cost:g}: {self.spending.spent:.4f} USD are spent on "
-                    f"{self.spending.run.path} in all, and the next request could cost up to "
-                    f"{self.spending.cost(most):.4f}; everything is kept, and the same command with a higher "
-                    "--max-cost goes on from here"
+                    f"--max-cost {self.spending.max_cost:g}: {self.spending.run.path} has cost "
+                    f"{self.spending.spent:.4f} USD in all, and the next request could cost up to "
+                    f"{self.spending.cost(most):.4f}; all results are kept, and the same command with a higher "
+                    "--max-cost continues"
                 )
-            await asyncio.sleep(0.05)  # what is under way mostly takes less than its most
+            await asyncio.sleep(0.05)  # requests in flight usually cost less than their maximum
         return self.spending.begin(most)
 
     def _learnt(self, error: openai.APIStatusError, body: dict[str, Any]) -> bool:
-        """Whether the server refused a parameter of this request that it can go without; remembers which."""
+        """Whether the server rejected an optional parameter of this request, which is then remembered."""
         name = refused_parameter(error.status_code, one_line(error), error.param)
         if name is None or name not in body:
             return False
         if name not in self.refused:
-            print(f"{self.option}: goes on without {name}, which the server refuses", file=sys.stderr)
+            print(f"{self.option}: continues without {name}, which the server rejects", file=sys.stderr)
             self.refused.add(name)
         return True
 
@@ -288,15 +294,15 @@ class ChatClient:
         if hopeless or error.code == "insufficient_quota":
             raise InputError(f"{self.option} at {self._client.base_url}: {one_line(error)}") from None
 
-    def _asked_pause(self, error: openai.APIStatusError) -> float | None:
-        """The seconds that the server asks to wait, for all requests; None where it names none."""
+    def _requested_pause(self, error: openai.APIStatusError) -> float | None:
+        """Applies the pause that the server asks for to all requests; None if it asks for none."""
         wait = retry_after(error.response.headers.get("retry-after-ms"), error.response.headers.get("retry-after"))
         if wait is None:
             return None
         if wait > self.server.longest_pause:
             raise UnfinishedError(
-                f"{self.option}: the server asks to wait {wait:.0f} s ({one_line(error)}); everything is kept, and the "
-                "same command goes on from here then"
+                f"{self.option}: the server asks to wait {wait:.0f} s ({one_line(error)}); all results are kept, and "
+                "the same command continues after that"
             )
         self._paused_until = max(self._paused_until, time.monotonic() + wait)
         return 0.0
@@ -305,13 +311,13 @@ class ChatClient:
         self._failed_in_a_row += 1
         if self._failed_in_a_row > max(10, 2 * self.server.concurrency):
             raise UnfinishedError(
-                f"{self.option}: the last {self._failed_in_a_row} requests all failed ({reason}); everything is kept, "
-                "and the same command goes on from here"
+                f"{self.option}: the last {self._failed_in_a_row} requests all failed ({reason}); all results are "
+                "kept, and the same command continues"
             )
 
 
 class _LearntRatio:
-    """Tokens a byte of a request, from above: 1 at first, since no token is shorter than a byte."""
+    """An upper estimate of tokens per byte of a request; 1 at first, as no token is shorter than a byte."""
 
     def __init__(self) -> None:
         self._seen = 0
@@ -322,12 +328,12 @@ class _LearntRatio:
         self._most = max(self._most, tokens / size)
 
     def likely(self, size: int) -> int:
-        # After 20 replies with a tenth on top: an estimate for the pace, where a bound would waste most of the limit.
+        # After 20 replies, 10 % above the maximum so far: the strict bound would waste most of the rate limit.
         return size if self._seen < 20 else min(size, int(1.1 * self._most * size) + 1)
 
 
 def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()) -> dict[str, Any]:
-    """The request as it is sent, without what the server is known not to take."""
+    """The body of a request, without the parameters that the server rejects."""
     fields: dict[str, Any] = {
         "model": model,
         "messages": request.messages,
@@ -344,21 +350,26 @@ def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()
 
 
 def body_bytes(body: dict[str, Any]) -> int:
-    """The bytes of a request: at least as many as its tokens, those of the chat's own marks included."""
+    """The bytes of a request: an upper bound of its tokens, those of the chat template included."""
     return len(json.dumps([body["messages"], body.get("response_format")], ensure_ascii=False).encode())
 
 
 def refused_parameter(status: int, message: str, named: str | None) -> str | None:
-    """Which of `REFUSABLE` a server's error refuses; None for any other error.
+    """The parameter, of `REFUSABLE`, that a server's error rejects; None for any other error.
 
-    A message may quote the prompt, and "temperature" is a medical word: only a name in quotes counts.
+    A message may quote the prompt, and "temperature" is a medical word, so only a name in quotes counts.
+
+    Args:
+        status: The HTTP status.
+        message: The error's message.
+        named: The parameter that the error names, if it does.
     """
     if status not in (400, 422):
         return None
     for name in REFUSABLE:
         quoted = any(f"{mark}{name}{mark}" in message for mark in "'\"`")
         if name == "max_tokens":
-            # "Too large" is said in the same words; going without a limit is no answer to that.
+            # "Too large" has a similar message, but leaving the limit out would not help.
             if (named == name or quoted) and ("max_completion_tokens" in message and "too large" not in message):
                 return name
         elif named == name or quoted or (name == "response_format" and (name in message or "json_schema" in message)):
@@ -367,18 +378,18 @@ def refused_parameter(status: int, message: str, named: str | None) -> str | Non
 
 
 def refuses_the_chat(code: str | None, message: str) -> bool:
-    """Whether a server's error is about the chat itself, so that another try would bring the same."""
+    """Whether an error concerns the chat itself, so that another attempt would fail in the same way."""
     return code in _LASTING or "maximum context length" in message
 
 
 def retry_after(milliseconds: str | None, header: str | None) -> float | None:
-    """The seconds of a `retry-after-ms` or `Retry-After` header (a number or a date); None where there is none."""
+    """The seconds of a `retry-after-ms` or `Retry-After` header (a number or a date); None if there is neither."""
     for value, unit in ((milliseconds, 1000.0), (header, 1.0)):
         try:
             seconds = float(value or "") / unit
         except ValueError:
             continue
-        if seconds > 0:  # false for NaN, too
+        if seconds > 0:  # also false for NaN
             return seconds
     try:
         seconds = parsedate_to_datetime(header or "").timestamp() - time.time()

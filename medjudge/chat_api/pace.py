@@ -1,4 +1,4 @@
-"""Keeps requests under a limit of tokens a minute."""
+"""Keeps requests under a limit of tokens per minute."""
 
 import asyncio
 import time
@@ -6,27 +6,27 @@ from collections import deque
 
 
 class Pace:
-    """Lets through at most so many tokens in any minute.
+    """Limits the tokens in any window of time.
 
-    A request larger than the whole limit goes alone, since it could otherwise never go.
+    A request larger than the limit is sent alone, as it could otherwise never be sent.
 
     Args:
-        tokens: The most in any `seconds`; None for no limit.
+        tokens: The most tokens in a window; None for no limit.
         seconds: The length of the window.
     """
 
     def __init__(self, tokens: int | None, seconds: float = 60.0) -> None:
         self.tokens = tokens
         self.seconds = seconds
-        self._sent: deque[list[float]] = deque()  # [when, tokens], oldest first
+        self._sent: deque[list[float]] = deque()  # [time, tokens], oldest first
 
     async def take(self, tokens: int) -> list[float]:
-        """Waits until the tokens fit; returns the entry, for `correct`."""
+        """Waits until the tokens fit; returns the entry that `correct` takes."""
         while True:
             now = time.monotonic()
             while self._sent and self._sent[0][0] <= now - self.seconds:
                 self._sent.popleft()
-            if self.tokens is None or not self._sent or sum(one[1] for one in self._sent) + tokens <= self.tokens:
+            if self.tokens is None or not self._sent or sum(sent for _, sent in self._sent) + tokens <= self.tokens:
                 entry = [now, float(tokens)]
                 self._sent.append(entry)
                 return entry
@@ -34,5 +34,5 @@ class Pace:
 
     @staticmethod
     def correct(entry: list[float], tokens: int) -> None:
-        """Puts the true number in place of the estimate."""
+        """Replaces the estimate by the true number."""
         entry[1] = float(tokens)

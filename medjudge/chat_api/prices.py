@@ -1,4 +1,4 @@
-"""What tokens cost, from a file that names the date and the source of every price."""
+"""Prices of tokens, from a file that gives the date and source of every price."""
 
 import datetime
 from importlib.resources import files
@@ -9,11 +9,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.store import read_text
+from medjudge.files import first_problem, read_text
 
 
 class Price(BaseModel):
-    """Of one model, in USD for a million tokens; `batch` is the share of it that the Batch API costs."""
+    """The price of one model, in USD per million tokens; `batch` is the factor for the Batch API."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -24,43 +24,44 @@ class Price(BaseModel):
     source: Annotated[str, Field(min_length=1)]
 
     def cost(self, tokens_in: int, tokens_out: int, batch: bool = False) -> float:
-        """USD."""
+        """The cost in USD."""
         return (tokens_in * self.input + tokens_out * self.output) / 1e6 * (self.batch if batch else 1.0)
 
 
 def shipped_prices() -> Path:
-    """The file that comes with the package."""
+    """The price file of the package."""
     return Path(str(files("medjudge") / "data" / "prices.yaml"))
 
 
 def read_prices(file: Path | None = None) -> dict[str, Price]:
-    """Reads a file of prices, by the model's name at the server.
+    """Reads prices by the model's name at the server.
 
     Args:
-        file: None for the one that comes with the package.
+        file: A price file; None for the one of the package.
 
     Raises:
-        InputError: It cannot be read, or a price lacks something.
+        InputError: The file cannot be read, or an entry is invalid.
     """
     path = file or shipped_prices()
     try:
-        content = yaml.safe_load(read_text(path)) or {}
-        return {str(model): Price.model_validate(fields) for model, fields in content.items()}
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"{path}: {'.'.join(map(str, first['loc'])) or 'an entry'}: {first['msg'].lower()}; a price reads like "
-            f"{example('MODEL')}"
-        ) from None
+        entries = (yaml.safe_load(read_text(path)) or {}).items()
     except (yaml.YAMLError, AttributeError):
-        raise InputError(f"{path}: no prices by model; an entry reads like {example('MODEL')}") from None
+        raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}") from None
+    prices = {}
+    for model, fields in entries:
+        try:
+            prices[str(model)] = Price.model_validate(fields)
+        except ValidationError as error:
+            problem = first_problem(error)
+            raise InputError(f"{path}: {model}: {problem}; an entry looks like {example('MODEL')}") from None
+    return prices
 
 
 def price_of(model: str, prices: dict[str, Price], file: Path | None = None) -> Price:
     """The price of a model.
 
     Raises:
-        InputError: The file has none; the message says which line to add.
+        InputError: The file has no price of it; the message says which line to add.
     """
     if model not in prices:
         raise InputError(
@@ -71,6 +72,6 @@ def price_of(model: str, prices: dict[str, Price], file: Path | None = None) -> 
 
 
 def example(model: str) -> str:
-    """How a price is written."""
+    """An example of an entry in a price file."""
     today = datetime.date.today().isoformat()
     return f"'{model}: {{input: 1.25, output: 5.00, batch: 0.5, date: {today}, source: the price list you read}}'"

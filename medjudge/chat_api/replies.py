@@ -1,11 +1,11 @@
-"""Reads what a server sent back for one chat, alone or as a line of a batch."""
+"""Parses a server's reply to one chat, from a response or from a line of batch results."""
 
 import json
 from typing import Any, NamedTuple
 
 
 class ChatReply(NamedTuple):
-    """One reply. `text` is None where the server gave none; `refusal` says why a content filter gave none."""
+    """One reply. `text` is None if the server returned none; `refusal` says why the model or a filter refused."""
 
     text: str | None
     finish_reason: str
@@ -15,26 +15,26 @@ class ChatReply(NamedTuple):
 
 
 class ReplyError(Exception):
-    """What came back is no chat completion, such as an error page or half of a reply; another try may bring one."""
+    """The response is not a chat completion but, say, an error page or truncated; another attempt may help."""
 
 
 def parse_reply(text: str) -> ChatReply:
-    """Reads the body of a response.
+    """Parses the body of a response.
 
     Raises:
-        ReplyError: It is no chat completion.
+        ReplyError: It is not a chat completion.
     """
     try:
         return read_reply(json.loads(text))
     except (ValueError, RecursionError):
-        raise ReplyError(f"the server sent no JSON but '{' '.join(text.split())[:60]}'") from None
+        raise ReplyError(f"the server did not send JSON, but '{' '.join(text.split())[:60]}'") from None
 
 
 def read_reply(body: Any) -> ChatReply:
-    """Reads a chat completion.
+    """Reads a parsed chat completion.
 
     Raises:
-        ReplyError: It is none.
+        ReplyError: It is not a chat completion.
     """
     try:
         choice = body["choices"][0]
@@ -45,9 +45,9 @@ def read_reply(body: Any) -> ChatReply:
     except (LookupError, TypeError, AttributeError):
         raise ReplyError("the server sent no choice to read a reply from") from None
     if not isinstance(text, str | None) or not all(isinstance(count, int | None) for count in tokens):
-        raise ReplyError("the server sent a reply that is no text")
+        raise ReplyError("the server sent a reply that is not text")
     if text is not None:
-        text = text.encode("utf-8", "replace").decode()  # a lone surrogate could be read, but never written
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate could not be written
     finish_reason = str(choice.get("finish_reason") or "stop")
     if finish_reason == "content_filter" and not refusal:
         refusal = "content filter"

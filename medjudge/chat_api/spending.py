@@ -1,8 +1,8 @@
-"""What the requests of a run cost so far, across restarts, and whether one more may be made.
+"""The cost of a run's requests, across restarts, and whether another request fits the limit.
 
-`spending.jsonl` of a run has two lines a request: before it is sent, what it can cost at most, and after its reply the
-true numbers of tokens. A request without its second line (the process was killed, the connection broke) counts with the
-first: nobody knows what the server counted.
+`spending.jsonl` of a run has two lines per request: the most tokens it can use, written before it is sent, and the true
+numbers, written after the reply. A request without the second line (the process was killed, or the connection broke)
+counts with the first, because it is unknown what the server billed.
 """
 
 import json
@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.errors import InputError
-from medjudge.store import Run, json_lines
+from medjudge.files import json_lines
+from medjudge.store import Run
 
 
 class Used(NamedTuple):
-    """Tokens of one request; `known` tells the server's own numbers from the most that it can be."""
+    """The tokens of one request: the server's numbers if `known`, else the most that it can use."""
 
     model: str
     tokens_in: int
@@ -26,14 +27,14 @@ class Used(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The most that a run may cost in all, USD, and the file of prices; None for no limit, and the shipped prices."""
+    """The most that a run may cost, in USD, and the price file; None for no limit, and for the package's prices."""
 
     max_cost: float | None = None
     prices: Path | None = None
 
 
 class Learnt(NamedTuple):
-    """What the replies of a run took on average."""
+    """Averages over the replies of a run."""
 
     tokens_per_byte: float
     tokens_out: float
@@ -43,11 +44,11 @@ class Spending:
     """The account of a run.
 
     Args:
-        run: Its folder; it must be locked while requests are made.
-        limit: What it may cost.
+        run: The run folder; it must be locked while requests are sent.
+        limit: The most that the run may cost.
 
     Raises:
-        InputError: There is a limit, and a model that was asked already has no price.
+        InputError: There is a limit, and a model with earlier requests has no price.
     """
 
     def __init__(self, run: Run, limit: Limit = Limit()) -> None:
@@ -62,45 +63,45 @@ class Spending:
             if used.known and used.tokens_in and before is not None and not before.known:
                 self._replies.append((before.tokens_in, used))
             self.used[name] = used
-        self.under_way: set[str] = set()
+        self.in_flight: set[str] = set()
         self._next = sum(name.isdecimal() for name in self.used)
-        # Kept as a sum, since it is asked for before each request.
-        self.spent = 0.0 if self.max_cost is None else sum(self.cost(one) for one in self.used.values())
+        # A running total, because it is needed before each request.
+        self.spent = 0.0 if self.max_cost is None else sum(self.cost(used) for used in self.used.values())
 
     def cost(self, used: Used) -> float:
-        """USD; raises InputError where the model has no price."""
+        """The cost in USD; raises InputError if the model has no price."""
         price = price_of(used.model, self.prices, self.prices_file)
         return price.cost(used.tokens_in, used.tokens_out, used.batch)
 
     def fits(self, most: Used) -> bool:
-        """Whether a request may be made, those under way counted with the most that they can cost."""
+        """Whether another request fits the limit. Requests in flight count with the most that they can cost."""
         return self.max_cost is None or self.spent + self.cost(most) <= self.max_cost
 
     def begin(self, most: Used) -> str:
-        """Notes a request before it is sent; returns its name for `end` and `lose`."""
+        """Records a request before it is sent; returns its name for `end` and `lose`."""
         name = str(self._next)
         self._next += 1
         self._note(name, most)
-        self.under_way.add(name)
+        self.in_flight.add(name)
         return name
 
     def end(self, name: str, tokens_in: int, tokens_out: int) -> None:
-        """Notes what a request really took; 0 where it was refused."""
+        """Records the tokens that a request used; 0 if it was refused."""
         before = self.used[name]
         self._note(name, before._replace(tokens_in=tokens_in, tokens_out=tokens_out, known=True))
-        self.under_way.discard(name)
+        self.in_flight.discard(name)
 
     def lose(self, name: str) -> None:
-        """Gives up a request whose end is not known; it counts with the most that it can have cost."""
-        self.under_way.discard(name)
+        """Gives up a request with unknown outcome; it keeps counting with the most that it can have cost."""
+        self.in_flight.discard(name)
 
     def set(self, name: str, used: Used) -> None:
-        """Notes a batch, or a line of one; the same again changes nothing."""
+        """Records a batch job, or one of its results; recording the same again changes nothing."""
         if self.used.get(name) != used:
             self._note(name, used)
 
     def learnt(self) -> Learnt | None:
-        """From the replies of earlier starts; None where there are fewer than 20."""
+        """Averages over the replies of earlier starts; None if there are fewer than 20."""
         if len(self._replies) < 20:
             return None
         tokens_in = sum(used.tokens_in for _, used in self._replies)
@@ -108,20 +109,20 @@ class Spending:
         return Learnt(tokens_in / sum(size for size, _ in self._replies), tokens_out / len(self._replies))
 
     def totals(self) -> dict[str, Any]:
-        """What `run.json` says: tokens by model, the server's numbers and those only known from above apart."""
+        """The entry of `run.json`: tokens by model, the server's numbers apart from those of unknown outcome."""
         models: dict[str, dict[str, int]] = {}
-        for one in self.used.values():
+        for used in self.used.values():
             counts = models.setdefault(
-                one.model, {"requests": 0, "tokens_in": 0, "tokens_out": 0, "unknown_at_most": 0}
+                used.model, {"requests": 0, "tokens_in": 0, "tokens_out": 0, "unknown_at_most": 0}
             )
-            counts["requests"] += one.tokens_in > 0
-            if one.known:
-                counts["tokens_in"] += one.tokens_in
-                counts["tokens_out"] += one.tokens_out
+            counts["requests"] += used.tokens_in > 0
+            if used.known:
+                counts["tokens_in"] += used.tokens_in
+                counts["tokens_out"] += used.tokens_out
             else:
-                counts["unknown_at_most"] += one.tokens_in + one.tokens_out
+                counts["unknown_at_most"] += used.tokens_in + used.tokens_out
         priced = all(model in self.prices for model in models)
-        cost = sum(self.cost(one) for one in self.used.values()) if priced else None
+        cost = sum(self.cost(used) for used in self.used.values()) if priced else None
         return {"models": models, "usd": None if cost is None else round(cost, 6)}
 
     def _note(self, name: str, used: Used) -> None:
@@ -138,4 +139,4 @@ def _read(file: Path) -> Iterator[tuple[str, Used]]:
             name = fields.pop("request")
             yield name, Used(**fields)
         except (TypeError, KeyError, AttributeError):
-            raise InputError(f"{file}, line {number}: no request and its tokens; restore the file") from None
+            raise InputError(f"{file}, line {number}: not a request with its tokens; restore the file") from None

@@ -1,14 +1,14 @@
-"""`medjudge data`: looks at a file before it is used, and brings other formats in."""
+"""`medjudge data`: checks a file before it is used, and converts other formats."""
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from medjudge.errors import InputError
+from medjudge.cli import options
 
-app = typer.Typer(help="Check a file, or bring other formats in.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Check a file, or convert other formats.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 class Format(str, Enum):
@@ -22,15 +22,17 @@ class Format(str, Enum):
 @app.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    scheme: options.Scheme = None,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Count what a file holds and list every oddity with its place."""
+    """Count what a file holds, and list every oddity with its place."""
     from rich.table import Table
 
     from medjudge.benchmark.files import check_file
     from medjudge.cli.output import console, print_json
+    from medjudge.scheme import open_scheme
 
-    contents = check_file(file)
+    contents = check_file(file, None if scheme is None else open_scheme(scheme))
     if as_json:
         oddities = [{"place": oddity.place, "what": oddity.what} for oddity in contents.oddities]
         print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
@@ -60,52 +62,22 @@ def convert(
         Format, typer.Argument(help="mediqa2019, liveqa-med, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],
-    out: Annotated[Path, typer.Option(help="Folder for the records; it can be used as a run folder.")],
+    out: options.Out,
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    scheme: options.Scheme = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Convert files into the project's records."""
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.api import file_name
-    from medjudge.store import Run, write_records
+    from medjudge.workflows.data import Format as Source
+    from medjudge.workflows.data import convert_data
 
-    if not model.strip() or not file_name(judge).strip():
-        raise InputError("--model and --judge: a name is needed, not an empty text")
-    judge = file_name(judge)
-    run = Run(out)
-    if run.questions_file.exists():
-        raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
-    oddities: list[Any] = []
-    if format is not Format.llmeval_scores:
-        from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
-
-        if format is Format.liveqa_med and len(files) != 2:
-            raise InputError("liveqa-med: name two files, the XML of the reference answers and the judged answers")
-        experts = read_mediqa2019(files) if format is Format.mediqa2019 else read_liveqa_med(*files)
-        parts: dict[Path, Any] = {
-            run.physicians_file: experts.scores,
-            run.answers_file: experts.answers,
-            run.questions_file: experts.questions,
-        }
-    else:
-        from medjudge.benchmark.llmeval_med import read_llmeval_scores
-
-        scores = read_llmeval_scores(files, model, judge)
-        oddities = [oddity for oddity in scores.oddities if "score" in oddity.what]
-        parts = {
-            run.judgments_file(judge): scores.judgments,
-            run.answers_file: scores.answers,
-            run.questions_file: scores.questions,
-        }
-    for path, records in parts.items():
-        write_records(path, records)
-    counts = {str(path): len(records) for path, records in parts.items()}
+    converted = convert_data(Source(format.value), files, out, model=model, judge=judge, scheme=scheme)
     if as_json:
-        listed = [{"place": oddity.place, "what": oddity.what} for oddity in oddities]
-        print_json({"written": counts, "oddities": listed})
+        print_json(converted.as_json())
     screen = console(as_json)
-    for oddity in oddities:
+    for oddity in converted.oddities:
         screen.print(f"  {oddity.place}: {oddity.what}")
-    for name, count in counts.items():
-        screen.print(f"{name}: {count}")
+    for file, count in converted.written.items():
+        screen.print(f"{file}: {count}")

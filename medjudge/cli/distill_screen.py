@@ -1,45 +1,53 @@
-"""What `medjudge distill` says of a training set, from its summary."""
+"""What `medjudge distill` prints of a training set, from its summary."""
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from medjudge.distill.raters import RatersReport
+    from medjudge.statistics.estimates import Estimate
+    from medjudge.workflows.distill import ChecksSummary, DistillSummary, KeptOut
 
 
-def said(summary: dict[str, Any]) -> Iterator[str]:
+def summary_lines(summary: DistillSummary) -> Iterator[str]:
     """The lines for people, about a dozen."""
-    for side in ("train", "validation"):
-        part = summary[side]
-        sources = ", ".join(f"{n:,} {source}" for source, n in part["sources"].items())
-        levels = " / ".join(f"{n:,}" for n in part["levels"].values())
-        size = f"{part['answers']:,} answers to {part['questions']:,} questions"
-        yield f"{side}: {size} ({sources}); levels 1-5: {levels}"
+    for name, side in (("train", summary["train"]), ("validation", summary["validation"])):
+        sources = ", ".join(f"{n:,} {source}" for source, n in side["sources"].items())
+        levels = " / ".join(f"{n:,}" for n in side["levels"].values())
+        size = f"{side['answers']:,} answers to {side['questions']:,} questions"
+        yield f"{name}: {size} ({sources}); levels 1-5: {levels}"
     yield from _kept_out(summary["checks"]["kept_out"])
     yield from _raters(summary["raters"])
     yield from _teachers(summary)
     yield _checks(summary["checks"])
-    yield from (f"warning: {one}" for one in summary["checks"]["warnings"])
+    yield from (f"warning: {warning}" for warning in summary["checks"]["warnings"])
 
 
-def _kept_out(kept: dict[str, Any]) -> Iterator[str]:
-    if kept["questions"]:
+def _kept_out(kept_out: KeptOut) -> Iterator[str]:
+    if kept_out["questions"]:
         yield (
-            f"kept out: {kept['questions']:,} questions with {kept['answers']:,} answers, such as {kept['ids'][0]} "
-            f"({kept['by_id']:,} by id, the others for their text or conversation)"
+            f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as "
+            f"{kept_out['ids'][0]} ({kept_out['by_id']:,} by id, the others for their text or conversation)"
         )
 
 
-def _raters(found: dict[str, Any]) -> Iterator[str]:
-    if not found["several"]:
+def _raters(report: RatersReport) -> Iterator[str]:
+    if not report["several"]:
         return
-    if not found["fitted"]:
-        yield f"raters: {found['several']} answers have several scores, too few to tell the raters apart; plain means"
+    if not report["fitted"]:
+        yield f"raters: {report['several']} answers have several scores, too few to tell the raters apart; plain means"
         return
-    raters = sorted(found["raters"].items(), key=lambda item: -item[1]["n"])
-    shown = [f"{name} {one['bias']:+.1f} and {one['reliability']:.0%} (n {one['n']:,})" for name, one in raters[:4]]
+    raters = sorted(report["raters"].items(), key=lambda item: -item[1]["n"])
+    listed = [
+        f"{name} {rater['bias']:+.1f} and {rater['reliability']:.0%} (n {rater['n']:,})" for name, rater in raters[:4]
+    ]
     more = f", and {len(raters) - 4} more" if len(raters) > 4 else ""
-    yield f"raters, bias in levels and chance to give the level behind all scores: {', '.join(shown)}{more}"
+    yield f"raters, bias in levels and probability of giving the level behind all scores: {', '.join(listed)}{more}"
 
 
-def _teachers(summary: dict[str, Any]) -> Iterator[str]:
+def _teachers(summary: DistillSummary) -> Iterator[str]:
     both = summary["teacher_against_physicians"]
     if both["answers"]:
         yield (
@@ -47,42 +55,45 @@ def _teachers(summary: dict[str, Any]) -> Iterator[str]:
             f"{both['other_level']:,}; usable by the teacher only {both['usable_by_teacher_only']:,}, by the "
             f"physicians only {both['usable_by_physicians_only']:,}"
         )
-    for name, one in summary["calibration"]["teachers"].items():
-        scored = f"{one['answers']:,} answers in {one['conversations']:,} conversations" if "answers" in one else ""
-        how = "calibrated" if one["applied"] else "copied as it is"
-        on = f" on {scored}" if one["applied"] else f" ({one['why']}{f': {scored}' if scored else ''})"
-        yield f"teacher {name}: {how}{on}{_held_out(one['held_out']) if 'held_out' in one else ''}"
-    changed = summary["calibration"]["changed"]
-    if any(one["applied"] for one in summary["calibration"]["teachers"].values()):
-        parts = [
-            f"{name} {part['usable_before']:,} to {part['usable_after']:,} (expected {part['usable_expected']:,.0f})"
-            for name, part in changed["by_category"].items()
+    teachers, changed = summary["calibration"]["teachers"], summary["calibration"]["changed"]
+    for name, report in teachers.items():
+        scored = ""
+        if "answers" in report:
+            scored = f"{report['answers']:,} answers in {report['conversations']:,} conversations"
+        how = "calibrated" if report["applied"] else "copied as it is"
+        on = f" on {scored}" if report["applied"] else f" ({report['why']}{f': {scored}' if scored else ''})"
+        yield f"teacher {name}: {how}{on}{_held_out(report['held_out']) if 'held_out' in report else ''}"
+    if any(report["applied"] for report in teachers.values()):
+        categories = [
+            f"{name} {usable['usable_before']:,} to {usable['usable_after']:,} "
+            f"(expected {usable['usable_expected']:,.0f})"
+            for name, usable in changed["by_category"].items()
         ]
         yield (
             f"calibration changed {changed['other_level']:,} of the teacher's {changed['answers']:,} levels; usable of "
             f"{changed['answers']:,}: {changed['usable_before']:,} to {changed['usable_after']:,} (expected "
-            f"{changed['usable_expected']:,.0f}); {', '.join(parts)}"
+            f"{changed['usable_expected']:,.0f}); {', '.join(categories)}"
         )
 
 
-def _held_out(held_out: dict[str, dict[str, dict[str, float | None]]]) -> str:
+def _held_out(held_out: dict[str, dict[str, Estimate]]) -> str:
     loss = held_out["log_loss"]["difference"]
-    sides = {name: [one[side]["value"] for side in ("before", "after")] for name, one in held_out.items()}
-    parts = [
+    sides = {name: [estimates[side]["value"] for side in ("before", "after")] for name, estimates in held_out.items()}
+    measures = [
         f"log loss {_pair(sides['log_loss'], '.2f')} (difference {_number(loss['value'], '+.2f')}, "
         f"{_number(loss['low'], '+.2f')} to {_number(loss['high'], '+.2f')})",
         f"usable agreement {_pair(sides['usable_agreement'], '.1%')}",
         f"bias {_pair(sides['bias'], '+.2f')}",
         f"quadratic kappa {_pair(sides['quadratic_kappa'], '.2f')}",
     ]
-    return f"; on unseen conversations {', '.join(parts)}"
+    return f"; on unseen conversations {', '.join(measures)}"
 
 
-def _checks(checks: dict[str, Any]) -> str:
+def _checks(checks: ChecksSummary) -> str:
     duplicates, balance = checks["duplicates"], checks["balance"]["train"]
     lengths = [
-        f"{name} {one['usable_by_length']:.0%} ({one['usable_by_majority']:.0%})"
-        for name, one in checks["length"]["by_language"].items()
+        f"{name} {report['usable_by_length']:.0%} ({report['usable_by_majority']:.0%})"
+        for name, report in checks["length"]["by_language"].items()
     ]
     return (
         f"checks: near-duplicates across the split: {duplicates['questions']['near']:,} questions, "
@@ -92,7 +103,7 @@ def _checks(checks: dict[str, Any]) -> str:
     )
 
 
-def _pair(values: list[float | None], form: str) -> str:
+def _pair(values: Sequence[float | None], form: str) -> str:
     return " to ".join(_number(value, form) for value in values)
 
 

@@ -1,14 +1,13 @@
 """`medjudge export`: a run in the formats of other tools."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from medjudge.errors import InputError
+from medjudge.cli import options
 
-app = typer.Typer(help="Bring a run into other tools.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Export a run to other tools.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()
@@ -18,30 +17,25 @@ def _export() -> None:
 
 @app.command("inspect")
 def inspect(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
+    run: options.RunFolder,
+    judge: options.JudgeOfRun = None,
     out: Annotated[
         Optional[Path],
-        typer.Option(help="A folder, or a file that ends in .eval where one model answered; RUN/inspect unless given."),
+        typer.Option(
+            metavar="FOLDER", help="A folder, or a .eval file where one model answered. Default: RUN/inspect."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Write Inspect logs, one a model, for `inspect view`."""
+    """Write Inspect logs, one per model, for `inspect view`."""
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.report import judge_of
-    from medjudge.store import Run
+    from medjudge.workflows.export import export_inspect_logs
 
-    if find_spec("inspect_ai") is None:
-        raise InputError("export inspect: needs inspect-ai, and Python 3.11 for it; pip install 'medjudge[inspect]'")
-    from medjudge.report.inspect_logs import write_inspect_logs
-
-    folder = Run.existing(run)
-    target = out or folder.path / "inspect"
-    paths = write_inspect_logs(folder, judge_of(folder, judge), target)
+    files = export_inspect_logs(run, judge, out)
     if as_json:
-        print_json({"written": [str(path) for path in paths]})
+        print_json({"written": [str(file) for file in files]})
         return
     screen = console(as_json)
-    for path in paths:
-        screen.print(str(path))
-    screen.print(f"\ninspect view --log-dir {paths[0].parent}")
+    for file in files:
+        screen.print(str(file))
+    screen.print(f"\ninspect view --log-dir {files[0].parent}")

@@ -9,29 +9,57 @@ import typer
 from typer.exceptions import TyperException
 
 from medjudge import __version__
-from medjudge.cli import annotate, answer, data, distill, doctor, evaluate, export, quickstart, refine, report, validate
+from medjudge.cli import (
+    annotate,
+    annotate_serve,
+    answer,
+    data,
+    distill,
+    doctor,
+    evaluate,
+    export,
+    quickstart,
+    refine,
+    report,
+    train,
+    validate,
+)
+from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError
 
 app = typer.Typer(
     name="medjudge",
     help="Judge medical answers with a local judge, and know how far to trust it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("quickstart")(quickstart.quickstart)
-app.command("eval")(evaluate.evaluate)
-app.command("answer")(answer.answer)
-app.command("distill")(distill.distill)
-app.command("validate")(validate.validate)
-app.add_typer(annotate.app, name="annotate")
-app.command("refine")(refine.refine)
-app.command("report")(report.report)
-app.add_typer(export.app, name="export")
-app.add_typer(data.app, name="data")
-app.command("doctor")(doctor.doctor)
+_START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
+
+app.command("quickstart", rich_help_panel=_START)(quickstart.quickstart)
+app.command("doctor", rich_help_panel=_START)(doctor.doctor)
+app.add_typer(data.app, name="data", rich_help_panel=_START)
+app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
+app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
+app.command("report", rich_help_panel=_BENCHMARK)(report.report)
+app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
+app.command("distill", rich_help_panel=_JUDGES)(distill.distill)
+app.command(
+    "train",
+    rich_help_panel=_JUDGES,
+    # The recipe reads what is not declared here, and refuses what it does not know.
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "token_normalize_func": lambda name: name.replace("_", "-"),  # as in the YAML: --train_file
+    },
+)(train.train)
+app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
+app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
+annotate.app.command("serve")(annotate_serve.serve)
+app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
+show_readable_help(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -57,8 +85,7 @@ def main() -> None:
         print(f"stopped: {error}", file=sys.stderr)
         sys.exit(1)
     except TyperException as error:
-        if str(error).startswith("Usage:"):  # the help of a command that was called with nothing
-            print(error)
+        if not error.format_message():  # a group that was called with nothing has printed its help
             sys.exit(2)
         _refuse(
             f"{error.format_message().rstrip('.')}; `medjudge --help` and `medjudge COMMAND --help` list what there is"

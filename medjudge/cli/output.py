@@ -2,22 +2,21 @@
 
 import json
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.records import CATEGORIES
+if TYPE_CHECKING:
+    from medjudge.judge.study import Study
+    from medjudge.statistics.estimates import Estimate
 
-COLUMNS = ("OP", *CATEGORIES)
-"""The paper's columns; not taken from the report station, which loads scipy and would slow every command down."""
-
-
-_SHORT = {"validated": "yes", "failed": "failed", "not shown": "unsure", "never validated": "never"}
+_SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "unsure", "never validated": "never"}
 
 
 def console(as_json: bool) -> Console:
-    """Where tables and lines go."""
+    """The screen that tables and lines go to."""
     file = sys.stderr if as_json else sys.stdout
     # A file or a pipe has no width; rich would take 80 columns and cut the names of models.
     width = None if file.isatty() else 240
@@ -29,37 +28,43 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
-def leaderboard_table(scores: dict[str, Any], title: str) -> Table:
-    """Usability rates with their intervals, in the paper's columns."""
+def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str] = ()) -> Table:
+    """Usability rates with their intervals.
+
+    Args:
+        columns: `OP` and the categories; those of the validation status unless given.
+    """
+    columns = columns or list(scores["validation_status"])
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
     table.add_column("Model", overflow="fold", max_width=28)
-    for column in COLUMNS:
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
     for model, rates in scores["models"].items():
-        cells = [_rate(rates.get(column)) for column in COLUMNS]
+        cells = [_rate(rates.get(column)) for column in columns]
         table.add_row(model, *cells, str(rates["OP"]["unscored"]))
-    if "standing" in scores:
-        there = {name for rates in scores["models"].values() for name in rates}
+    if "validation_status" in scores:
+        judged = {name for rates in scores["models"].values() for name in rates}
         table.add_row(
-            "judge validated", *[_SHORT[scores["standing"][name]["state"]] if name in there else "" for name in COLUMNS]
+            "judge validated",
+            *[_SHORT[scores["validation_status"][name]["state"]] if name in judged else "" for name in columns],
         )
     return table
 
 
 def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
-    """A table a category: subcategories by row, models by column, at most five so that names stay whole."""
+    """A table per category: subcategories by row, models by column, at most five so that names stay whole."""
     models = list(scores["models"])
     tables = []
-    for category in CATEGORIES:
+    for category in dict.fromkeys(name for rates in scores["models"].values() for name in rates["subcategories"]):
         for start in range(0, len(models), 5):
-            some = {
+            rates_by_model = {
                 name: scores["models"][name]["subcategories"].get(category, {}) for name in models[start : start + 5]
             }
-            if any(some.values()):
-                tables.append(_subcategories(category, some))
+            if any(rates_by_model.values()):
+                tables.append(_subcategories(category, rates_by_model))
     return tables
 
 
@@ -77,14 +82,14 @@ def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
     for model in rates:
         table.add_column(model, justify="right", overflow="fold")
     for name in sorted({name for cells in rates.values() for name in cells}):
-        cells = [of_model.get(name) for of_model in rates.values()]
+        cells = [by_subcategory.get(name) for by_subcategory in rates.values()]
         questions = next(cell["questions"] for cell in cells if cell is not None)
         table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
     return table
 
 
-def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
-    """Agreement with intervals: a row a judge where there are several, a row a category for one."""
+def agreement_table(studies: Sequence["Study"], title: str) -> Table:
+    """Agreement with intervals: a row per judge where there are several, a row per category for one."""
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
@@ -93,9 +98,9 @@ def agreement_table(studies: list[dict[str, Any]], title: str) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     if len(studies) == 1:
         study = studies[0]
-        rows = [("overall", study["overall"]), *study["by_category"].items()]
+        rows = [("overall", study.overall), *study.by_category.items()]
     else:
-        rows = [(study["judge"], study["overall"]) for study in studies]
+        rows = [(study.judge, study.overall) for study in studies]
     for name, part in rows:
         measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "mae", "bias")
         table.add_row(name, str(part["n"]["value"]), *[_measure(part[measure]) for measure in measures])
@@ -106,9 +111,9 @@ def _rate(cell: dict[str, Any] | None) -> str:
     return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}–{cell['high']:.0f}"
 
 
-def _measure(cell: dict[str, float | None]) -> str:
+def _measure(cell: "Estimate") -> str:
     value, low, high = cell["value"], cell["low"], cell["high"]
     if value is None:
         return "-"
-    # Two lines a cell, so that the whole table fits 80 columns.
+    # Two lines per cell, so that the whole table fits 80 columns.
     return f"{value:.2f}" if low is None or high is None else f"{value:.2f}\n{low:.2f}–{high:.2f}"

@@ -1,209 +1,182 @@
 """`medjudge refine`: better checklists and rubrics from what judge and physicians disagree on."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from medjudge.errors import InputError
+from medjudge.cli import options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medjudge.chat_api.client import Server
-    from medjudge.chat_api.spending import Limit
-    from medjudge.refine.proposers import Proposer
-    from medjudge.store import Run
+    from medjudge.refine.outcome import Refinement, Revision
 
 
 def refine(
-    run: Annotated[Path, typer.Argument(help="Run folder with questions, answers and physicians' scores.")],
-    judge: Annotated[
-        str, typer.Option(help="local, a judge folder, openai:MODEL, or a judge of this run (--dry-run only).")
-    ] = "local",
+    run: options.RunFolder,
+    judge: options.JudgeOrJudgments = "local",
     proposer: Annotated[
         Optional[str],
-        typer.Option(help="Who writes: openai:MODEL, a chat model's folder, or editor. None: as --dry-run."),
+        typer.Option(
+            metavar="PROPOSER",
+            help="Who writes the new texts: openai:MODEL, a chat model's folder, or editor. Omit it to only list the "
+            "disagreements.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list disagreements and causes.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list disagreements and causes; propose nothing.")
+    ] = False,
     limit: Annotated[
-        Optional[int], typer.Option(min=1, help="At most N proposals, the surest disagreements first.")
+        Optional[int],
+        typer.Option(metavar="N", min=1, help="Request at most N proposals, surest disagreements first."),
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.95, help="Share of models a question, and of conversations, that decide.")
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.05,
+            max=0.95,
+            help="Share of each question's models, and of each category's conversations, that decide about changes.",
+        ),
     ] = 0.5,
     fdr: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Share of the listed disagreements that may be noise.")
+        float,
+        typer.Option(
+            metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the listed disagreements."
+        ),
     ] = 0.1,
     fdr_kept: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Share of the kept changes that may be noise.")
+        float,
+        typer.Option(metavar="RATE", min=0.001, max=0.5, help="False discovery rate accepted among the kept changes."),
     ] = 0.2,
-    out: Annotated[Optional[Path], typer.Option(help="Folder for the results; refinement/ of the run.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    rounds: Annotated[int, typer.Option(min=1, help="Times that each answer is judged.")] = 1,
-    base_url: Annotated[
-        Optional[str], typer.Option(help="Server of openai: judge and proposer; key in OPENAI_API_KEY.")
+    out: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FOLDER", help="Folder for the results. Default: refinement/ in the run folder."),
     ] = None,
-    proposer_base_url: Annotated[Optional[str], typer.Option(help="Server of the proposer, where another.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 8,
-    tokens_per_minute: Annotated[
-        Optional[int], typer.Option(min=1, help="The most that a server's rate limit allows.")
+    seed: options.Seed = 0,
+    rounds: options.Rounds = 1,
+    base_url: options.BaseUrl = None,
+    proposer_base_url: Annotated[
+        Optional[str],
+        typer.Option(metavar="URL", help="Server of the proposer, if not --base-url.", rich_help_panel=options.SERVERS),
     ] = None,
-    max_cost: Annotated[
-        Optional[float], typer.Option(min=0.0, help="Stop before this run costs more in all, USD.")
-    ] = None,
-    prices: Annotated[Optional[Path], typer.Option(help="YAML with prices, as medjudge/data/prices.yaml.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fail rather than use the network.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    concurrency: options.Concurrency = 8,
+    tokens_per_minute: options.TokensPerMinute = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    device: options.Device = "auto",
+    offline: options.Offline = False,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Mend checklists and rubrics where judge and physicians disagree beyond noise.
+    """Improve checklists and rubrics where judge and physicians disagree.
 
-    A change is kept only where agreement on held-out physicians' scores improves by more than its standard error. The
-    run's questions stay; the new ones are refinement/questions.jsonl. Exits with 1 where a proposal could not be read
-    or an answer not be scored.
+    A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
+    run's questions stay as they are; the improved ones are in refinement/questions.jsonl. Exits with 1 if a proposal
+    was unreadable or an answer could not be scored.
     """
-    from medjudge.cli.answer import go_offline
-
-    if offline:
-        go_offline()
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
-    from medjudge.cli.validate import judge_of
-    from medjudge.judge.open import check_chosen
-    from medjudge.models.hardware import choose_device
-    from medjudge.store import Run
     from medjudge.workflows.judge import JudgeOptions
-    from medjudge.workflows.refine import Wanted, refine_run, require_reader, why_not_refined
+    from medjudge.workflows.refine import RefineOptions, refine_checklists
 
-    choose_device(device)
-    folder = Run.existing(run)
-    place = out or run / "refinement"
-    chosen = judge_of(folder, judge)
-    at_most = Limit(max_cost, prices)
-    check_chosen(chosen, base_url, offline, at_most)
-    open_proposer = None
-    if proposer is not None and not dry_run:
-        require_reader(chosen)
-        server = Server(proposer_base_url or base_url, concurrency, tokens_per_minute)
-        open_proposer = _proposer(proposer, folder, place, device, server, at_most, seed, offline)
-    options = JudgeOptions(device, rounds, base_url, concurrency, 0, tokens_per_minute, at_most)
-    wanted = Wanted(seed, held_out, fdr, fdr_kept, limit)
-    with folder.lock():
-        summary = refine_run(folder, chosen, options, wanted, place, open_proposer)
+    server = Server(base_url, concurrency, tokens_per_minute)
+    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices))
+    refinement = refine_checklists(
+        run,
+        judge,
+        proposer=None if dry_run else proposer,
+        options=RefineOptions(seed, held_out, fdr, fdr_kept, limit, out, judging, proposer_base_url, offline),
+    )
     if as_json:
-        print_json(summary)
+        print_json(refinement.to_json())
     screen = console(as_json)
-    _print_disagreements(screen, summary)
-    _print_left_out(screen, summary, folder.judgments_file(chosen.name))
-    if summary["proposals"] is not None:
-        _print_changes(screen, summary, place)
-    elif why := why_not_refined(chosen):
-        screen.print(f"\n{place / 'disagreements.jsonl'}; no proposals for judge {chosen.name}: {why}")
+    _print_disagreements(screen, refinement)
+    _print_unscored(screen, refinement, run)
+    if refinement.revision is not None:
+        _print_changes(screen, refinement.revision, refinement.folder)
+    elif refinement.why_not_refinable:
+        screen.print(
+            f"\n{refinement.folder / 'disagreements.jsonl'}; no proposals for judge {refinement.judge}: "
+            f"{refinement.why_not_refinable}"
+        )
     else:
-        screen.print(f"\n{place / 'disagreements.jsonl'}; next: medjudge refine {run} --judge {judge} --proposer ...")
-    lost = summary["proposals"] or {}
-    if summary["unscored"] or any(lost.get(name) for name in ("unreadable", "failed", "unscored")):
+        command = f"medjudge refine {run} --judge {judge} --proposer ..."
+        screen.print(f"\n{refinement.folder / 'disagreements.jsonl'}; next: {command}")
+    if not refinement.complete:
         raise typer.Exit(1)
 
 
-def _proposer(
-    spec: str, run: "Run", place: Path, device: str, server: "Server", limit: "Limit", seed: int, offline: bool
-) -> "Callable[[], Proposer]":
-    """Finds out before any work whether the proposer may run; it is loaded when something is asked."""
-    from medjudge.chat_api.client import check_server
-    from medjudge.chat_api.spending import Spending
-    from medjudge.cli.answer import check_local_model
-    from medjudge.judge.folder import CARD_FILE, read_card
-    from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer
-
-    if spec == "editor":
-        editor = EditorProposer(place / "editing")
-        return lambda: editor
-    if spec.startswith("openai:"):
-        name = spec.removeprefix("openai:")
-        if not name:
-            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
-        check_server(f"--proposer {spec}", name, server.base_url, offline, limit)
-        return lambda: ApiProposer(name, server, Spending(run, limit), seed)
-    model = spec
-    if (Path(spec) / CARD_FILE).is_file():
-        card = read_card(Path(spec))
-        if card.kind != "generative":
-            raise InputError(f"--proposer {spec}: an {card.kind} judge writes no text; take a chat model's folder")
-        # A judge's adapter makes it write scores; the model underneath writes text.
-        model = card.base_model
-    check_local_model(model)
-    return lambda: LocalProposer(model, device)
-
-
-def _print_disagreements(screen: "Console", summary: dict[str, Any]) -> None:
+def _print_disagreements(screen: "Console", refinement: "Refinement") -> None:
     from rich.table import Table
 
-    found = summary["disagreements"]
     screen.print(
-        f"Judge {summary['judge']} against {summary['raters']} physicians: {summary['scored_answers']} answers; "
-        f"{summary['held_out_answers']} of them are held out and not looked at here"
+        f"Judge {refinement.judge} against {refinement.raters} physicians: {refinement.scored_answers} answers, "
+        f"{refinement.held_out_answers} of them held out and not examined here"
     )
-    screen.print(f"{len(found)} disagreements beyond noise (false discovery rate {summary['fdr']:g})\n")
+    screen.print(f"{len(refinement.findings)} disagreements beyond noise (false discovery rate {refinement.fdr:g})\n")
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    for column in ("", "n", "judge minus\nphysicians", "size\n(noise)", "adjusted\np", "cause suggested", "evidence"):
+    for column in ("", "n", "judge minus\nphysicians", "size\n(noise)", "adjusted\np", "suggested\ncause", "evidence"):
         table.add_column(column, justify="right" if column == "n" else "left", overflow="fold")
-    for one in found:
+    for finding in refinement.findings:
         table.add_row(
-            one["name"],
-            str(one["answers"]),
-            f"{one['shift']:+.1f}",
-            f"{one['size']:.1f} ({one['noise']:.1f})",
-            f"{one['adjusted_p']:.3f}" if one["adjusted_p"] >= 0.001 else "<0.001",
-            one["cause_suggested"],
-            one["evidence"],
+            finding.target.name,
+            str(len(finding.rows)),
+            f"{finding.shift:+.1f}",
+            f"{finding.size:.1f} ({finding.noise:.1f})",
+            f"{finding.adjusted_p:.3f}" if finding.adjusted_p >= 0.001 else "<0.001",
+            finding.causes[0].kind.text,
+            finding.causes[0].evidence,
         )
-    if found:
+    if refinement.findings:
         screen.print(table)
-    items = summary["flawed_items"]
-    told = items["why"] or f"{items['listed']} of {items['questions']} questions in flawed_items.jsonl"
-    screen.print(f"Questions that tell able models from others badly: {told}")
+    flawed = refinement.flawed
+    result = flawed.why or f"{len(flawed.flawed)} of {flawed.questions}, listed in flawed_items.jsonl"
+    screen.print(f"Questions that hardly separate able models from weak ones: {result}")
 
 
-def _print_left_out(screen: "Console", summary: dict[str, Any], judgments: Path) -> None:
+def _print_unscored(screen: "Console", refinement: "Refinement", run: Path) -> None:
     """Why the command exits with 1 where physicians scored answers that the judge did not."""
-    judge, lost, never = summary["judge"], summary["unscored"], summary["not_judged"]
-    if never:
+    from medjudge.store import Run
+
+    judge, (answers, not_judged, reasons) = refinement.judge, refinement.unscored
+    if not_judged:
         screen.print(
-            f"{never} scored answers have no judgment of {judge} and are left out: run the `medjudge eval` that made "
-            f"{judgments} again, or add them to it"
+            f"{not_judged} scored answers have no judgment of {judge} and are left out: run the `medjudge eval` that "
+            f"made {Run(run).judgments_file(judge)} again, or add them to it"
         )
-    if lost > never:
-        why = "; ".join(f"{count}: {reason[:160]}" for reason, count in summary["unscored_why"].items())
+    if answers > not_judged:
+        why = "; ".join(f"{count}: {reason[:160]}" for reason, count in reasons.items())
         screen.print(
-            f"{lost - never} scored answers could not be scored by {judge} and are left out ({why}); the same command "
-            "makes failed requests again, the rest needs another judge"
+            f"{answers - not_judged} scored answers could not be scored by {judge} and are left out ({why}); the same "
+            "command repeats failed requests, the rest needs another judge"
         )
 
 
-def _print_changes(screen: "Console", summary: dict[str, Any], place: Path) -> None:
-    counts = summary["proposals"]
+def _print_changes(screen: "Console", revision: "Revision", folder: Path) -> None:
+    from medjudge.refine.outcome import SELECTION_NOTE
+
+    counts = revision.counts
     screen.print(
-        f"\n{counts['proposed']} proposals of {counts['asked']} asked for ({counts['declined']} without a change, "
-        f"{counts['unreadable']} unreadable, {counts['failed']} requests failed); {len(summary['kept'])} kept"
+        f"\n{counts.proposed} proposals from {counts.requested} requests ({counts.declined} without a change, "
+        f"{counts.unreadable} unreadable, {counts.failed} failed); {len(revision.kept)} kept"
     )
-    for why, count in counts["left_out"].items():
-        screen.print(f"  not asked for {count}: {why}")
-    for one in summary["kept"]:
+    for why, count in counts.left_out.items():
+        screen.print(f"  not requested for {count}: {why}")
+    for change in revision.kept:
+        decision = change.decision
         screen.print(
-            f"  kept      {one['name']}: {one['improvement']:.2f} levels nearer to the physicians on held-out answers "
-            f"(standard error {one['standard_error']:.2f}, adjusted p {one['adjusted_p']:.3f})"
+            f"  kept      {change.proposal.name}: {decision.improvement:.2f} levels closer to the physicians on "
+            f"held-out answers (standard error {decision.standard_error:.2f}, adjusted p {decision.adjusted_p:.3f})"
         )
-    for one in summary["not_kept"]:
-        screen.print(f"  not kept  {one['name']}: {one['why']}")
-    joint = summary["held_out"]
-    if joint is not None and summary["kept"]:
+    for change in revision.not_kept:
+        screen.print(f"  not kept  {change.proposal.name}: {change.decision.why}")
+    agreement = revision.agreement
+    if agreement is not None and revision.kept:
         for measure, name in (("usable_agreement", "usable agreement"), ("quadratic_kappa", "quadratic kappa")):
-            before, after = joint["before"][measure]["value"], joint["after"][measure]["value"]
+            before, after = agreement.before[measure]["value"], agreement.after[measure]["value"]
             if before is not None and after is not None:
-                screen.print(f"{name} on all {joint['answers']} held-out answers: {before:.2f} to {after:.2f}")
-        screen.print(joint["note"])
-    screen.print(f"\n{place / 'changes.diff'}; next: medjudge eval --benchmark {place / 'questions.jsonl'}")
+                screen.print(f"{name} on all {agreement.answers} held-out answers: {before:.2f} to {after:.2f}")
+        screen.print(SELECTION_NOTE)
+    screen.print(f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {folder / 'questions.jsonl'}")

@@ -1,13 +1,19 @@
 """`medjudge report`: leaderboard, HTML page, tables for papers."""
 
+import sys
 from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from medjudge.cli import options
 from medjudge.errors import InputError
+
+if TYPE_CHECKING:
+    from medjudge.workflows.report import Report, TableText
+
+_TABLES = "Tables for papers"
 
 
 class Format(str, Enum):
@@ -27,110 +33,87 @@ class TableKind(str, Enum):
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
-    judge: Annotated[Optional[str], typer.Option(help="Whose judgments; the last one used unless given.")] = None,
+    runs: options.RunFolders,
+    judge: options.JudgeOfRun = None,
     html: Annotated[
-        Optional[Path], typer.Option(help="Where the page goes; report.html of the first run unless given.")
+        Optional[Path], typer.Option(metavar="FILE", help="The page. Default: report.html in the first run.")
     ] = None,
-    plots: Annotated[Optional[Path], typer.Option(help="A folder for the report's plots, each as SVG and PNG.")] = None,
+    plots: Annotated[
+        Optional[Path], typer.Option(metavar="FOLDER", help="Also write the plots, each as SVG and PNG.")
+    ] = None,
     format: Annotated[
-        Optional[Format], typer.Option(help="No page, only tables in the paper's layout: csv, latex or markdown.")
+        Optional[Format],
+        typer.Option(
+            metavar="csv|latex|markdown",
+            help="Write no page, only tables in the paper's layout.",
+            rich_help_panel=_TABLES,
+        ),
     ] = None,
     tables: Annotated[
         Optional[list[TableKind]],
         typer.Option(
             "--table",
-            help="With --format: leaderboard, subcategories or agreement; may be repeated. All unless given; csv: the "
-            "first two, or agreement.",
+            metavar="TABLE",
+            help="leaderboard, subcategories or agreement. Repeatable. Default: all; csv holds the first two, or "
+            "agreement.",
+            rich_help_panel=_TABLES,
         ),
     ] = None,
-    out: Annotated[Optional[Path], typer.Option(help="With --format: the file; stdout unless given.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    out: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FILE", help="The file of the tables. Default: stdout.", rich_help_panel=_TABLES),
+    ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Leaderboard, subcategories, HTML page; or tables for a paper."""
+    """Write the leaderboard and the HTML page, or tables for a paper."""
     if format is None and (tables or out):
         raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
     if format is not None and (html or plots or as_json):
         raise InputError(
             "--format writes tables only; leave --html, --plots and --json out, or call report once for each"
         )
-    for option, file in (("--html", html), ("--out", out)):
-        if file is not None and file.is_dir():
-            raise InputError(f"{option} {file}: is a folder; name the file in it that is to be written")
-    if plots is not None and find_spec("matplotlib") is None:
-        raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
-    from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
-    from medjudge.report.page import write_page
-    from medjudge.store import Run
+    if out is not None and out.is_dir():
+        raise InputError(f"--out {out}: is a folder; name the file in it that is to be written")
+    from medjudge.workflows.report import tables_for_papers, write_report
 
-    folders = [Run.existing(path) for path in runs]
-    used = [judge_of(folder, judge) for folder in folders]
     if format is not None:
-        from medjudge.cli.report_tables import write_tables
+        _write_tables(tables_for_papers(runs, format.value, [table.value for table in tables or []], judge), out)
+    else:
+        _print_report(write_report(runs, judge=judge, html=html, plots=plots), as_json)
 
-        write_tables(folders, used, format.value, [one.value for one in tables or []], out)
-        return
-    boards = _boards(folders, used)
-    page = html or folders[0].path / "report.html"
-    write_page(page, folders)
-    files = []
-    if plots is not None:
-        from medjudge.report.plot_files import write_plots
 
-        files = write_plots(plots, folders)
+def _write_tables(tables: "TableText", out: Path | None) -> None:
+    from medjudge.workflows.report import save_tables
+
+    for note in tables.notes:
+        print(note, file=sys.stderr)
+    if out is None:
+        # As bytes: CSV keeps its line ends, and Chinese its characters, whatever the terminal is set to.
+        sys.stdout.buffer.write(tables.text.encode())
+    else:
+        save_tables(tables, out)
+        print(out)
+
+
+def _print_report(report: "Report", as_json: bool) -> None:
+    from medjudge.cli.output import console, leaderboard_table, print_json, subcategory_tables
+
     if as_json:
-        # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
-        only = {name: boards[0][name] for name in ("models", "standing")} if len(boards) == 1 else {}
-        print_json({**only, "leaderboards": boards, "plots": [str(file) for file in files]})
+        print_json(report.as_json())
         return
     screen = console(as_json)
-    for board in boards:
-        # One row of standings makes sense for one run only; each has its line below in any case.
-        row = {"standing": next(iter(board["standing"].values()))} if len(board["standing"]) == 1 else {}
-        of = f" of benchmark {board['benchmark'][:12]}" if len(boards) > 1 else ""
-        title = f"Usability rates by judge {board['judge']}{of}, percent (95 % interval)"
-        screen.print(leaderboard_table({"models": board["models"], **row}, title))
-        for table in subcategory_tables({"models": board["models"]}):
+    for board in report.leaderboards:
+        # One row of validation status makes sense for one run only; each has its line below in any case.
+        row = {"validation_status": next(iter(board.statuses.values()))} if len(board.statuses) == 1 else {}
+        which = f" of benchmark {board.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
+        title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
+        screen.print(leaderboard_table({"models": board.models, **row}, title, board.columns))
+        for table in subcategory_tables({"models": board.models}):
             screen.print(table)
-        for whose, standing in board["standing"].items():
-            screen.print(f"{whose}: {standing['OP']['line']}")
-    for folder in folders:
-        for note in folder.manifest().get("notes", []):
-            screen.print(note)
-    screen.print(f"\n{page}")
-    if files:
-        screen.print(f"{len(files)} files of plots in {plots}")
-
-
-def _boards(folders: list[Any], used: list[str]) -> list[dict[str, Any]]:
-    """Rates and standings of the runs, together where benchmark and judge are the same."""
-    from medjudge.report.boards import board_key
-    from medjudge.report.contents import models_apart, names_apart
-    from medjudge.workflows.judge import write_scores
-
-    together: dict[Any, list[tuple[Any, dict[str, Any]]]] = {}
-    for folder, judge in zip(folders, used, strict=True):
-        together.setdefault(board_key(folder, judge), []).append((folder, write_scores(folder, judge)[0]))
-    boards = []
-    for (benchmark, judge, _), some in together.items():
-        rates = [scores["models"] for _, scores in some]
-        names = models_apart(names_apart([folder for folder, _ in some]), [list(one) for one in rates])
-        models = {
-            name: rate
-            for called, of_run in zip(names, rates, strict=True)
-            for name, rate in zip(called, of_run.values(), strict=True)
-        }
-        standing = {f"judge {judge}, {folder.path}": scores["standing"] for folder, scores in some}
-        boards.append({"benchmark": benchmark, "judge": judge, "models": models, "standing": standing})
-    return boards
-
-
-def judge_of(run: Any, judge: str | None) -> str:
-    """The judge whose judgments of a run are meant."""
-    there: list[str] = run.judges()
-    wanted = judge or run.manifest().get("judge") or (there[0] if len(there) == 1 else None)
-    if wanted in there and wanted is not None:
-        return str(wanted)
-    if not there:
-        raise InputError(f"{run.path}: no judgments in it; run `medjudge eval` first")
-    raise InputError(f"{run.path}: give --judge, one of {', '.join(there)}")
+        for judge_and_run, status in board.statuses.items():
+            screen.print(f"{judge_and_run}: {status['OP']['line']}")
+    for note in report.notes:
+        screen.print(note)
+    screen.print(f"\n{report.page}")
+    if report.plots:
+        screen.print(f"{len(report.plots)} plot files in {report.plots[0].parent}")

@@ -1,40 +1,46 @@
-"""The one screen of `medjudge validate`: verdict, the five categories, weaknesses in words, what is not shown."""
+"""The one screen of `medjudge validate`: verdict, categories, weaknesses, and what the scores cannot show."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.records import CATEGORIES
-from medjudge.validation.paper import PAPER_AGREEMENT
+from medjudge.judge.study import (
+    CheckKind,
+    CheckState,
+    Confidence,
+    GateCheck,
+    GateResult,
+    PhysicianAgreement,
+    Study,
+    Usability,
+)
+from medjudge.statistics.estimates import Estimate
 
-_VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE NOT SHOWN"}
-_FLIPS = "flips by probe "
-_ORDER = ("failed", "not shown", "passed")
+_VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE INCONCLUSIVE"}
+_STATE_WIDTH = max(len(state.value) for state in CheckState)
 
 
-def print_verdict(screen: Console, study: dict[str, Any]) -> None:
-    """Prints a study as `agreement/JUDGE.json` holds it."""
-    questions = f"{_counted(study['questions'], 'question')} in {_counted(study['conversations'], 'conversation')}"
+def print_verdict(screen: Console, study: Study) -> None:
+    """Prints a study: a few lines for the gate, a table of the categories, and what to know beside it."""
+    questions = f"{_counted(study.questions, 'question')} in {_counted(study.conversations, 'conversation')}"
     screen.print(
-        f"Judge {study['judge']} against {study['against']} ({study['file']}): {study['n']} answers to {questions}, "
-        f"coverage {100 * study['coverage']:.1f} %\n"
+        f"Judge {study.judge} against {study.against} ({study.file}): {study.n} answers to {questions}, "
+        f"coverage {100 * study.coverage:.1f} %\n"
     )
-    checks = study["gate"]["checks"]
-    counts = [
-        f"{sum(one['result'] == result for one in checks)} {result}" for result in ("passed", "failed", "not shown")
-    ]
-    screen.print(f"{_VERDICTS[study['gate']['passed']]}: {', '.join(counts)}")
-    for line in _checks(checks):
+    counts = ", ".join(f"{len(study.gate.in_state(state))} {state}" for state in CheckState)
+    screen.print(f"{_VERDICTS[study.gate.passed]}: {counts}")
+    for line in _check_lines(study.gate):
         screen.print(f"  {line}")
     screen.print()
     screen.print(_categories(study))
-    screen.print("GPT-4o: its agreement with the physicians of LLMEval-Med (EMNLP 2025). In brackets: 95 % interval.")
+    reference = study.scheme.reference_agreement
+    published = f"{reference.judge}: {reference.source}. " if reference else ""
+    screen.print(f"{published}In brackets: 95 % interval.")
     for title, lines in (
         ("Beside it", list(_beside(study))),
-        ("Weakest", study["weaknesses"] or ["no error of a kind that came up at least five times"]),
-        ("These scores cannot show", study["cannot_conclude"]),
+        ("Weakest", study.weaknesses or ["no kind of error that occurred at least five times"]),
+        ("These scores cannot show", study.cannot_conclude),
     ):
         if lines:
             screen.print(f"\n{title}:")
@@ -42,133 +48,152 @@ def print_verdict(screen: Console, study: dict[str, Any]) -> None:
                 screen.print(f"  {line}")
 
 
-def _checks(checks: list[dict[str, Any]]) -> Iterator[str]:
-    """A line a check; those that say the same share one."""
-    for result in _ORDER:
-        lines: dict[str, list[str]] = {}
-        of_result = [check for check in checks if check["result"] == result]
-        flips = [check for check in of_result if check["check"].startswith(_FLIPS) and check["n"]]
-        for check in of_result:
-            if check not in flips:
-                lines.setdefault(_finding(check), []).append(check["check"])
-        for finding, names in lines.items():
-            yield f"{result:<9}  {_joined(names)}: {finding}"
+def _check_lines(gate: GateResult) -> Iterator[str]:
+    """One line per check; checks of one kind with the same finding share it, and so do all measured probes."""
+    for state in (CheckState.FAILED, CheckState.INCONCLUSIVE, CheckState.PASSED):
+        flips: list[GateCheck] = []
+        same_finding: dict[tuple[CheckKind, str], list[GateCheck]] = {}
+        for check in gate.in_state(state):
+            if check.kind == CheckKind.PROBE_FLIPS and check.n:
+                flips.append(check)
+            else:
+                same_finding.setdefault((check.kind, _finding(check)), []).append(check)
+        for (_, finding), checks in same_finding.items():
+            yield f"{state:<{_STATE_WIDTH}}  {_names(checks)}: {finding}"
         if flips:
-            shown = ", ".join(f"{one['check'].removeprefix(_FLIPS)} {span(one)}" for one in flips)
-            few = "; too few answers for more" if result == "not shown" else ""
-            yield f"{result:<9}  {_FLIPS}{shown}; at most {flips[0]['required']:g} asked{few}"
+            yield f"{state:<{_STATE_WIDTH}}  {_flips(flips, state)}"
 
 
-def _finding(check: dict[str, Any]) -> str:
-    if check["n"] == 0:
-        return check["why"].replace(f" in {check['check'].rpartition(', ')[2]}", "")
-    return f"{span(check)}, at least {check['required']:g} asked{'; ' if check['why'] else ''}{check['why']}"
+def _names(checks: Sequence[GateCheck]) -> str:
+    """The names of checks of one kind: `usable agreement, MK, MLU`."""
+    return ", ".join([checks[0].check, *(check.part or check.check for check in checks[1:])])
 
 
-def _joined(names: list[str]) -> str:
-    """usable agreement, MK and usable agreement, MLU -> usable agreement, MK, MLU."""
-    shared = names[0].rpartition(" ")[0]
-    if len(names) > 1 and all(name.rpartition(" ")[0] == shared for name in names):
-        return f"{shared} {', '.join(name.rpartition(' ')[2] for name in names)}"
-    return "; ".join(names)
+def _finding(check: GateCheck) -> str:
+    if check.n == 0:
+        return check.why
+    return f"{span(_measured(check))}, at least {check.required:g} required{'; ' if check.why else ''}{check.why}"
 
 
-def _categories(study: dict[str, Any]) -> Table:
+def _flips(checks: Sequence[GateCheck], state: CheckState) -> str:
+    measured = ", ".join(f"{check.part} {span(_measured(check))}" for check in checks)
+    few = "; too few answers to decide" if state == CheckState.INCONCLUSIVE else ""
+    return f"flips by probe {measured}; at most {checks[0].required:g} allowed{few}"
+
+
+def _measured(check: GateCheck) -> Estimate:
+    return Estimate(value=check.value, low=check.low, high=check.high)
+
+
+def _categories(study: Study) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("", no_wrap=True)
-    for column in ("n", "usable agreement", "GPT-4o", "Cohen's kappa", "quadratic", "Spearman", "bias"):
+    reference = study.scheme.reference_agreement
+    beside = [reference.judge] if reference else []
+    for column in ("n", "usable agreement", *beside, "Cohen's kappa", "quadratic", "Spearman", "bias"):
         table.add_column(column, justify="right", no_wrap=True)
-    for name in ("overall", *CATEGORIES):
-        part = study["overall"] if name == "overall" else study["by_category"].get(name)
-        shown = f"{PAPER_AGREEMENT[name]:.1f} %" if name in PAPER_AGREEMENT else ""
-        if part is None:
-            table.add_row(name, "0", "no scores", shown, "", "", "", "")
+    for name in ("overall", *study.scheme.categories):
+        measures = study.overall if name == "overall" else study.by_category.get(name)
+        published = [_published(reference.percent.get(name))] if reference else []
+        if measures is None:
+            table.add_row(name, "0", "no scores", *published)
             continue
-        bias = part["bias"]["value"]
         table.add_row(
             name,
-            str(part["n"]["value"]),
-            percent(part["usable_agreement"]),
-            shown,
-            span(part["cohen_kappa"]),
-            span(part["quadratic_kappa"]),
-            span(part["spearman"]),
-            f"{bias:+.2f}",
+            str(measures["n"]["value"]),
+            percent(measures["usable_agreement"]),
+            *published,
+            span(measures["cohen_kappa"]),
+            span(measures["quadratic_kappa"]),
+            span(measures["spearman"]),
+            f"{measures['bias']['value']:+.2f}",
         )
     return table
 
 
-def _beside(study: dict[str, Any]) -> Iterator[str]:
-    if physicians := study["physicians"]:
-        test = physicians["alt_test"]["usable"]
-        verdict = {True: "passed", False: "not passed", None: "cannot be concluded"}[test["passed"]]
-        omega = "" if test["omega"] is None else f", winning rate {test['omega']:.2f}"
-        yield (
-            f"physicians among each other: {percent(physicians['usable_agreement'])}, kappa "
-            f"{span(physicians['cohen_kappa'])}; alternative annotator test {verdict}{omega}"
-        )
-    if teacher := study["teacher"]:
-        shown = {True: "shown", False: "not shown", None: "not shown"}[teacher["non_inferiority"]["shown"]]
-        yield (
-            f"minus teacher {teacher['teacher']}: {points(teacher['difference']['usable_agreement'])}; non-inferior at "
-            f"{100 * teacher['non_inferiority']['margin']:g} points: {shown}"
-        )
-    if ranking := study["ranking"]:
-        yield (
-            f"order of {len(ranking['models'])} models: Spearman {span(ranking['spearman'])}, pairs as physicians "
-            f"order them {percent(ranking['pairwise_accuracy'])}"
-        )
-    if confidence := study["confidence"]:
-        sets = confidence["conformal"]
-        certain = sets.get("usable")
-        told = (
-            "" if certain is None else f"; certain of {100 * certain['certain']:.0f} % at error {sets['error_rate']:g}"
-        )
-        yield f"confidence: calibration error {confidence['ece']:.3f}, Brier {span(confidence['brier'])}{told}"
-    if usability := study["usability"]:
-        yield _usability(usability)
-    if leave_out := study["leave_out"]:
-        for row in leave_out["rows"]:
-            if row["difference"]:
-                name = row["left_out"] or "all together"
-                yield f"never saw {name}: {points(row['difference']['usable_agreement'])} of usable agreement"
+def _published(percent: float | None) -> str:
+    return "" if percent is None else f"{percent:.1f} %"
 
 
-def _usability(usability: dict[str, Any]) -> str:
-    whole = usability["overall"]
-    told = (
-        f"usable to physicians of all {usability['answers']} answers: {percent(whole['prediction_powered'])}; by the "
-        f"judge alone {100 * whole['judge_only']:.1f} %"
+def _beside(study: Study) -> Iterator[str]:
+    """What else was measured, a line each."""
+    if study.physicians:
+        yield _among_physicians(study.physicians)
+    if study.teacher:
+        margin, shown = study.teacher.non_inferiority.margin, study.teacher.non_inferiority.shown
+        result = {True: "shown", False: "not shown", None: "inconclusive"}[shown]
+        yield (
+            f"minus teacher {study.teacher.teacher}: {points(study.teacher.difference['usable_agreement'])}; "
+            f"non-inferiority at {100 * margin:g} points: {result}"
+        )
+    if study.ranking:
+        yield (
+            f"order of {len(study.ranking.models)} models: Spearman {span(study.ranking.spearman)}, pairs as "
+            f"physicians order them {percent(study.ranking.pairwise_accuracy)}"
+        )
+    if study.confidence:
+        yield _confidence(study.confidence)
+    if study.usability:
+        yield _usability(study.usability)
+    if study.leave_out:
+        for row in study.leave_out.rows:
+            if row.difference:
+                name = row.left_out or "all together"
+                yield f"never saw {name}: {points(row.difference['usable_agreement'])} of usable agreement"
+
+
+def _among_physicians(physicians: PhysicianAgreement) -> str:
+    test = physicians.alt_test["usable"]
+    verdict = {True: "passed", False: "not passed", None: "inconclusive"}[test.passed]
+    omega = "" if test.omega is None else f", winning rate {test.omega:.2f}"
+    return (
+        f"physicians among each other: {percent(physicians.usable_agreement)}, kappa {span(physicians.cohen_kappa)}; "
+        f"alternative annotator test {verdict}{omega}"
     )
-    if usability["width"] is None:
-        return told
-    wanted = f"{100 * usability['width']:g} points wide"
-    if whole["more_scores"] is None:
-        return f"{told}; no number of scores makes this interval {wanted}"
-    return f"{told}; {whole['more_scores']} more scores make this interval {wanted}"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _confidence(confidence: Confidence) -> str:
+    sets = confidence.conformal
+    line = f"confidence: calibration error {confidence.ece:.3f}, Brier {span(confidence.brier)}"
+    if sets.usable is None or sets.usable.certain is None:
+        return line
+    return f"{line}; certain of {100 * sets.usable.certain:.0f} % at error {sets.error_rate:g}"
 
 
-def span(measure: dict[str, float | None]) -> str:
+def _usability(usability: Usability) -> str:
+    rate = usability.overall
+    line = f"usable to physicians, all {usability.answers} answers: {percent(rate.prediction_powered)}"
+    if rate.judge_only is not None:
+        line += f"; by the judge alone {100 * rate.judge_only:.1f} %"
+    if usability.width is None:
+        return line
+    width = f"{100 * usability.width:g} points wide"
+    if rate.more_scores is None:
+        return f"{line}; no number of scores makes this interval {width}"
+    return f"{line}; {rate.more_scores} more scores make this interval {width}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def span(estimate: Estimate) -> str:
     """A value with its interval: `0.72 (0.66–0.78)`; a dash where it is undefined."""
-    return _shown(measure, 1, "{:.2f}")
+    return _formatted(estimate, 1, "{:.2f}")
 
 
-def percent(measure: dict[str, float | None]) -> str:
+def percent(estimate: Estimate) -> str:
     """A share with its interval: `72.0 % (66–78)`."""
-    return _shown(measure, 100, "{:.1f} %", "{:.0f}")
+    return _formatted(estimate, 100, "{:.1f} %", "{:.0f}")
 
 
-def points(measure: dict[str, float | None]) -> str:
+def points(estimate: Estimate) -> str:
     """A difference of shares with its interval: `-1.2 points (-3.4 to 1.0)`."""
-    return _shown(measure, 100, "{:+.1f} points", "{:+.1f}", " to ")
+    return _formatted(estimate, 100, "{:+.1f} points", "{:+.1f}", " to ")
 
 
-def _shown(measure: dict[str, float | None], scale: int, form: str, ends: str | None = None, between: str = "–") -> str:
-    value, low, high = measure["value"], measure["low"], measure["high"]
+def _formatted(estimate: Estimate, scale: int, form: str, ends: str | None = None, between: str = "–") -> str:
+    value, low, high = estimate["value"], estimate["low"], estimate["high"]
     if value is None:
         return "-"
     text = form.format(scale * value)

@@ -9,10 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from medjudge.distill.wording import Wording, wording_of
-from medjudge.records import Language
+from medjudge.distill.wording import Wording
 
 
 class Altered(NamedTuple):
@@ -22,7 +21,17 @@ class Altered(NamedTuple):
     touched: tuple[int, ...]
 
 
+Units = Literal["dose", "other"]
+"""Units of doses, whose numbers can harm, and all others."""
 Alteration = Callable[[Sequence[str], int, Wording, Random], list[str] | None]
+
+
+class _Drugs(NamedTuple):
+    """Matches any drug of the lists; and the number of the class of each."""
+
+    pattern: re.Pattern[str]
+    class_of: dict[str, int]
+
 
 _NUMBER = r"\d+(?:,\d{3})+|\d+(?:\.\d+)?"
 _NOT_INSIDE = r"(?<![A-Za-z0-9_.:/^*×+\-–~～到至])(?<!pH )(?<!pH)(?<!× )"
@@ -35,51 +44,51 @@ _ALSO_BEFORE = re.compile(r"\d[^()（）\d]{1,12}[(（][^()（）\d]{0,8}$")
 
 
 @cache
-def _amount(language: Language, units: str) -> re.Pattern[str]:
+def _amount(wording: Wording, units: Units) -> re.Pattern[str]:
     """A number or range with a unit of a list; groups: the numbers, what stands between, the unit."""
-    said = wording_of(language).said
-    known = "|".join(sorted(said[units], key=len, reverse=True))
-    ranges = "|".join(said["range"])
+    texts = wording.texts
+    known = "|".join(sorted(texts.dose_units if units == "dose" else texts.other_units, key=len, reverse=True))
+    ranges = "|".join(texts.range)
     return re.compile(
         rf"{_NOT_INSIDE}(?P<numbers>(?:{_NUMBER})(?:\s*(?:{known})?\s*(?:{ranges})\s*(?:{_NUMBER}))?)"
         rf"(?P<gap>[\s-]?)(?P<unit>{known})(?![A-Za-z/])"
     )
 
 
-def _found(units: str, text: str, wording: Wording, draw: Random) -> re.Match[str] | None:
-    if units == "dose_units" and re.search("|".join(wording.said["not_doses"]), text, re.IGNORECASE):
+def _drawn_amount(units: Units, text: str, wording: Wording, draw: Random) -> re.Match[str] | None:
+    if units == "dose" and re.search("|".join(wording.texts.not_doses), text, re.IGNORECASE):
         return None
-    every = [
+    amounts = [
         match
-        for match in _amount(wording.language, units).finditer(text)
+        for match in _amount(wording, units).finditer(text)
         if re.search("[1-9]", match["numbers"]) and not _ALSO_BEFORE.search(text[: match.start()])
     ]
-    return draw.choice(every) if every else None
+    return draw.choice(amounts) if amounts else None
 
 
-def _everywhere(parts: Sequence[str], said: str, instead: str) -> list[str]:
+def _everywhere(parts: Sequence[str], expression: str, instead: str) -> list[str]:
     """An expression replaced in all parts, where it stands for itself and is no piece of a longer number or word."""
-    edge = re.compile(rf"(?<![A-Za-z0-9.]){re.escape(said)}(?![A-Za-z0-9/])")
-    return [edge.sub(lambda match: instead, part) for part in parts]
+    pattern = re.compile(rf"(?<![A-Za-z0-9.]){re.escape(expression)}(?![A-Za-z0-9/])")
+    return [pattern.sub(lambda match: instead, part) for part in parts]
 
 
-def _scaled(units: str, factors: Sequence[float]) -> Alteration:
+def _scaled(units: Units, factors: Sequence[float]) -> Alteration:
     def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-        found = _found(units, parts[at], wording, draw)
-        if not found:
+        amount = _drawn_amount(units, parts[at], wording, draw)
+        if not amount:
             return None
-        numbers = re.findall(_NUMBER, found["numbers"])
-        fitting = [factor for factor in factors if all(_fits(number, factor, found["unit"]) for number in numbers)]
+        numbers = re.findall(_NUMBER, amount["numbers"])
+        fitting = [factor for factor in factors if all(_fits(number, factor, amount["unit"]) for number in numbers)]
         if not fitting:
             return None
         factor = draw.choice(fitting)
-        also = _ALSO_GIVEN.match(parts[at], found.end())
-        said = found[0] + (also[0] if also else "")
-        values = found["numbers"] + "\0" + said[len(found["numbers"]) :]
+        also = _ALSO_GIVEN.match(parts[at], amount.end())
+        expression = amount[0] + (also[0] if also else "")
+        values = amount["numbers"] + "\0" + expression[len(amount["numbers"]) :]
         value, rest = re.sub(_NUMBER, lambda match: _times(match[0], factor), values).split("\0")
         if not also:
-            rest = said[len(found["numbers"]) :]
-        return _everywhere(parts, said, value + rest)
+            rest = expression[len(amount["numbers"]) :]
+        return _everywhere(parts, expression, value + rest)
 
     return change
 
@@ -97,41 +106,38 @@ def _times(number: str, factor: float) -> str:
     return f"{float(number.replace(',', '')) * factor:.4f}".rstrip("0").rstrip(".")
 
 
-def _unit(units: str) -> Alteration:
+def _unit(units: Units) -> Alteration:
     def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-        found = _found(units, parts[at], wording, draw)
-        swaps = wording.said["unit_swaps"]
-        if not found:
+        amount = _drawn_amount(units, parts[at], wording, draw)
+        swaps = wording.texts.unit_swaps
+        if not amount:
             return None
-        head, slash, rest = found["unit"].partition("/")
+        head, slash, rest = amount["unit"].partition("/")
         if head not in swaps:
             return None
         new = swaps[head] + slash + rest
-        return _everywhere(parts, found[0], found["numbers"].replace(found["unit"], new) + found["gap"] + new)
+        return _everywhere(parts, amount[0], amount["numbers"].replace(amount["unit"], new) + amount["gap"] + new)
 
     return change
 
 
 def _other_side(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-    sides = wording.said["laterality"]
-    (left,), (right,) = sides["left"], sides["right"]
-    edge = r"\b" if wording.language == "en" else ""
-    either = re.compile(f"{sides['before']}{edge}(?:{left}|{right}){edge}{sides['after']}", re.IGNORECASE)
+    sides, edge = wording.texts.laterality, wording.grammar.edge
+    either = wording.grammar.any_of([sides.left, sides.right], sides.before + edge, edge + sides.after)
     if not either.search(parts[at]):
         return None
-    other = {left: right, right: left}
+    other = {sides.left: sides.right, sides.right: sides.left}
     return [either.sub(lambda match: _as_before(match[0], other[match[0].lower()]), part) for part in parts]
 
 
-def _negated(rules: str) -> Alteration:
+def _negated(statement: bool) -> Alteration:
     def change(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
         part = parts[at]
-        statement = rules == "negated_statements"
         if statement and (part.rstrip().endswith(("?", "？")) or _denies(part, wording)):
             return None
         hits = [
             (match.start(), match, instead)
-            for pattern, instead in _rules(wording.language, rules)
+            for pattern, instead in _negation_rules(wording, statement)
             for match in pattern.finditer(part)
             if not (statement and _is_aside(part[: match.start()], wording))
         ]
@@ -147,14 +153,14 @@ def _negated(rules: str) -> Alteration:
 
 
 @cache
-def _rules(language: Language, rules: str) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(pattern), instead) for pattern, instead in wording_of(language).said[rules]]
+def _negation_rules(wording: Wording, statement: bool) -> list[tuple[re.Pattern[str], str]]:
+    rules = wording.texts.negated_statements if statement else wording.texts.negated_advice
+    return [(re.compile(pattern), instead) for pattern, instead in rules]
 
 
 def _denies(part: str, wording: Wording) -> bool:
-    found = wording.negations.search(part)
     # "否则" and the like are rare in a statement; in doubt it is left alone.
-    return bool(found) or "n't" in part
+    return bool(wording.negations.search(part)) or "n't" in part
 
 
 def _is_aside(before: str, wording: Wording) -> bool:
@@ -163,36 +169,33 @@ def _is_aside(before: str, wording: Wording) -> bool:
 
 
 def _opposite(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-    other = _other_word(wording.language)
-    hits = list(_either_word(wording.language).finditer(parts[at]))
+    opposites = _opposites(wording)
+    hits = list(_any_opposite(wording).finditer(parts[at]))
     if not hits:
         return None
     match = draw.choice(hits)
-    new = _as_before(match[0], other[match[0].lower()])
+    new = _as_before(match[0], opposites[match[0].lower()])
     return [*parts[:at], parts[at][: match.start()] + new + parts[at][match.end() :], *parts[at + 1 :]]
 
 
 @cache
-def _other_word(language: Language) -> dict[str, str]:
-    pairs = wording_of(language).said["opposites"]
-    return {one: other for pair in pairs for one, other in (pair, pair[::-1])}
+def _opposites(wording: Wording) -> dict[str, str]:
+    return {word: opposite for pair in wording.texts.opposites for word, opposite in (pair, pair[::-1])}
 
 
 @cache
-def _either_word(language: Language) -> re.Pattern[str]:
-    edge = r"\b" if language == "en" else ""
-    words = sorted(_other_word(language), key=len, reverse=True)
-    return re.compile(f"{edge}(?:{'|'.join(map(re.escape, words))}){edge}", re.IGNORECASE)
+def _any_opposite(wording: Wording) -> re.Pattern[str]:
+    return wording.grammar.any_of(map(re.escape, sorted(_opposites(wording), key=len, reverse=True)))
 
 
 def _other_drug(parts: Sequence[str], at: int, wording: Wording, draw: Random) -> list[str] | None:
-    pattern, class_of = _drugs(wording.language)
+    pattern, class_of = _drugs(wording)
     hits = [match[0] for match in pattern.finditer(parts[at]) if not _among_others(parts[at], match)]
     if not hits:
         return None
     drug = draw.choice(hits)
-    classes = [one for number, one in enumerate(wording.said["drugs"]) if number != class_of[drug.lower()]]
-    instead = draw.choice(draw.choice(classes)).partition("(?")[0]
+    others = [names for number, names in enumerate(wording.texts.drugs) if number != class_of[drug.lower()]]
+    instead = draw.choice(draw.choice(others)).partition("(?")[0]
     return [
         pattern.sub(lambda match: _as_before(match[0], instead) if match[0].lower() == drug.lower() else match[0], part)
         for part in parts
@@ -208,12 +211,10 @@ def _among_others(part: str, drug: re.Match[str]) -> bool:
 
 
 @cache
-def _drugs(language: Language) -> tuple[re.Pattern[str], dict[str, int]]:
-    edge = r"\b" if language == "en" else ""
-    class_of = {drug: number for number, one in enumerate(wording_of(language).said["drugs"]) for drug in one}
-    names = sorted(class_of, key=len, reverse=True)
-    pattern = re.compile(f"{edge}(?:{'|'.join(names)}){edge}", re.IGNORECASE)
-    return pattern, {drug.partition("(?")[0]: number for drug, number in class_of.items()}
+def _drugs(wording: Wording) -> _Drugs:
+    class_of = {drug: number for number, drugs in enumerate(wording.texts.drugs) for drug in drugs}
+    pattern = wording.grammar.any_of(sorted(class_of, key=len, reverse=True))
+    return _Drugs(pattern, {drug.partition("(?")[0]: number for drug, number in class_of.items()})
 
 
 def _as_before(word: str, instead: str) -> str:
@@ -221,13 +222,13 @@ def _as_before(word: str, instead: str) -> str:
 
 
 ALTERATIONS: dict[str, Alteration] = {
-    "dose": _scaled("dose_units", _DOSE_FACTORS),
-    "number": _scaled("other_units", _NUMBER_FACTORS),
-    "dose-unit": _unit("dose_units"),
-    "unit": _unit("other_units"),
+    "dose": _scaled("dose", _DOSE_FACTORS),
+    "number": _scaled("other", _NUMBER_FACTORS),
+    "dose-unit": _unit("dose"),
+    "unit": _unit("other"),
     "side": _other_side,
-    "negated-advice": _negated("negated_advice"),
-    "negated-statement": _negated("negated_statements"),
+    "negated-advice": _negated(statement=False),
+    "negated-statement": _negated(statement=True),
     "opposite": _opposite,
     "drug": _other_drug,
 }
@@ -249,5 +250,5 @@ def altered(parts: Sequence[str], at: int, kind: str, wording: Wording, draw: Ra
     changed = ALTERATIONS[kind](parts, at, wording, draw)
     if changed is None:
         return None
-    touched = tuple(place for place, (old, new) in enumerate(zip(parts, changed, strict=True)) if old != new)
+    touched = tuple(number for number, (old, new) in enumerate(zip(parts, changed, strict=True)) if old != new)
     return Altered(changed, touched) if at in touched else None

@@ -1,7 +1,7 @@
 """The teacher is calibrated to the physicians before it is copied: a monotone map from its score to their levels."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -20,9 +20,9 @@ FOLDS = 5
 _KNOTS = np.linspace(1, 5, 17)
 """The teacher's scores at which the map is held; between them it is linear."""
 _OF_IDENTITY = 1.0
-"""Pseudo-answers a knot that pull the overall map to the identity: 17 in all, so that 40 pairs do no harm."""
+"""Pseudo-answers per knot that pull the overall map to the identity: 17 in all, so that 40 pairs do no harm."""
 _BLUR = 0.2
-"""The part of the identity that is spread over all levels: no level is impossible."""
+"""The share of the identity that is spread over all levels: no level is impossible."""
 _STRENGTHS = (25.0, 50.0, 100.0, 200.0, 400.0, 1e9)
 """Pseudo-answers of the overall map in each category's; the last one means that categories make no difference."""
 _SOFTER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -41,11 +41,41 @@ class TeacherMap(NamedTuple):
     strength: float
 
 
+class MapReport(TypedDict):
+    """A map in plain numbers: category (or `overall`) -> the teacher's level -> probabilities of the five levels.
+
+    `pseudo_answers` is the map's strength; null where all categories share the overall map.
+    """
+
+    pseudo_answers: float | None
+    probabilities: dict[str, dict[str, list[float]]]
+
+
+class _Decision(TypedDict):
+    applied: bool
+    why: str | None
+
+
+class TeacherReport(_Decision, total=False):
+    """Whether a teacher is calibrated, or `why` not, and on how many answers that was decided.
+
+    `held_out` has name of a measure -> `before`, `after` and `difference`; `map` is there where it is applied.
+    """
+
+    answers: int
+    conversations: int
+    held_out: dict[str, dict[str, Estimate]]
+    map: MapReport
+
+
 class Calibration(NamedTuple):
-    """A teacher's map, None where it is copied as it is, and what there is to say of it."""
+    """A teacher's map, None where it is copied as it is, and the report on it."""
 
     teacher_map: TeacherMap | None
-    report: dict[str, Any]
+    report: TeacherReport
+
+
+NOT_CALIBRATED = Calibration(None, {"applied": False, "why": "calibration is switched off"})
 
 
 class HeldOut(NamedTuple):
@@ -82,8 +112,8 @@ def calibrated(teacher_map: TeacherMap, expected: np.ndarray, category: np.ndarr
 
     A category in which physicians scored nothing takes the overall map.
     """
-    place = {name: row for row, name in enumerate(teacher_map.categories)}
-    rows = np.array([place.get(one, len(place)) for one in category], dtype=int)
+    row_of = {name: row for row, name in enumerate(teacher_map.categories)}
+    rows = np.array([row_of.get(name, len(row_of)) for name in category], dtype=int)
     return np.einsum("nk,nkl->nl", _hats(expected), teacher_map.maps[rows])
 
 
@@ -107,9 +137,9 @@ def cross_fitted(
     fold = _folds(conversation, category, seed)
     totals = _totals(expected, physician, category, names, fold)
     before, after = np.empty_like(raw, dtype=float), np.empty_like(raw, dtype=float)
-    for one in range(FOLDS):
-        held, others = fold == one, fold != one
-        after[held] = calibrated(_fitted(names, np.delete(totals, one, axis=0)), expected[held], category[held])
+    for number in range(FOLDS):
+        held, others = fold == number, fold != number
+        after[held] = calibrated(_fitted(names, np.delete(totals, number, axis=0)), expected[held], category[held])
         softer = min(_SOFTER, key=lambda share: _log_loss(_softened(raw[others], share), physician[others]).mean())
         before[held] = _softened(raw[held], softer)
     return HeldOut(before, after)
@@ -121,7 +151,7 @@ def calibrate_teacher(
     questions: Mapping[str, Question],
     seed: int = 0,
 ) -> Calibration:
-    """Fits one teacher's map on what it and physicians both scored, and asks whether it helps on unseen scores.
+    """Fits one teacher's map on what it and physicians both scored, and checks whether it helps on unseen scores.
 
     Args:
         rounds: The teacher's scored judgments by answer.
@@ -133,14 +163,17 @@ def calibrate_teacher(
         No map where too few answers were scored by both, or where the held-out log loss is no lower with it.
     """
     keys = sorted(rounds.keys() & physicians.keys())
-    asked = [questions[key.question_id] for key in keys]
-    category = np.array([one.category for one in asked], dtype=object)
-    conversation = np.array([one.group for one in asked], dtype=object)
+    category = np.array([questions[key.question_id].category for key in keys], dtype=object)
+    conversation = np.array([questions[key.question_id].group for key in keys], dtype=object)
     conversations = len(set(conversation))
-    report: dict[str, Any] = {"answers": len(keys), "conversations": conversations, "applied": False}
+    report: TeacherReport = {
+        "answers": len(keys),
+        "conversations": conversations,
+        "applied": False,
+        "why": f"too few scored by both; a map needs {FEWEST_ANSWERS} answers in {FEWEST_CONVERSATIONS} conversations",
+    }
     if len(keys) < FEWEST_ANSWERS or conversations < FEWEST_CONVERSATIONS:
-        needed = f"{FEWEST_ANSWERS} answers in {FEWEST_CONVERSATIONS} conversations"
-        return Calibration(None, report | {"why": f"too few scored by both; a map needs {needed}"})
+        return Calibration(None, report)
     expected = np.array([expected_of(rounds[key]) for key in keys])
     physician = np.array([physicians[key] for key in keys])
     held_out = cross_fitted(
@@ -149,16 +182,17 @@ def calibrate_teacher(
     levels = np.array([level_of(rounds[key]) for key in keys])
     report["held_out"] = compared(held_out, levels, physician, conversation, seed)
     difference = report["held_out"]["log_loss"]["difference"]["value"]
-    if difference >= 0:
-        return Calibration(None, report | {"why": "the log loss of held-out physicians' levels is no lower with a map"})
+    if difference is None or difference >= 0:
+        report["why"] = "the log loss of held-out physicians' levels is no lower with a map"
+        return Calibration(None, report)
     teacher_map = fit_teacher_map(expected, physician, category, conversation, seed)
-    report |= {"applied": True, "why": None, "map": _shown(teacher_map)}
+    report["applied"], report["why"], report["map"] = True, None, _map_report(teacher_map)
     return Calibration(teacher_map, report)
 
 
 def soft_label(rounds: Sequence[Judgment]) -> np.ndarray:
     """The mean over rounds of a judge's probabilities, or of its score as one-hot where it gives none, shape (5,)."""
-    return np.mean([one.probabilities or np.eye(LEVELS)[(one.score or 0) - 1] for one in rounds], axis=0)
+    return np.mean([judgment.probabilities or np.eye(LEVELS)[(judgment.score or 0) - 1] for judgment in rounds], axis=0)
 
 
 def compared(
@@ -173,7 +207,9 @@ def compared(
         Name of a measure -> `before`, `after` and `difference`, after minus before, of one draw of conversations.
     """
     sides = {"before": levels, "after": np.array([median_level(row) for row in held_out.after])}
-    tallies = {side: tally((one - 1) * LEVELS + physician - 1, (LEVELS, LEVELS)) for side, one in sides.items()}
+    tallies = {
+        side: tally((side_levels - 1) * LEVELS + physician - 1, (LEVELS, LEVELS)) for side, side_levels in sides.items()
+    }
     for side, labels in zip(sides, held_out, strict=True):
         tallies[f"{side} loss"] = tally(np.zeros(len(labels), dtype=int), (1,), _log_loss(labels, physician))
 
@@ -215,8 +251,8 @@ def _totals(
     above = np.concatenate([np.ones((len(physician), 1)), physician[:, None] > np.arange(1, LEVELS)], axis=1)
     hats = _hats(expected)
     sums = [
-        [hats[rows].T @ above[rows] for rows in ((fold == one) & (category == name) for name in names)]
-        for one in range(FOLDS)
+        [hats[rows].T @ above[rows] for rows in ((fold == number) & (category == name) for name in names)]
+        for number in range(FOLDS)
     ]
     return np.array(sums)
 
@@ -224,7 +260,7 @@ def _totals(
 def _fitted(names: tuple[str, ...], totals: np.ndarray) -> TeacherMap:
     """Chooses the strength by leaving out one fold after the other, and fits all of them."""
     losses = [
-        sum(_loss_of(_maps(totals.sum(axis=0) - one, strength), one) for one in totals) for strength in _STRENGTHS
+        sum(_loss_of(_maps(totals.sum(axis=0) - held, strength), held) for held in totals) for strength in _STRENGTHS
     ]
     strength = _STRENGTHS[int(np.argmin(losses))]
     return TeacherMap(names, _maps(totals.sum(axis=0), strength), strength)
@@ -238,7 +274,7 @@ def _maps(totals: np.ndarray, strength: float) -> np.ndarray:
     overall = _isotonic(whole)
     # The pseudo-answers stand where the teacher's scores stand: three answers weigh little at any score.
     prior = strength * (whole[:, :1] / whole[:, 0].sum()) * np.column_stack([np.ones(len(_KNOTS)), overall])
-    above = np.array([*(_isotonic(one + prior) for one in totals), overall])
+    above = np.array([*(_isotonic(category_totals + prior) for category_totals in totals), overall])
     edges = np.ones((*above.shape[:2], 1))
     return -np.diff(np.concatenate([edges, above, 0 * edges], axis=2), axis=2)
 
@@ -265,11 +301,11 @@ def _softened(raw: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * raw + share / LEVELS
 
 
-def _shown(teacher_map: TeacherMap) -> dict[str, Any]:
+def _map_report(teacher_map: TeacherMap) -> MapReport:
     """The maps at the teacher's five levels, in plain numbers."""
     rows = {
-        name: {str(level): [round(float(p), 3) for p in one[4 * (level - 1)]] for level in range(1, LEVELS + 1)}
-        for name, one in zip((*teacher_map.categories, "overall"), teacher_map.maps, strict=True)
+        name: {str(level): [round(float(p), 3) for p in knots[4 * (level - 1)]] for level in range(1, LEVELS + 1)}
+        for name, knots in zip((*teacher_map.categories, "overall"), teacher_map.maps, strict=True)
     }
     alike = teacher_map.strength == _STRENGTHS[-1]
     return {"pseudo_answers": None if alike else teacher_map.strength, "probabilities": rows}

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
-from medjudge.distill.wording import Wording, wording_of
+from medjudge.distill.wording import Wording, all_wordings
+from medjudge.languages.texts import PACKAGED, Languages
 
 _HEADING_LEAD = r"\W*(?:[一二三四五六七八九十IVX\d]{1,3}[、.．)）])?\s*[#*【\[]*"
 _HEADING_TAIL = r"[】\]*]*\s*(?:[（(][^）)]*[）)])?\s*(?:[:：][*]*\s*|$)"
@@ -16,7 +17,7 @@ _LOCATED = 0.3
 
 
 class Point(NamedTuple):
-    """One requirement."""
+    """One requirement, and whether it is a core or a secondary one."""
 
     text: str
     core: bool
@@ -32,8 +33,8 @@ class Carried(NamedTuple):
     terms: tuple[tuple[float, frozenset[int]], ...]
 
 
-def points_of(checklist: str | None) -> list[Point]:
-    """Reads the core and secondary points of a checklist, in either language.
+def points_of(checklist: str | None, languages: Languages = PACKAGED) -> list[Point]:
+    """Reads the core and secondary points of a checklist, in any language that has word lists.
 
     Points without a heading above them are core. Points on form, tone and wording are left out: no sentence of an
     answer carries them. No points where there is no checklist.
@@ -41,12 +42,12 @@ def points_of(checklist: str | None) -> list[Point]:
     points: list[Point] = []
     core = True
     for line in (checklist or "").splitlines():
-        for found, is_core in ((_heading(line, "core"), True), (_heading(line, "secondary"), False)):
-            if found:
-                core, line = is_core, line[found.end() :]
+        for is_core in (True, False):
+            if heading := _heading(line, is_core, languages):
+                core, line = is_core, line[heading.end() :]
         for item in _ITEM_WITHIN.split(line):
             text = _ITEM.sub("", item, count=1).strip()
-            if any(wording_of(language).form_labels.match(text) for language in ("en", "zh")):
+            if any(wording.form_labels.match(text) for wording in all_wordings(languages)):
                 continue
             text = re.sub(r"^(?:[\u4e00-\u9fff]{2,6}要求|内容)[①-⑳\d]*\s*[:：]\s*", "", text)
             if re.search(r"\w", text):
@@ -54,29 +55,32 @@ def points_of(checklist: str | None) -> list[Point]:
     return points
 
 
-def is_checklist(text: str) -> bool:
-    """Whether a text, given as a reference, is a list of requirements and no answer."""
-    return any(_heading(line, "core") or _heading(line, "secondary") for line in text.splitlines())
+def is_checklist(text: str, languages: Languages = PACKAGED) -> bool:
+    """Whether a text that stands as a reference is a list of requirements and no answer."""
+    return any(
+        _heading(line, is_core=True, languages=languages) or _heading(line, is_core=False, languages=languages)
+        for line in text.splitlines()
+    )
 
 
-def _heading(line: str, kind: str) -> re.Match[str] | None:
-    for language in ("en", "zh"):
-        names = "|".join(wording_of(language).said[kind])
-        if found := re.match(f"{_HEADING_LEAD}(?:{names}){_HEADING_TAIL}", line, re.IGNORECASE):
-            return found
+def _heading(line: str, is_core: bool, languages: Languages) -> re.Match[str] | None:
+    for wording in all_wordings(languages):
+        names = "|".join(wording.texts.core if is_core else wording.texts.secondary)
+        if heading := re.match(f"{_HEADING_LEAD}(?:{names}){_HEADING_TAIL}", line, re.IGNORECASE):
+            return heading
     return None
 
 
 def terms(text: str, wording: Wording) -> frozenset[str]:
     """What a text speaks of: numbers, words cut to a stem, and pairs of Chinese characters."""
-    found: set[str] = set()
+    result: set[str] = set()
     for word in _WORDS.findall(text):
         if "\u4e00" <= word[0] <= "\u9fff":
             pairs = {word[at : at + 2] for at in range(len(word) - 1)}
-            found |= {pair for pair in pairs if pair not in wording.stop_words and pair[0] not in wording.stop_words}
+            result |= {pair for pair in pairs if pair not in wording.stop_words and pair[0] not in wording.stop_words}
         elif word.lower() not in wording.stop_words:
-            found.add(re.sub(r"(?:ies|es|ed|ing|s|ly)$", "", word.lower())[:7])
-    return frozenset(found)
+            result.add(re.sub(r"(?:ies|es|ed|ing|s|ly)$", "", word.lower())[:7])
+    return frozenset(result)
 
 
 def carried(points: Sequence[Point], parts: Sequence[frozenset[str]], wording: Wording) -> list[Carried]:
@@ -93,13 +97,12 @@ def carried(points: Sequence[Point], parts: Sequence[frozenset[str]], wording: W
             holders.setdefault(term, set()).add(number)
     result = []
     for point in points:
-        asked = terms(wording.item_openers.sub("", point.text), wording)
-        found = sorted(asked & holders.keys())
-        if found and len(found) >= _LOCATED * len(asked):
-            weighed = ((2.0 if term[0].isdigit() else 1.0) / len(holders[term]) for term in found)
-            result.append(
-                Carried(point.core, tuple(zip(weighed, (frozenset(holders[term]) for term in found), strict=True)))
-            )
+        point_terms = terms(wording.item_openers.sub("", point.text), wording)
+        located = sorted(point_terms & holders.keys())
+        if located and len(located) >= _LOCATED * len(point_terms):
+            weights = ((2.0 if term[0].isdigit() else 1.0) / len(holders[term]) for term in located)
+            parts_of_terms = (frozenset(holders[term]) for term in located)
+            result.append(Carried(point.core, tuple(zip(weights, parts_of_terms, strict=True))))
     return result
 
 

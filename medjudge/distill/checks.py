@@ -1,8 +1,8 @@
-"""Looks at a training set before a judge is trained on it: duplicates across the split, balance, length."""
+"""Checks a training set before a judge is trained on it: duplicates across the split, balance, length."""
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from medjudge.errors import InputError
 from medjudge.records import Question, TrainingLine
-from medjudge.scale import USABLE_FROM
+from medjudge.scale import LEVELS, USABLE_FROM
 
 FEWEST_LINES = 8
 """Training lines below which there is not one batch."""
@@ -27,45 +27,119 @@ _ROWS_AT_ONCE = 512
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
 
 
+Name = list[str | int]
+"""What identifies a question (its id) or an answer (its key) in a report."""
+
+
+class DuplicatePair(TypedDict):
+    """A training text and the same text in validation."""
+
+    train: Name
+    validation: Name
+
+
+class NearPair(DuplicatePair):
+    """A training text and a similar one in validation."""
+
+    similarity: float
+
+
+class RemovedReport(TypedDict):
+    """Training answers removed because validation has the same question and answer, and the first of them."""
+
+    answers: int
+    pairs: list[DuplicatePair]
+
+
+class NearReport(TypedDict):
+    """How many texts are nearly the same, how many differ in nothing but spaces or case, and the most similar ones."""
+
+    near: int
+    same: int
+    pairs: list[NearPair]
+
+
+class DuplicatesReport(TypedDict):
+    """What stands on both sides of the split."""
+
+    removed: RemovedReport
+    questions: NearReport
+    answers: NearReport
+
+
+class Balance(TypedDict):
+    """Shares of a side's answers: by level, of the most frequent level, and of usable ones."""
+
+    levels: dict[str, float]
+    largest_share: float
+    usable: float
+
+
+class LengthReport(TypedDict):
+    """How well length predicts the level; `usable_by_length` is the best agreement of one cut, the other of none."""
+
+    answers: int
+    spearman: float | None
+    usable_by_length: float
+    usable_by_majority: float
+
+
+class LengthReports(TypedDict):
+    """The limit of the correlation, and the reports by language and by source."""
+
+    limit: float
+    by_language: dict[str, LengthReport]
+    by_source: dict[str, LengthReport]
+
+
+class ChecksReport(TypedDict):
+    """What the checks found."""
+
+    duplicates: DuplicatesReport
+    balance: dict[str, Balance]
+    length: LengthReports
+
+
 class Checked(NamedTuple):
-    """The training lines that stay, what the checks found, and what a user should know of it, a line each."""
+    """The training lines that stay, what the checks found, and warnings for the user, one line each."""
 
     train: list[TrainingLine]
-    report: dict[str, Any]
+    report: ChecksReport
     warnings: list[str]
 
 
-class Near(NamedTuple):
-    """A text and the most similar one of the other side; 1 is the same but for case, spaces and punctuation."""
+class NearDuplicate(NamedTuple):
+    """A text and the most similar one of the other side, by number; 1 is the same but for case and punctuation."""
 
-    one: int
+    text: int
     other: int
     similarity: float
 
 
 def check_training_set(train: Sequence[TrainingLine], validation: Sequence[TrainingLine]) -> Checked:
-    """Runs all checks; takes out of training what stands in validation with the same question and the same answer.
+    """Runs all checks; removes from training what is in validation with the same question and the same answer.
 
     Raises:
         InputError: No judge could be trained on this: fewer lines than a batch, or one level only.
     """
-    there = {_content(line): line for line in reversed(validation)}
-    twice = [(line, there[_content(line)]) for line in train if _content(line) in there]
-    kept = [line for line in train if _content(line) not in there]
-    duplicates, warnings = _duplicates(kept, validation)
-    if twice:
-        of_both = [{"train": _name(one), "validation": _name(other)} for one, other in twice[:_LISTED]]
-        duplicates["removed"] = {"answers": len(twice), "pairs": of_both}
-    _require_trainable(kept)
-    balance = {"train": _balance(kept), "validation": _balance(validation)}
+    held_out = {_content(line): line for line in reversed(validation)}
+    leaked = [(line, held_out[_content(line)]) for line in train if _content(line) in held_out]
+    train = [line for line in train if _content(line) not in held_out]
+    removed: RemovedReport = {
+        "answers": len(leaked),
+        "pairs": [{"train": _name(line), "validation": _name(twin)} for line, twin in leaked[:_LISTED]],
+    }
+    duplicates, warnings = _duplicates(train, validation, removed)
+    _require_trainable(train)
+    balance = {"train": _balance(train), "validation": _balance(validation)}
+    length = _lengths([*train, *validation])
     if balance["validation"]["largest_share"] == 1:
-        warnings.append(f"validation holds level {validation[0].level} only: kappa cannot choose a checkpoint")
-    length, of_length = _lengths([*kept, *validation])
-    report = {"duplicates": duplicates, "balance": balance, "length": length}
-    return Checked(kept, report, warnings + of_length)
+        warnings.append(f"validation has level {validation[0].level} only: kappa cannot choose a checkpoint")
+    warnings += _length_warnings(length)
+    return Checked(train, {"duplicates": duplicates, "balance": balance, "length": length}, warnings)
 
 
-def kept_out(questions: Sequence[Question], ids: Collection[str], prompts: Collection[str]) -> set[str]:
+def questions_to_keep_out(questions: Sequence[Question], ids: Collection[str], prompts: Collection[str]) -> set[str]:
     """The ids of questions that no line may be made of, for the sake of an expert-scored set.
 
     Args:
@@ -76,11 +150,11 @@ def kept_out(questions: Sequence[Question], ids: Collection[str], prompts: Colle
         Those questions, the same texts, and the other turns of their conversations.
     """
     texts = {_plain(prompt) for prompt in prompts}
-    groups = {one.group for one in questions if one.id in ids or _plain(one.prompt) in texts}
-    return {one.id for one in questions if one.group in groups}
+    groups = {question.group for question in questions if question.id in ids or _plain(question.prompt) in texts}
+    return {question.id for question in questions if question.group in groups}
 
 
-def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float = NEARLY_SAME) -> list[Near]:
+def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float = NEARLY_SAME) -> list[NearDuplicate]:
     """The texts that are nearly the same as one of the others, each with its closest.
 
     Similarity is Jaccard's, of the sets of five-character pieces (Broder, 1997). Candidates come from sketches, the 96
@@ -92,20 +166,20 @@ def near_duplicates(texts: Sequence[str], others: Sequence[str], at_least: float
     """
     first, second = ([_pieces(_plain(text)) for text in side] for side in (texts, others))
     left, right = _sketches(first, second)
-    found = []
+    duplicates = []
     for start in range(0, len(texts), _ROWS_AT_ONCE):
         shared = (left[start : start + _ROWS_AT_ONCE] @ right.T).tocsr()
         for row in range(shared.shape[0]):
             counts = shared.data[shared.indptr[row] : shared.indptr[row + 1]]
-            one = start + row
-            if len(counts) == 0 or counts.max() < 0.7 * at_least * min(_SKETCH, len(first[one])):
+            text = start + row
+            if len(counts) == 0 or counts.max() < 0.7 * at_least * min(_SKETCH, len(first[text])):
                 continue
             other = int(shared.indices[shared.indptr[row] + int(np.argmax(counts))])
-            both = len(np.intersect1d(first[one], second[other], assume_unique=True))
-            similarity = both / (len(first[one]) + len(second[other]) - both)
+            both = len(np.intersect1d(first[text], second[other], assume_unique=True))
+            similarity = both / (len(first[text]) + len(second[other]) - both)
             if similarity >= at_least:
-                found.append(Near(one, other, round(similarity, 3)))
-    return found
+                duplicates.append(NearDuplicate(text, other, round(similarity, 3)))
+    return duplicates
 
 
 def _require_trainable(train: Sequence[TrainingLine]) -> None:
@@ -120,64 +194,84 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
         )
 
 
-def _duplicates(train: Sequence[TrainingLine], validation: Sequence[TrainingLine]) -> tuple[dict[str, Any], list[str]]:
-    """Answers, and question texts, that stand on both sides or nearly so; they stay where they are."""
-    sides = [{line.question.id: line.question for line in side} for side in (train, validation)]
-    asked, held = ([one.prompt for one in side.values()] for side in sides)
-    names, held_names = (list(side) for side in sides)
-    questions = near_duplicates(asked, held)
+class _Duplicates(NamedTuple):
+    """The report on what stands on both sides of the split, and warnings."""
+
+    report: DuplicatesReport
+    warnings: list[str]
+
+
+def _duplicates(
+    train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: RemovedReport
+) -> _Duplicates:
+    """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
+    prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
+    ids, held_ids = list(prompts), list(held)
+    questions = near_duplicates(list(prompts.values()), list(held.values()))
     answers = near_duplicates([line.answer.text for line in train], [line.answer.text for line in validation])
-    report = {
-        "removed": {"answers": 0, "pairs": []},
-        "questions": _listed(questions, [[name] for name in names], [[name] for name in held_names]),
-        "answers": _listed(answers, [_name(line) for line in train], [_name(line) for line in validation]),
-    }
     warnings = []
     if questions:
-        one = questions[0]
         warnings.append(
-            f"{len(questions)} training questions stand nearly word for word in validation, such as "
-            f"{names[one.one]} and {held_names[one.other]}: its scores flatter the judge"
+            f"{len(questions)} training questions are nearly word for word in validation, such as "
+            f"{ids[questions[0].text]} and {held_ids[questions[0].other]}: its scores flatter the judge"
         )
     if len(answers) > 0.01 * len(train):
-        warnings.append(f"{len(answers)} training answers are nearly those of validation answers")
-    return report, warnings
+        warnings.append(f"{len(answers)} training answers are nearly the same as validation answers")
+    report: DuplicatesReport = {
+        "removed": removed,
+        "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
+        "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
+    }
+    return _Duplicates(report, warnings)
 
 
-def _listed(found: Sequence[Near], names: Sequence[list[Any]], others: Sequence[list[Any]]) -> dict[str, Any]:
-    worst = sorted(found, key=lambda one: -one.similarity)[:_LISTED]
-    pairs = [{"train": names[one], "validation": others[other], "similarity": how} for one, other, how in worst]
-    return {"near": len(found), "same": sum(one.similarity == 1 for one in found), "pairs": pairs}
+def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> NearReport:
+    closest = sorted(duplicates, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
+    pairs: list[NearPair] = [
+        {"train": names[text], "validation": others[other], "similarity": similarity}
+        for text, other, similarity in closest
+    ]
+    same = sum(duplicate.similarity == 1 for duplicate in duplicates)
+    return {"near": len(duplicates), "same": same, "pairs": pairs}
 
 
-def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    shares = {str(level): round(sum(line.level == level for line in lines) / len(lines), 3) for level in range(1, 6)}
+def _balance(lines: Sequence[TrainingLine]) -> Balance:
+    shares = {
+        str(level): round(sum(line.level == level for line in lines) / len(lines), 3) for level in range(1, LEVELS + 1)
+    }
     usable = round(sum(line.level >= USABLE_FROM for line in lines) / len(lines), 3)
     return {"levels": shares, "largest_share": max(shares.values()), "usable": usable}
 
 
-def _lengths(lines: Sequence[TrainingLine]) -> tuple[dict[str, Any], list[str]]:
+def _lengths(lines: Sequence[TrainingLine]) -> LengthReports:
     """How well an answer's length alone predicts its level: by language, and by source."""
-    report: dict[str, Any] = {"limit": LENGTH_LIMIT, "by_language": {}, "by_source": {}}
-    warnings = []
-    kinds: dict[str, list[str]] = {
-        "by_language": [line.question.language for line in lines],
-        "by_source": [line.source for line in lines],
+    return {
+        "limit": LENGTH_LIMIT,
+        "by_language": _length_reports(lines, [line.question.language for line in lines]),
+        "by_source": _length_reports(lines, [line.source for line in lines]),
     }
-    for by, names in kinds.items():
-        for name in sorted(set(names)):
-            found = _length_predicts([line for line, its in zip(lines, names, strict=True) if its == name])
-            report[by][name] = found
-            if found["spearman"] is not None and abs(found["spearman"]) >= LENGTH_LIMIT:
-                warnings.append(
-                    f"{name}: {'longer' if found['spearman'] > 0 else 'shorter'} answers have higher levels (Spearman "
-                    f"{found['spearman']:.2f}, limit {LENGTH_LIMIT}): the judge may learn length"
-                )
-    return report, warnings
 
 
-def _length_predicts(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    """`usable_by_length` is the best agreement at usable of one cut in length; `usable_by_majority` of none."""
+def _length_reports(lines: Sequence[TrainingLine], groups: Sequence[str]) -> dict[str, LengthReport]:
+    return {
+        group: _length_report([line for line, its_group in zip(lines, groups, strict=True) if its_group == group])
+        for group in sorted(set(groups))
+    }
+
+
+def _length_warnings(reports: LengthReports) -> list[str]:
+    warnings = []
+    for group, report in (*reports["by_language"].items(), *reports["by_source"].items()):
+        correlation = report["spearman"]
+        if correlation is not None and abs(correlation) >= LENGTH_LIMIT:
+            warnings.append(
+                f"{group}: {'longer' if correlation > 0 else 'shorter'} answers have higher levels (Spearman "
+                f"{correlation:.2f}, limit {LENGTH_LIMIT}): the judge may learn length"
+            )
+    return warnings
+
+
+def _length_report(lines: Sequence[TrainingLine]) -> LengthReport:
     length = np.array([len(line.answer.text) for line in lines])
     level = np.array([line.level for line in lines])
     usable = (level >= USABLE_FROM)[np.argsort(length, kind="stable")]
@@ -205,7 +299,7 @@ def _content(line: TrainingLine) -> tuple[str, ...]:
     return tuple(" ".join(text.casefold().split()) for text in (line.question.prompt, line.answer.text))
 
 
-def _name(line: TrainingLine) -> list[Any]:
+def _name(line: TrainingLine) -> Name:
     return list(line.answer.key)
 
 
@@ -213,9 +307,9 @@ def _pieces(text: str) -> np.ndarray:
     """The hashes of all runs of five characters, sorted and once each, uint64."""
     codes = np.frombuffer(text.ljust(_PIECE).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     hashes = np.zeros(len(codes) - _PIECE + 1, dtype=np.uint64)
-    for place in range(_PIECE):
-        # The multipliers of splitmix64 (Steele, Lea and Flood, 2014): what is small of these hashes is arbitrary.
-        hashes = (hashes ^ codes[place : len(codes) - _PIECE + 1 + place]) * np.uint64(0xBF58476D1CE4E5B9)
+    for offset in range(_PIECE):
+        # The multipliers of splitmix64 (Steele, Lea and Flood, 2014): which of these hashes are small is arbitrary.
+        hashes = (hashes ^ codes[offset : len(codes) - _PIECE + 1 + offset]) * np.uint64(0xBF58476D1CE4E5B9)
         hashes ^= hashes >> np.uint64(27)
         hashes *= np.uint64(0x94D049BB133111EB)
         hashes ^= hashes >> np.uint64(31)
@@ -226,7 +320,7 @@ def _sketches(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tupl
     """Which of the smallest hashes each text has, shapes (texts, hashes)."""
     smallest = [pieces[:_SKETCH] for pieces in (*first, *second)]
     hashes, column = np.unique(np.concatenate(smallest), return_inverse=True)
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in smallest])])
+    starts = np.concatenate([[0], np.cumsum([len(hashes_of_text) for hashes_of_text in smallest])])
     ones = np.ones(len(column), dtype=np.int32)
     table = csr_array((ones, column, starts), shape=(len(smallest), len(hashes)))
     return table[: len(first)], table[len(first) :]

@@ -1,17 +1,24 @@
-"""One target an answer: what physicians and teachers say of it, joined."""
+"""One target per answer: what physicians and teachers say of it, joined."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from medjudge.distill.calibrate import Calibration, calibrate_teacher, calibrated, soft_label
-from medjudge.distill.raters import rater_labels
+from medjudge.distill.calibrate import (
+    NOT_CALIBRATED,
+    Calibration,
+    TeacherReport,
+    calibrate_teacher,
+    calibrated,
+    soft_label,
+)
+from medjudge.distill.raters import RatersReport, rater_labels
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import expected_of, level_of
-from medjudge.scale import USABLE_FROM, consensus, median_level
+from medjudge.scale import LEVELS, USABLE_FROM, consensus, median_level
 
 Physicians = Mapping[AnswerKey, Mapping[str, int]]
 """Answer -> rater -> level."""
@@ -31,11 +38,28 @@ class Label(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """The labels, and what there is to say of raters and teachers."""
+    """The labels, and the reports on raters and teachers."""
 
     by_answer: dict[AnswerKey, Label]
-    raters: dict[str, Any]
-    teachers: dict[str, dict[str, Any]]
+    raters: RatersReport
+    teachers: dict[str, TeacherReport]
+
+
+class Usable(TypedDict):
+    """Answers that teachers labelled; how many are usable before and after calibration, and are expected to be."""
+
+    answers: int
+    usable_before: int
+    usable_after: int
+    usable_expected: float
+
+
+class Changes(Usable):
+    """What calibration changed; `levels_before_after` counts answers by both levels."""
+
+    other_level: int
+    levels_before_after: dict[str, dict[str, int]]
+    by_category: dict[str, Usable]
 
 
 def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, dict[str, int]]:
@@ -44,9 +68,9 @@ def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, di
     Raises:
         InputError: A rater gave one answer two levels.
     """
-    given: dict[AnswerKey, dict[str, int]] = {}
+    by_answer: dict[AnswerKey, dict[str, int]] = {}
     for score in scores:
-        levels = given.setdefault(score.answer_key, {})
+        levels = by_answer.setdefault(score.answer_key, {})
         if levels.setdefault(score.rater, score.level) != score.level:
             raise InputError(
                 f"rater {score.rater} gave the answer of {score.model} to {score.question_id}, sample {score.sample}, "
@@ -54,17 +78,17 @@ def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, di
             )
     return {
         key: {rater: level for rater, level in levels.items() if rater != CONSTRUCTED} or levels
-        for key, levels in given.items()
+        for key, levels in by_answer.items()
     }
 
 
 def teachers_by_answer(judgments: Iterable[Judgment]) -> dict[str, dict[AnswerKey, list[Judgment]]]:
     """Groups the judgments that have a score."""
-    given: dict[str, dict[AnswerKey, list[Judgment]]] = {}
-    for one in judgments:
-        if one.score is not None:
-            given.setdefault(one.judge, {}).setdefault(one.answer_key, []).append(one)
-    return given
+    by_teacher: dict[str, dict[AnswerKey, list[Judgment]]] = {}
+    for judgment in judgments:
+        if judgment.score is not None:
+            by_teacher.setdefault(judgment.judge, {}).setdefault(judgment.answer_key, []).append(judgment)
+    return by_teacher
 
 
 def label_answers(
@@ -77,7 +101,7 @@ def label_answers(
 ) -> Labels:
     """Gives each answer its target.
 
-    A physician outranks a constructed level, and that outranks a teacher. Several physicians become a soft label by
+    A physician outranks a constructed level, which outranks a teacher. Several physicians become a soft label by
     `rater_labels`; the level stays their mean, rounded down. Several teachers become the mean of their distributions,
     each the calibrated one where its map helps, else the mean over its rounds. The level is the median of a calibrated
     label, and the mean over judgments, rounded down, of one that is not. A rationale argues for one score, so it is
@@ -89,50 +113,50 @@ def label_answers(
             no map: teachers are copied as they are.
         seed: Fixes the folds of the maps.
     """
-    wanted = set(keys)
+    to_label = set(keys)
     teachers = {
-        name: {key: rounds for key, rounds in given.items() if key in wanted} for name, given in teachers.items()
+        name: {key: rounds for key, rounds in by_answer.items() if key in to_label}
+        for name, by_answer in teachers.items()
     }
-    scored = {key: given for key, given in physicians.items() if CONSTRUCTED not in given}
+    scored = {key: levels for key, levels in physicians.items() if CONSTRUCTED not in levels}
     soft, raters = rater_labels(scored)
     levels = {key: consensus(scored[key].values()) for key in calibrate_on or () if key in scored}
     maps = {
-        name: Calibration(None, {"applied": False, "why": "no calibration was wanted"})
-        if calibrate_on is None
-        else calibrate_teacher(rounds, levels, questions, seed)
+        name: NOT_CALIBRATED if calibrate_on is None else calibrate_teacher(rounds, levels, questions, seed)
         for name, rounds in teachers.items()
     }
-    after = {name: _mapped(one, teachers[name], questions) for name, one in maps.items()}
-    by_answer = {}
+    after = {name: _mapped(calibration, teachers[name], questions) for name, calibration in maps.items()}
+    labels = {}
     for key in keys:
-        rounds = {name: given[key] for name, given in teachers.items() if key in given}
+        rounds = {name: by_answer[key] for name, by_answer in teachers.items() if key in by_answer}
         if key in physicians:
-            by_answer[key] = _by_physicians(physicians[key], soft.get(key), rounds)
+            labels[key] = _by_physicians(physicians[key], soft.get(key), rounds)
         else:
-            by_answer[key] = _by_teachers(rounds, {name: after[name][key] for name in rounds if key in after[name]})
-    return Labels(by_answer, raters, {name: one.report for name, one in maps.items()})
+            labels[key] = _by_teachers(rounds, {name: after[name][key] for name in rounds if key in after[name]})
+    return Labels(labels, raters, {name: calibration.report for name, calibration in maps.items()})
 
 
-def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]) -> dict[str, Any]:
+def changes(labels: Mapping[AnswerKey, Label], questions: Mapping[str, Question]) -> Changes:
     """What calibration changed in the labels that teachers gave: levels, and usable answers by category."""
     taught = {key: label for key, label in labels.items() if label.copied is not None}
     table = Counter((label.copied, label.level) for label in taught.values())
     categories = sorted({questions[key.question_id].category for key in taught})
-    parts = {
-        name: [one for key, one in taught.items() if questions[key.question_id].category == name] for name in categories
+    by_category = {
+        category: [label for key, label in taught.items() if questions[key.question_id].category == category]
+        for category in categories
     }
     return {
         **_usable(taught.values()),
         "other_level": sum(label.copied != label.level for label in taught.values()),
         "levels_before_after": {
-            str(before): {str(after): table[before, after] for after in range(1, 6)} for before in range(1, 6)
+            str(before): {str(after): table[before, after] for after in range(1, LEVELS + 1)}
+            for before in range(1, LEVELS + 1)
         },
-        "by_category": {name: _usable(part) for name, part in parts.items()},
+        "by_category": {category: _usable(labels) for category, labels in by_category.items()},
     }
 
 
-def _usable(labels: Collection[Label]) -> dict[str, Any]:
-    """Answers, and how many are usable by level before and after, and by the sum of their probabilities."""
+def _usable(labels: Collection[Label]) -> Usable:
     return {
         "answers": len(labels),
         "usable_before": sum(label.copied is not None and label.copied >= USABLE_FROM for label in labels),
@@ -153,23 +177,23 @@ def _mapped(
 
 
 def _by_physicians(
-    given: Mapping[str, int], soft: np.ndarray | None, rounds: Mapping[str, Sequence[Judgment]]
+    levels: Mapping[str, int], soft: np.ndarray | None, rounds: Mapping[str, Sequence[Judgment]]
 ) -> Label:
-    level = consensus(given.values())
-    probabilities = np.eye(5)[level - 1] if soft is None else soft
-    source: Literal["constructed", "physician"] = "constructed" if CONSTRUCTED in given else "physician"
-    return Label(level, probabilities, source, list(given), _rationale(rounds, level), None)
+    level = consensus(levels.values())
+    probabilities = np.eye(LEVELS)[level - 1] if soft is None else soft
+    source: Literal["constructed", "physician"] = "constructed" if CONSTRUCTED in levels else "physician"
+    return Label(level, probabilities, source, list(levels), _rationale(rounds, level), None)
 
 
 def _by_teachers(rounds: Mapping[str, Sequence[Judgment]], after: Mapping[str, np.ndarray]) -> Label:
-    every = [one for given in rounds.values() for one in given]
-    copied = level_of(every)
-    probabilities = np.mean([after.get(name, soft_label(given)) for name, given in rounds.items()], axis=0)
+    judgments = [judgment for its_rounds in rounds.values() for judgment in its_rounds]
+    copied = level_of(judgments)
+    probabilities = np.mean([after.get(name, soft_label(its_rounds)) for name, its_rounds in rounds.items()], axis=0)
     level = median_level(probabilities) if after else copied
-    scored_by = [f"{one.judge}, round {one.round}" for one in every]
+    scored_by = [f"{judgment.judge}, round {judgment.round}" for judgment in judgments]
     return Label(level, probabilities, "teacher", scored_by, _rationale(rounds, level), copied)
 
 
 def _rationale(rounds: Mapping[str, Sequence[Judgment]], level: int) -> str | None:
-    every = (one for given in rounds.values() for one in given)
-    return next((one.rationale for one in every if one.rationale and one.score == level), None)
+    judgments = (judgment for its_rounds in rounds.values() for judgment in its_rounds)
+    return next((judgment.rationale for judgment in judgments if judgment.rationale and judgment.score == level), None)

@@ -1,9 +1,9 @@
 """Question-answer matching for intermediate training: which answer belongs to which question.
 
 A corpus of questions with their answers says, without any score, what an answer to the point looks like: a question's
-own answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1. Part
-of the questions is put into a message, as people write them: an encoder that saw short questions only is too strict
-with long ones.
+own answer deserves 5, one on the same subject to another kind of question 2 (related), one on another subject 1. Some
+of the questions are put into a message, as people write them: an encoder that has seen short questions only is too
+strict with long ones.
 """
 
 import gzip
@@ -11,26 +11,23 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import yaml
 
+from medjudge.benchmark.expert_sets import CATEGORY, LANGUAGE
 from medjudge.errors import InputError
+from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import Answer, Question, TrainingLine
 
 OWN, RELATED, OTHER = 5, 2, 1
 _LEAST_CHARACTERS = 60
 _MOST_CHARACTERS = 6000
 _SAME_KIND = 0.7
-"""The part of the answers on another subject that answer the same kind of question: only the subject is wrong then."""
-
-
+"""The share of the answers on another subject that answer the same kind of question: only the subject is wrong then."""
 _MESSAGES = 0.5
-"""The part of the questions that become messages."""
+"""The share of the questions that become messages."""
 
 
 class Pair(NamedTuple):
@@ -41,6 +38,16 @@ class Pair(NamedTuple):
     answer: str
     focus: str
     kind: str
+
+
+class _MessageTexts(Texts):
+    """Sentences around a question in a message (`messages.yaml`); `{focus}` is its subject."""
+
+    openings: list[str]
+    context: list[str]
+    aside: list[str]
+    asking: list[str]
+    closings: list[str]
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -63,12 +70,12 @@ def read_pairs(path: Path) -> list[Pair]:
                 answer = str(fields.get("answer") or "").strip()
                 if len(answer) >= _LEAST_CHARACTERS:
                     focus, kind = str(fields.get("focus") or ""), str(fields.get("qtype") or "")
-                    asked, said = str(fields["question"]).strip(), answer[:_MOST_CHARACTERS]
-                    pairs.append(Pair(f"pair-{number}", asked, said, focus.lower(), kind))
+                    question = str(fields["question"]).strip()
+                    pairs.append(Pair(f"pair-{number}", question, answer[:_MOST_CHARACTERS], focus.lower(), kind))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from None
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {number}: not JSON ({error}); one object a line is expected") from None
+        raise InputError(f"{path}, line {number}: not JSON ({error}); one object per line is expected") from None
     return pairs
 
 
@@ -82,23 +89,30 @@ def _words(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def apart(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Splits pairs by subject: those to train on, and those of a share of the subjects, at least two, held out."""
+class Split(NamedTuple):
+    """Pairs to train on, and pairs held out; no subject is on both sides."""
+
+    train: list[Pair]
+    held_out: list[Pair]
+
+
+def apart(pairs: Sequence[Pair], share: float, seed: int) -> Split:
+    """Splits pairs by subject; a share of the subjects, at least two, is held out."""
     subjects = sorted({pair.focus or pair.name for pair in pairs})
     drawn = np.random.default_rng(seed).permutation(len(subjects))[: max(2, round(share * len(subjects)))]
     held = {subjects[index] for index in drawn}
-    return (
+    return Split(
         [pair for pair in pairs if (pair.focus or pair.name) not in held],
         [pair for pair in pairs if (pair.focus or pair.name) in held],
     )
 
 
 def matching_lines(pairs: Sequence[Pair], questions: int, seed: int) -> list[TrainingLine]:
-    """Up to three training lines a question: its own answer, a related one where there is any, and another one.
+    """Up to three training lines per question: its own answer, a related one if there is any, and another one.
 
     Args:
         pairs: At least two subjects among them.
-        questions: How many questions to draw; all where there are fewer.
+        questions: How many questions to draw; all if there are fewer.
         seed: Fixes the draw.
 
     Raises:
@@ -115,54 +129,48 @@ def matching_lines(pairs: Sequence[Pair], questions: int, seed: int) -> list[Tra
     everything = list(range(len(pairs)))
     lines = []
     for index in generator.permutation(len(pairs))[:questions]:
-        asked = pairs[index]
-        prompt = message(asked, generator) if generator.random() < _MESSAGES else asked.question
-        lines.append(_line(asked, asked, OWN, prompt))
-        related = [one for one in by_focus[asked.focus] if asked.focus and pairs[one].kind != asked.kind]
+        pair = pairs[index]
+        prompt = message(pair, generator) if generator.random() < _MESSAGES else pair.question
+        lines.append(_line(pair, pair, OWN, prompt))
+        related = [other for other in by_focus[pair.focus] if pair.focus and pairs[other].kind != pair.kind]
         if related:
-            lines.append(_line(asked, pairs[generator.choice(related)], RELATED, prompt))
-        pool = by_kind[asked.kind] if generator.random() < _SAME_KIND else everything
+            lines.append(_line(pair, pairs[generator.choice(related)], RELATED, prompt))
+        pool = by_kind[pair.kind] if generator.random() < _SAME_KIND else everything
         other = pairs[pool[generator.integers(len(pool))]]
-        if other.focus != asked.focus:
-            lines.append(_line(asked, other, OTHER, prompt))
+        if other.focus != pair.focus:
+            lines.append(_line(pair, other, OTHER, prompt))
     return lines
 
 
 def message(pair: Pair, generator: np.random.Generator) -> str:
     """The question of a pair inside a message: an opening, what it is about, perhaps an aside, the question, thanks."""
-    texts = _messages()
+    texts = PACKAGED.load("en", "messages.yaml", _MessageTexts)
 
-    def some(part: str, chance: float) -> list[str]:
-        return [str(generator.choice(texts[part]))] if generator.random() < chance else []
+    def drawn(sentences: list[str], chance: float) -> list[str]:
+        return [str(generator.choice(sentences))] if generator.random() < chance else []
 
-    before = [*some("openings", 0.5), *(some("context", 0.8) if pair.focus else []), *some("aside", 0.5)]
-    sentences = [*before, *some("asking", 1.0), *some("aside", 0.2), *some("closings", 0.5)]
+    before = [*drawn(texts.openings, 0.5), *(drawn(texts.context, 0.8) if pair.focus else []), *drawn(texts.aside, 0.5)]
+    sentences = [*before, *drawn(texts.asking, 1.0), *drawn(texts.aside, 0.2), *drawn(texts.closings, 0.5)]
     return " ".join(sentences).replace("{focus}", pair.focus).replace("{question}", pair.question)
 
 
-@cache
-def _messages() -> dict[str, list[str]]:
-    read: dict[str, list[str]] = yaml.safe_load((files("medjudge.distill") / "messages.en.yaml").read_text("utf-8"))
-    return read
-
-
-def _line(asked: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:
+def _line(pair: Pair, answered: Pair, level: int, prompt: str) -> TrainingLine:
     question = Question(
-        id=asked.name,
-        category="MK",
-        subcategory=asked.kind,
-        group=asked.focus or asked.name,
+        id=pair.name,
+        category=CATEGORY,
+        subcategory=pair.kind,
+        group=pair.focus or pair.name,
         prompt=prompt,
-        language="en",
+        language=LANGUAGE,
     )
     how = {OWN: "own answer", RELATED: "same subject", OTHER: "other subject"}[level]
     return TrainingLine(
         question=question,
         earlier=[],
-        answer=Answer(question_id=asked.name, model=how.replace(" ", "-"), text=answered.answer),
+        answer=Answer(question_id=pair.name, model=how.replace(" ", "-"), text=answered.answer),
         level=level,
-        probabilities=[float(level == one) for one in range(1, 6)],
+        probabilities=[float(level == each) for each in range(1, 6)],
         source="matching",
         scored_by=[f"matching: {how}"],
-        made_from=[] if answered == asked else [answered.name],
+        made_from=[] if answered == pair else [answered.name],
     )

@@ -1,12 +1,16 @@
-"""Makes `train.jsonl` and `validation.jsonl` from teachers' judgments, physicians' scores and synthetic answers."""
+"""Makes a training set and a validation set from teachers' judgments, physicians' scores and synthetic answers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, TypedDict
 
 from medjudge.benchmark.splits import held_out_groups
+from medjudge.distill.calibrate import TeacherReport
 from medjudge.distill.graded import MODEL, GradedAnswer, graded_answers
 from medjudge.distill.labels import (
+    Changes,
     Label,
     Physicians,
     Teachers,
@@ -15,14 +19,96 @@ from medjudge.distill.labels import (
     physicians_by_answer,
     teachers_by_answer,
 )
+from medjudge.distill.raters import RatersReport
 from medjudge.errors import InputError
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, earlier_turns
 from medjudge.rounds import level_of
-from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scale import LEVELS, USABLE_FROM, consensus
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
-WEIGHTS: dict[str, float] = {"physician": 1, "constructed": 1, "teacher": 1, "synthetic": 0.5}
-"""What a line of each source counts unless told otherwise. Synthetic faults are made by rule, cruder than those that
-models make: they shall teach where nothing else does, and not outvote scores of real answers."""
+WEIGHTS: Mapping[str, float] = MappingProxyType({"physician": 1, "constructed": 1, "teacher": 1, "synthetic": 0.5})
+"""The weight of a line by its source. Synthetic faults are made by rule and cruder than those of models: they should
+teach where nothing else does, and not outvote scores of real answers."""
+
+
+class ScoredAnswers(NamedTuple):
+    """What a training set is made from.
+
+    Attributes:
+        questions: All questions, with or without answers.
+        answers: All answers, with or without scores.
+        judgments: Of one or several teachers, any number of rounds.
+        scores: Of physicians, or constructed levels.
+        scheme: What the questions belong to.
+    """
+
+    questions: Sequence[Question]
+    answers: Sequence[Answer]
+    judgments: Sequence[Judgment]
+    scores: Sequence[PhysicianScore]
+    scheme: Scheme = LLMEVAL_MED
+
+
+@dataclass(frozen=True)
+class TrainingSetOptions:
+    """How a training set is made.
+
+    Attributes:
+        validation_share: The share of the conversations that goes to validation, above 0 and below 1.
+        seed: Fixes the split, the folds of calibration and the synthetic answers.
+        calibrate: Whether teachers are calibrated to the physicians.
+        weights: Source -> weight of its lines.
+        synthetic: How many graded synthetic answers to add.
+    """
+
+    validation_share: float = 0.1
+    seed: int = 0
+    calibrate: bool = True
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    synthetic: int = 0
+
+
+class SideSummary(TypedDict):
+    """What one side of the split holds; counts of answers unless the name says otherwise."""
+
+    answers: int
+    questions: int
+    conversations: int
+    sources: dict[str, int]
+    categories: dict[str, int]
+    languages: dict[str, int]
+    levels: dict[str, int]
+    rationales: int
+
+
+class Disagreement(TypedDict):
+    """Counts of answers that both teachers and physicians scored."""
+
+    answers: int
+    other_level: int
+    usable_by_teacher_only: int
+    usable_by_physicians_only: int
+
+
+class CalibrationReport(TypedDict):
+    """Each teacher's calibration, and what it changed."""
+
+    teachers: dict[str, TeacherReport]
+    changed: Changes
+
+
+class TrainingSetSummary(TypedDict):
+    """What came from where, as `summary.json` holds it."""
+
+    train: SideSummary
+    validation: SideSummary
+    weights: dict[str, float]
+    unscored_judgments: int
+    teacher_against_physicians: Disagreement
+    raters_disagree_on_usable: int
+    answers_with_several_raters: int
+    raters: RatersReport
+    calibration: CalibrationReport
 
 
 class TrainingSet(NamedTuple):
@@ -30,84 +116,65 @@ class TrainingSet(NamedTuple):
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
-    summary: dict[str, Any]
+    summary: TrainingSetSummary
 
 
-def build_training_set(
-    questions: Sequence[Question],
-    answers: Sequence[Answer],
-    judgments: Sequence[Judgment],
-    scores: Sequence[PhysicianScore],
-    validation_share: float,
-    seed: int,
-    *,
-    calibrate: bool = True,
-    weights: Mapping[str, float] = WEIGHTS,
-    synthetic: int = 0,
-) -> TrainingSet:
-    """Joins the sources to one target an answer (`label_answers`), and splits by conversation.
+def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = TrainingSetOptions()) -> TrainingSet:
+    """Joins the sources to one target per answer (`label_answers`), and splits by conversation.
 
     Unscored judgments teach nothing and are counted. Maps that calibrate a teacher see physicians' scores of the
     training side only. Synthetic answers are made from questions of the training side; only where nothing is scored at
     all, held-out questions give some to validation, so that there is one.
 
-    Args:
-        judgments: Of one or several teachers, any number of rounds.
-        validation_share: The part of the conversations that goes to validation.
-        seed: Fixes the split, the folds of calibration and the synthetic answers.
-        calibrate: Whether teachers are calibrated to the physicians.
-        weights: Source -> weight of its lines.
-        synthetic: How many graded synthetic answers to add.
-
     Raises:
         InputError: A score or judgment belongs to no answer, or nothing is scored at all.
     """
-    known = {answer.key for answer in answers}
-    _require_known("physicians' score", (score.answer_key for score in scores), known)
-    _require_known("judgment", (judgment.answer_key for judgment in judgments), known)
-    if synthetic and any(answer.model == MODEL for answer in answers):
-        raise InputError(f"a model here is called {MODEL}, as --synthetic names its own; rename the model")
-    physicians, teachers = physicians_by_answer(scores), teachers_by_answer(judgments)
-    by_id = {question.id: question for question in questions}
-    judged = physicians.keys() | {key for given in teachers.values() for key in given}
-    scored = [one for one in answers if one.text.strip() and one.question_id in by_id and one.key in judged]
-    if not scored and not synthetic:
-        raise InputError("nothing to distil: no answer here has a physician's score or a judgment with a score")
-    held = _held_out([by_id[one.question_id] for one in scored] or questions, validation_share, seed)
-    sides = {one.key: by_id[one.question_id].group in held for one in scored}
-    labels = label_answers(
-        sides, physicians, teachers, by_id, [key for key, out in sides.items() if not out] if calibrate else None, seed
-    )
-    earlier = earlier_turns(questions)
-    lines = [
-        _line(by_id[one.question_id], earlier[one.question_id], one, labels.by_answer[one.key], weights)
-        for one in scored
+    _require_consistent(sources, options)
+    physicians, teachers = physicians_by_answer(sources.scores), teachers_by_answer(sources.judgments)
+    by_id = {question.id: question for question in sources.questions}
+    judged = physicians.keys() | {key for rounds in teachers.values() for key in rounds}
+    scored = [
+        answer
+        for answer in sources.answers
+        if answer.text.strip() and answer.question_id in by_id and answer.key in judged
     ]
-    made = _synthetic(questions, held, synthetic, seed) if synthetic else []
-    if synthetic and not scored:
-        trained = {one.group for one in questions} - held
-        made += _synthetic(questions, trained, max(1, round(synthetic * validation_share)), seed)
-    lines += [_synthetic_line(one, earlier[one.question.id], weights) for one in made]
+    if not scored and not options.synthetic:
+        raise InputError("nothing to distil: no answer here has a physician's score or a judgment with a score")
+    scored_questions = [by_id[answer.question_id] for answer in scored]
+    held = _held_out(scored_questions or sources.questions, options)
+    in_validation = {answer.key: by_id[answer.question_id].group in held for answer in scored}
+    calibrate_on = [key for key, is_held in in_validation.items() if not is_held] if options.calibrate else None
+    labels = label_answers(in_validation, physicians, teachers, by_id, calibrate_on, options.seed)
+    earlier = earlier_turns(sources.questions)
+    lines = [
+        _line(by_id[answer.question_id], earlier[answer.question_id], answer, labels.by_answer[answer.key], options)
+        for answer in scored
+    ]
+    lines += [
+        _synthetic_line(graded, earlier[graded.question.id], options)
+        for graded in _synthetic_answers(sources, options, held, nothing_scored=not scored)
+    ]
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
-    summary = {
-        "train": side(train),
-        "validation": side(validation),
-        "weights": {source: weights[source] for source in sorted({line.source for line in lines})},
-        "unscored_judgments": sum(judgment.score is None for judgment in judgments),
-        "teacher_against_physicians": _teacher_disagreement(physicians, teachers),
+    levels_by_answer = [set(levels.values()) for levels in physicians.values()]
+    summary: TrainingSetSummary = {
+        "train": side_summary(train),
+        "validation": side_summary(validation),
+        "weights": {source: options.weights[source] for source in sorted({line.source for line in lines})},
+        "unscored_judgments": sum(judgment.score is None for judgment in sources.judgments),
+        "teacher_against_physicians": _disagreement(physicians, teachers),
         "raters_disagree_on_usable": sum(
-            len({level >= USABLE_FROM for level in given.values()}) > 1 for given in physicians.values()
+            len({level >= USABLE_FROM for level in levels}) > 1 for levels in levels_by_answer
         ),
-        "answers_with_several_raters": sum(len(given) > 1 for given in physicians.values()),
+        "answers_with_several_raters": sum(len(levels) > 1 for levels in physicians.values()),
         "raters": labels.raters,
         "calibration": {"teachers": labels.teachers, "changed": changes(labels.by_answer, by_id)},
     }
     return TrainingSet(train, validation, summary)
 
 
-def side(lines: Sequence[TrainingLine]) -> dict[str, Any]:
-    """What one side of the split holds, for the summary."""
+def side_summary(lines: Sequence[TrainingLine]) -> SideSummary:
+    """What one side of the split holds."""
     return {
         "answers": len(lines),
         "questions": len({line.question.id for line in lines}),
@@ -115,9 +182,18 @@ def side(lines: Sequence[TrainingLine]) -> dict[str, Any]:
         "sources": dict(Counter(line.source for line in lines)),
         "categories": dict(Counter(line.question.category for line in lines)),
         "languages": dict(Counter(line.question.language for line in lines)),
-        "levels": {str(level): sum(line.level == level for line in lines) for level in range(1, 6)},
+        "levels": {str(level): sum(line.level == level for line in lines) for level in range(1, LEVELS + 1)},
         "rationales": sum(line.rationale is not None for line in lines),
     }
+
+
+def _require_consistent(sources: ScoredAnswers, options: TrainingSetOptions) -> None:
+    """Raises InputError where a score has no answer, or a model has the name of the synthetic answers."""
+    known = {answer.key for answer in sources.answers}
+    _require_known("physicians' score", (score.answer_key for score in sources.scores), known)
+    _require_known("judgment", (judgment.answer_key for judgment in sources.judgments), known)
+    if options.synthetic and any(answer.model == MODEL for answer in sources.answers):
+        raise InputError(f"a model here is named {MODEL}, like the model of --synthetic; rename it")
 
 
 def _require_known(what: str, keys: Iterable[AnswerKey], known: set[AnswerKey]) -> None:
@@ -125,12 +201,12 @@ def _require_known(what: str, keys: Iterable[AnswerKey], known: set[AnswerKey]) 
         if key not in known:
             raise InputError(
                 f"a {what} belongs to no answer: question {key.question_id}, model {key.model}, sample {key.sample}; "
-                "were the answers of another run given?"
+                "check whether the answers are those of another run"
             )
 
 
-def _held_out(questions: Sequence[Question], share: float, seed: int) -> set[str]:
-    held = held_out_groups(questions, share, seed)
+def _held_out(questions: Sequence[Question], options: TrainingSetOptions) -> set[str]:
+    held = held_out_groups(questions, options.validation_share, options.seed)
     conversations = {question.group for question in questions}
     if not held or held == conversations:
         raise InputError(
@@ -140,7 +216,7 @@ def _held_out(questions: Sequence[Question], share: float, seed: int) -> set[str
 
 
 def _line(
-    question: Question, earlier: Sequence[str], answer: Answer, label: Label, weights: Mapping[str, float]
+    question: Question, earlier: Sequence[str], answer: Answer, label: Label, options: TrainingSetOptions
 ) -> TrainingLine:
     return TrainingLine(
         question=question,
@@ -150,38 +226,52 @@ def _line(
         probabilities=[round(float(value), 6) for value in label.probabilities],
         source=label.source,
         scored_by=label.scored_by,
-        weight=weights[label.source],
+        weight=options.weights[label.source],
         rationale=label.rationale,
     )
 
 
-def _synthetic(questions: Sequence[Question], without: set[str], count: int, seed: int) -> list[GradedAnswer]:
+def _synthetic_answers(
+    sources: ScoredAnswers, options: TrainingSetOptions, held: set[str], nothing_scored: bool
+) -> list[GradedAnswer]:
+    if not options.synthetic:
+        return []
+    answers = _graded_answers_outside(held, sources, options.synthetic, options.seed)
+    if nothing_scored:
+        train = {question.group for question in sources.questions} - held
+        count = max(1, round(options.synthetic * options.validation_share))
+        answers += _graded_answers_outside(train, sources, count, options.seed)
+    return answers
+
+
+def _graded_answers_outside(groups: set[str], sources: ScoredAnswers, count: int, seed: int) -> list[GradedAnswer]:
     """Graded answers to questions outside these conversations."""
-    made = graded_answers([one for one in questions if one.group not in without], count, seed)
-    if not made:
+    questions = [question for question in sources.questions if question.group not in groups]
+    answers = graded_answers(questions, count, seed, sources.scheme)
+    if not answers:
         raise InputError("--synthetic: no question to train on has a reference that answers it; add references")
-    return made
+    return answers
 
 
-def _synthetic_line(made: GradedAnswer, earlier: Sequence[str], weights: Mapping[str, float]) -> TrainingLine:
+def _synthetic_line(graded: GradedAnswer, earlier: Sequence[str], options: TrainingSetOptions) -> TrainingLine:
     return TrainingLine(
-        question=made.question,
+        question=graded.question,
         earlier=list(earlier),
-        answer=made.answer,
-        level=made.level,
-        probabilities=[float(level == made.level) for level in range(1, 6)],
+        answer=graded.answer,
+        level=graded.level,
+        probabilities=[float(level == graded.level) for level in range(1, LEVELS + 1)],
         source="synthetic",
-        scored_by=[f"synthetic: {made.how}"],
-        made_from=made.made_from,
-        weight=weights["synthetic"],
+        scored_by=[f"synthetic: {graded.how}"],
+        made_from=graded.made_from,
+        weight=options.weights["synthetic"],
     )
 
 
-def _teacher_disagreement(physicians: Physicians, teachers: Teachers) -> dict[str, Any]:
+def _disagreement(physicians: Physicians, teachers: Teachers) -> Disagreement:
     rounds: dict[AnswerKey, list[Judgment]] = {}
-    for given in teachers.values():
-        for key, some in given.items():
-            rounds.setdefault(key, []).extend(some)
+    for by_answer in teachers.values():
+        for key, judgments in by_answer.items():
+            rounds.setdefault(key, []).extend(judgments)
     pairs = [
         (level_of(rounds[key]), consensus(physicians[key].values()))
         for key in sorted(physicians.keys() & rounds.keys())

@@ -1,22 +1,81 @@
-"""The word lists of the graded answers: `graded.en.yaml` and `graded.zh.yaml` beside this file."""
+"""The word lists of the graded answers (`graded_answers.yaml` of each language)."""
 
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
 
-import yaml
+from medjudge.languages.texts import PACKAGED, Languages, Texts
+from medjudge.probes.texts import asked_form
+from medjudge.text.grammar import Grammar, grammar_of
 
-from medjudge.probes.texts import texts_of
-from medjudge.records import Language
+FILE = "graded_answers.yaml"
 
 
-class Wording(NamedTuple):
-    """One language's lists, those that are searched for as patterns."""
+class FillerGroup(Texts):
+    """Halves of filler sentences: each beginning goes with each end."""
 
-    language: Language
-    said: dict[str, Any]
+    begin: list[str]
+    end: list[str]
+
+
+class Laterality(Texts):
+    """The words for left and right, and patterns for what must stand before and after them."""
+
+    left: str
+    right: str
+    before: str
+    after: str
+
+
+class GradedTexts(Texts):
+    """A language's `graded_answers.yaml`; its comments say what each list is for."""
+
+    filler: list[FillerGroup]
+    opening: list[str]
+    restated: list[str]
+    closing: list[str]
+    instruction: list[str]
+    core: list[str]
+    secondary: list[str]
+    form_labels: list[str]
+    item_openers: list[str]
+    grader_notes: list[str]
+    no_dressing: list[str]
+    stop_words: list[str]
+    leans: list[str]
+    dose_units: list[str]
+    not_doses: list[str]
+    other_units: list[str]
+    unit_swaps: dict[str, str]
+    range: list[str]
+    laterality: Laterality
+    negated_advice: list[tuple[str, str]]
+    negated_statements: list[tuple[str, str]]
+    negations: list[str]
+    subordinates: list[str]
+    opposites: list[tuple[str, str]]
+    drugs: list[list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Wording:
+    """One language's lists; those that are searched for are patterns.
+
+    Attributes:
+        texts: The lists as they are in the file.
+        grammar: Of the same language.
+        no_dressing: What a question asks for where nothing may be put around its answer.
+        grader_notes: What a text says that speaks to graders and is no answer.
+        form_labels: The label of a checklist's item on form rather than content.
+        item_openers: The words before the point of a checklist's item.
+        leans: The beginning of a sentence that depends on the one before it.
+        negations: A denial.
+        subordinates: What begins a condition or an aside.
+        stop_words: Words that say nothing of the subject.
+    """
+
+    texts: GradedTexts
+    grammar: Grammar
     no_dressing: re.Pattern[str]
     grader_notes: re.Pattern[str]
     form_labels: re.Pattern[str]
@@ -25,36 +84,36 @@ class Wording(NamedTuple):
     negations: re.Pattern[str]
     subordinates: re.Pattern[str]
     stop_words: frozenset[str]
-    abbreviations: frozenset[str]
 
 
 @cache
-def wording_of(language: Language) -> Wording:
-    """Reads a language's file, once."""
-    said = yaml.safe_load((files("medjudge.distill") / f"graded.{language}.yaml").read_text(encoding="utf-8"))
-    edge = r"\b" if language == "en" else ""
-
-    def any_of(words: Iterable[str], before: str = edge, after: str = edge) -> re.Pattern[str]:
-        return re.compile(f"{before}(?:{'|'.join(words)}){after}", re.IGNORECASE)
-
-    asked = texts_of(language).asks_for
+def wording_of(language: str, languages: Languages = PACKAGED) -> Wording:
+    """A language's lists, read once."""
+    texts = languages.load(language, FILE, GradedTexts)
+    grammar = grammar_of(language, languages)
+    # What breaks a form that was asked for is the same for a probe and for a training answer.
+    forms = (*asked_form(language, languages), grammar.any_of(texts.no_dressing))
     return Wording(
-        language,
-        said,
-        # What breaks a form that was asked for is the same for a probe and for a training answer.
-        re.compile("|".join(f"(?:{one.pattern})" for one in (*asked.values(), any_of(said["no_dressing"]))), re.I),
-        any_of(said["grader_notes"]),
-        any_of(said["form_labels"], r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]"),
-        any_of(said["item_openers"], r"^", edge),
-        any_of(said["leans"], r"^\W*", edge),
-        any_of(said["negations"]),
-        any_of(said["subordinates"]),
-        frozenset(said["stop_words"]),
-        texts_of(language).abbreviations,
+        texts=texts,
+        grammar=grammar,
+        no_dressing=re.compile("|".join(f"(?:{form.pattern})" for form in forms), re.IGNORECASE),
+        grader_notes=grammar.any_of(texts.grader_notes),
+        form_labels=grammar.any_of(texts.form_labels, r"^", r"(?:要求)?[①-⑳\d]*\s*[:：]"),
+        item_openers=grammar.any_of(texts.item_openers, r"^"),
+        leans=grammar.any_of(texts.leans, r"^\W*"),
+        negations=grammar.any_of(texts.negations),
+        subordinates=grammar.any_of(texts.subordinates),
+        stop_words=frozenset(texts.stop_words),
     )
 
 
-def language_of(text: str) -> Language:
-    """The language a text is written in: an English translation may answer a Chinese question."""
+@cache
+def all_wordings(languages: Languages = PACKAGED) -> tuple[Wording, ...]:
+    """The lists of every language that has some."""
+    return tuple(wording_of(language, languages) for language in languages.codes(FILE))
+
+
+def language_of(text: str) -> str:
+    """The language of an English or Chinese text: an English translation may answer a Chinese question."""
     han = len(re.findall(r"[\u4e00-\u9fff]", text))
     return "zh" if han * 3 > len(re.findall(r"[A-Za-z]", text)) else "en"

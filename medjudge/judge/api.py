@@ -1,6 +1,6 @@
-"""The API judge: any OpenAI-compatible server, reasons first, the verdict read from the end of the reply."""
+"""The API judge: a chat model at an OpenAI-compatible server gives reasons first, and the verdict at the end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from tqdm import tqdm
 
@@ -8,39 +8,34 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.judge.protocol import Assignment, split_empty, unscored
-from medjudge.records import Judgment
+from medjudge.languages.texts import languages_of
+from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import REMINDER, VERDICT_SCHEMA, read_reasoned
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
 
-REQUEST_FAILED = "the request failed:"
-"""Begins the error of a judgment that another try may yet bring; the next run asks again."""
-REFUSED = "the server refused:"
-"""Begins the error of a judgment that no other try would bring."""
 MAX_TOKENS = 1024
 """The most tokens of a reply."""
-ASKED_AGAIN = "\n\n[asked again]\n\n"
-"""Stands in `raw` between a reply that could not be read and the second one."""
-_UNREADABLE = "unreadable reply:"
+AFTER_REMINDER = "\n\n[asked again]\n\n"
+"""Separates, in `raw`, an unreadable reply from the reply to the reminder."""
 
 
 def file_name(model: str) -> str:
-    """A model's name as it can stand in a file name, in this folder and no other."""
+    """A model's name made safe for use as a file name."""
     return model.strip("/.").replace("/", "--").replace("\\", "--")
 
 
 class ApiJudge:
-    """Asks a chat model behind an OpenAI-compatible API.
+    """Asks a chat model at an OpenAI-compatible server.
 
-    The reply is held to a JSON schema where the server can do that, and read strictly in any case. A reply that cannot
-    be read is answered with one reminder.
+    If the server supports it, the reply is constrained to a JSON schema; it is parsed strictly in any case. After an
+    unreadable reply the model gets one reminder.
 
     Args:
         model: The model's name at the server.
-        server: Where it is, and how patiently it is asked.
-        spending: The account that the requests go to.
-        seed: Sent with every request, plus the round, so that rounds may differ and runs do not.
+        server: The server, its limits and retries.
+        spending: The account that the requests are charged to.
+        seed: Sent with every request, plus the round: rounds may differ, repeated runs should not.
         max_tokens: The most tokens of a reply.
-        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -53,13 +48,11 @@ class ApiJudge:
         spending: Spending | None = None,
         seed: int = 0,
         max_tokens: int = MAX_TOKENS,
-        rubrics: Mapping[str, str] | None = None,
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
         self.max_tokens = max_tokens
-        self.rubrics = rubrics
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
@@ -71,58 +64,80 @@ class ApiJudge:
                 yield judgment
                 bar.update()
 
-    async def _judgment(self, one: Assignment) -> Judgment:
-        request = judgment_request(one, self.seed, self.max_tokens, self.rubrics)
+    async def _judgment(self, assignment: Assignment) -> Judgment:
+        request = judgment_request(assignment, self.seed, self.max_tokens)
         first = None
         try:
-            first = read_judgment(one, self.name, await self.client.ask(request))
-            if first.raw is None or not (first.error or "").startswith(_UNREADABLE):
+            first = read_judgment(assignment, self.name, await self.client.ask(request))
+            if first.raw is None or first.error_kind is not ErrorKind.UNREADABLE_REPLY:
                 return first
             reminder = [
                 {"role": "assistant", "content": first.raw},
-                {"role": "user", "content": REMINDER[one.question.language]},
+                {
+                    "role": "user",
+                    "content": judge_replies(assignment.question.language, languages_of(assignment.scheme)).reminder,
+                },
             ]
             again = request._replace(messages=request.messages + reminder)
-            second = read_judgment(one, self.name, await self.client.ask(again))
+            second = read_judgment(assignment, self.name, await self.client.ask(again))
         except RequestError as error:
-            begins = REFUSED if error.lasting else REQUEST_FAILED
-            return unscored(one, self.name, f"{begins} {error}", raw=first.raw if first else None)
-        raw = first.raw + ASKED_AGAIN + (second.raw or "")
-        if second.score is None:
-            return unscored(one, self.name, f"{second.error}, after a reminder", raw=raw)
-        return second.model_copy(update={"raw": raw})
+            return failed_request(assignment, self.name, str(error), error.lasting, raw=first.raw if first else None)
+        raw = first.raw + AFTER_REMINDER + (second.raw or "")
+        if second.error is None:
+            return second.model_copy(update={"raw": raw})
+        return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
 
 
-def judgment_request(
-    one: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS, rubrics: Mapping[str, str] | None = None
-) -> ChatRequest:
-    """What is asked for one judgment."""
-    prompt = render(one.question, one.earlier, one.answer.text, "reason-first", rubrics=rubrics)
+def judgment_request(assignment: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
+    """The request for one judgment."""
+    prompt = render(
+        assignment.question, assignment.earlier, assignment.answer.text, "reason-first", scheme=assignment.scheme
+    )
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    return ChatRequest(messages, seed + one.round - 1, max_tokens, schema=VERDICT_SCHEMA)
+    return ChatRequest(messages, seed + assignment.round - 1, max_tokens, schema=VERDICT_SCHEMA)
 
 
-def read_judgment(one: Assignment, judge: str, reply: ChatReply) -> Judgment:
-    """The judgment in a reply, or an unscored one that says why there is none in it."""
+def failed_request(
+    assignment: Assignment, judge_name: str, problem: str, lasting: bool, raw: str | None = None
+) -> Judgment:
+    """The unscored judgment of a request without a reply.
+
+    Args:
+        problem: The server's message, or what happened to the connection.
+        lasting: Whether another attempt would fail in the same way.
+        raw: An earlier reply to the same assignment.
+    """
+    if lasting:
+        return unscored(assignment, judge_name, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
+    return unscored(assignment, judge_name, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
+
+
+def read_judgment(assignment: Assignment, judge_name: str, reply: ChatReply) -> Judgment:
+    """Reads the judgment from a reply; unscored if the reply contains none."""
     if reply.refusal:
-        return unscored(one, judge, f"{REFUSED} {reply.refusal[:200]}", raw=reply.text)
+        return failed_request(assignment, judge_name, reply.refusal[:200], lasting=True, raw=reply.text)
     cut_off = reply.finish_reason == "length"
     if not reply.text:
-        return unscored(one, judge, f"the server returned no text{' within the token limit' if cut_off else ''}")
-    # What is cut off may end in a level that it was only weighing.
+        reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
+        return unscored(assignment, judge_name, ErrorKind.EMPTY_REPLY, reason)
+    # A truncated reply may end with a level that the model was only considering.
     if cut_off:
-        return unscored(one, judge, f"{_UNREADABLE} cut off at the token limit", raw=reply.text)
+        return _unreadable(assignment, judge_name, "cut off at the token limit", reply.text)
     verdict, rationale = read_reasoned(reply.text)
     if verdict.score is None:
-        return unscored(one, judge, f"{_UNREADABLE} {verdict.problem}", raw=reply.text)
+        return _unreadable(assignment, judge_name, verdict.problem, reply.text)
     return Judgment(
-        question_id=one.answer.question_id,
-        model=one.answer.model,
-        sample=one.answer.sample,
-        judge=judge,
-        round=one.round,
+        question_id=assignment.answer.question_id,
+        model=assignment.answer.model,
+        sample=assignment.answer.sample,
+        judge=judge_name,
+        round=assignment.round,
         score=verdict.score,
         expected=float(verdict.score),
         rationale=rationale or None,
         raw=reply.text,
     )
+
+
+def _unreadable(assignment: Assignment, judge_name: str, problem: str | None, raw: str) -> Judgment:
+    return unscored(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {problem}", raw)

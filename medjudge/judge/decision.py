@@ -13,56 +13,62 @@ from transformers.decision import DecisionConfig, label_token_ids
 
 from medjudge.judge.generative import LABELS
 from medjudge.judge.protocol import Assignment
-from medjudge.records import CATEGORIES
+from medjudge.languages.texts import languages_of
 from medjudge.rubrics.render import fence_code, frame, material, neutralise, standard
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 _LEVEL = re.compile(r"^- ([1-5])分?[:：](.+)$", re.MULTILINE)
 _TEMPLATE = """\
 {{%- set earlier, question, reference = state.earlier or [], state.question, state.reference -%}}
 {{%- set checklist, answer, code = state.checklist, state.answer, state.code -%}}
 {systems}
-{{%- if state.language == "zh" -%}}{{%- set user -%}}
-{chinese}{{%- endset -%}}{{%- else -%}}{{%- set user -%}}
-{english}{{%- endset -%}}{{%- endif -%}}
+{users}
 {{%- set messages = [
     {{"role": "system", "content": system | trim}}, {{"role": "user", "content": user | trim}}
 ] -%}}
 {chat_template}"""
 
 
-def write_decision_files(tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path) -> None:
-    """Writes `decision.json` and `decision_template.jinja`; nothing where the pipeline could not read the labels.
+def write_decision_files(
+    tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path, scheme: Scheme = LLMEVAL_MED
+) -> None:
+    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels.
 
     Args:
-        tokenizer: The judge's, with a chat template.
-        temperature: Of the judge's card.
+        tokenizer: The judge's tokenizer, with a chat template.
+        temperature: The temperature of the judge's card.
         folder: The judge folder.
+        scheme: What the training questions belong to; the template holds its rubrics.
     """
     try:
         label_token_ids(tokenizer, LABELS)
     except ValueError:
-        return  # a digit is a token with a mark before it, which the pipeline does not look for
-    rubrics = [(category, language) for category in CATEGORIES for language in ("en", "zh")]
+        return  # the tokenizer marks word boundaries in digit tokens, which the pipeline does not support
+    languages = languages_of(scheme)
+    rubrics = [(category, language) for category in scheme.category_ids for language in scheme.languages]
     systems = "".join(
         f'{{%- if state.category == "{category}" and state.language == "{language}" -%}}{{%- set system -%}}'
-        f"{{% raw %}}{frame(*standard(category, language), language, 'score-first')}{{% endraw %}}"
+        f"{{% raw %}}{frame(*standard(category, language, scheme), language, 'score-first', languages)}{{% endraw %}}"
         "{%- endset -%}{%- endif -%}"
         for category, language in rubrics
     )
-    template = _TEMPLATE.format(
-        systems=systems, chinese=material("zh"), english=material("en"), chat_template=tokenizer.chat_template
+    users = "".join(
+        f'{{%- if state.language == "{language}" -%}}{{%- set user -%}}\n{material(language, languages)}'
+        "{%- endset -%}{%- endif -%}"
+        for language in scheme.languages
     )
+    template = _TEMPLATE.format(systems=systems, users=users, chat_template=tokenizer.chat_template)
     DecisionConfig(
         labels={"score": list(LABELS)}, temperature={"score": temperature}, chat_template=template
     ).save_pretrained(folder)
 
 
 def decision_request(assignment: Assignment) -> dict[str, Any]:
-    """An answer as the decision pipeline and `/v1/systemone` take it.
+    """An answer in the form that the decision pipeline and `/v1/systemone` accept.
 
-    The reply's probabilities are those of the judge, with level 1 under "0": the pipeline counts from there. An answer
-    that does not fit into the window is not cut, and control tokens of the tokenizer within a text are taken apart in
-    another way.
+    The probabilities in the reply are those of the judge; level 1 is "0", as the pipeline counts from 0. Unlike the
+    judge, the pipeline does not shorten answers that do not fit in the window, and it neutralises control tokens in a
+    text in another way.
     """
     question, answer = assignment.question, assignment.answer.text
     state = {
@@ -73,9 +79,9 @@ def decision_request(assignment: Assignment) -> dict[str, Any]:
         "reference": neutralise(question.reference or "", ()),
         "checklist": neutralise(question.checklist or "", ()),
         "answer": neutralise(answer, ()),
-        # What fences the answer in; any text that the answer does not hold.
+        # The fence around the answer: a text that does not occur in it.
         "code": fence_code(answer),
     }
-    words = standard(question.category, question.language)[1]
+    words = standard(question.category, question.language, assignment.scheme)[1]
     lowest_first = [text.strip() for _, text in sorted(_LEVEL.findall(words))]
     return {"state": state, "questions": {"score": {"type": "score", "criteria": lowest_first}}}

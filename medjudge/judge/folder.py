@@ -1,34 +1,32 @@
-"""A judge on disk: `judge.json`, and the judge that it describes."""
+"""Reads a judge folder: `judge.json`, and the judge that it describes."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
 from safetensors import SafetensorError
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, with_adapter
+from medjudge.files import first_problem, read_text, write_whole
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, merge_adapter
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
 from medjudge.rubrics.render import Style, prompt_hashes
-from medjudge.store import read_text, write_whole
+from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
 Kind = Literal["generative", "ordinal", "similarity"]
-_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "generative": (*_ADAPTER_FILES, "tokenizer_config.json"),
-    "ordinal": (HEAD_FILE, "tokenizer_config.json"),
-    "similarity": (),
-}
 
 
 class TrainedOn(BaseModel):
-    """What a judge has seen. `tuned_question_ids` chose its checkpoint or temperature; they count as seen, too."""
+    """The data a judge has seen. `tuned_question_ids` selected its checkpoint or temperature, and count as seen too."""
 
     files: dict[str, str] = Field(default_factory=dict, description="file name -> sha256")
     question_ids: list[str] = Field(default_factory=list)
@@ -39,14 +37,17 @@ class TrainedOn(BaseModel):
 
 
 class JudgeCard(BaseModel):
-    """`judge.json`: everything that is needed to load a judge, and to know what it may be trusted with."""
+    """`judge.json`: how to load a judge, and how far it has been validated."""
 
     # What a later version adds is passed over, so that its judges can still be used.
     kind: Kind
     base_model: str
     base_revision: str | None = None
     style: Style = "score-first"
-    prompt_hashes: dict[str, str] = Field(default_factory=dict)
+    scheme: SchemeRef | None = Field(default=None, description="what the training questions belong to")
+    prompt_hashes: dict[str, str] = Field(
+        default_factory=dict, description="of each rubric that a generative judge was trained with"
+    )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
     windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
@@ -54,7 +55,7 @@ class JudgeCard(BaseModel):
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()
-    validated_on: list[dict[str, Any]] = Field(default_factory=list)
+    validated_on: list[StudySummary] = Field(default_factory=list)
     training: dict[str, Any] = Field(default_factory=dict)
     note: str | None = None
     only_languages: list[str] | None = Field(default=None, description="texts in others are left unscored")
@@ -76,12 +77,11 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(
-            f"{folder / CARD_FILE}: {place}: {first['msg']}; restore the file or train the judge again"
-        ) from None
-    for name in _NEEDED[card.kind]:
+        fix = "restore the file or train the judge again"
+        if error.errors()[0]["loc"][:1] == ("validated_on",):
+            fix = "remove this entry and run `medjudge validate` again"
+        raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
+    for name in KINDS[card.kind].files:
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
     if card.kind == "similarity" and (card.slope is None or card.cuts is None):
@@ -89,25 +89,40 @@ def read_card(folder: Path) -> JudgeCard:
     return card
 
 
-def load_judge(folder: Path, name: str, device: torch.device, rationale_tokens: int = 0) -> Judge:
-    """Loads the judge of a folder onto a device.
+def load_judge(
+    folder: Path, name: str, device: torch.device, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+) -> Judge:
+    """Loads the judge of a folder to a device.
+
+    Args:
+        rationale_tokens: The most tokens of a generative judge's rationale.
+        scheme: What the questions belong to that it will judge.
 
     Raises:
-        InputError: A file is missing or corrupt, the base model cannot be had, or the prompts of this version of
-            medjudge are not those that a generative judge was trained with.
+        InputError: A file is missing or corrupt, the base model cannot be had, or a generative judge was trained on a
+            category of the scheme with another rubric.
     """
     card = read_card(folder)
+    if KINDS[card.kind].reads_rubrics:
+        _require_its_rubrics(card, folder, scheme)
     try:
-        if card.kind == "similarity":
-            return _similarity(card, name, device)
-        if card.kind == "ordinal":
-            return _ordinal(card, folder, name, device)
-        return _generative(card, folder, name, device, rationale_tokens)
+        return KINDS[card.kind].load(card, folder, name, device, rationale_tokens)
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
+
+
+def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
+    """Compares only the rubrics that the judge was trained with: other categories may have been added since."""
+    here = prompt_hashes(card.style, scheme)
+    changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
+    if changed:
+        raise InputError(
+            f"judge {folder}: trained with another rubric {changed[0]} than scheme {scheme.name} has; use the version "
+            "of medjudge named in its judge.json, or train it again"
+        )
 
 
 def _require_window(card: JudgeCard, folder: Path) -> None:
@@ -118,7 +133,7 @@ def _require_window(card: JudgeCard, folder: Path) -> None:
         )
 
 
-def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJudge:
+def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
     model = load_encoder(card.base_model, card.base_revision).to(device).eval()
@@ -126,44 +141,75 @@ def _similarity(card: JudgeCard, name: str, device: torch.device) -> SimilarityJ
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
 
 
-def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device) -> OrdinalJudge:
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> OrdinalJudge:
     _require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
-    adapted = (folder / _ADAPTER_FILES[0]).is_file()
+    adapted = (folder / ADAPTER_CONFIG).is_file()
     body = load_encoder(card.base_model, card.base_revision) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
-    model = OrdinalModel(with_adapter(body, folder) if adapted else body, width)
+    model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
     model.load_head(folder)
-    return OrdinalJudge(
-        name,
-        model.to(device).eval(),
-        tokenizer,
-        card.max_length,
-        card.windows,
-        card.temperature,
-        card.only_languages,
-    )
+    settings = OrdinalSettings(card.max_length, card.windows, card.temperature, card.only_languages)
+    return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
-    if card.prompt_hashes and card.prompt_hashes != prompt_hashes(card.style):
-        raise InputError(
-            f"judge {folder}: trained with other rubrics than this version of medjudge has; "
-            "use the version named in its judge.json, or train it again"
-        )
     _require_window(card, folder)
     body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
-    model = with_adapter(body, folder).to(device).eval()
+    model = merge_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
-    return GenerativeJudge(
-        name,
-        model,
-        tokenizer,
-        card.max_length,
-        card.temperature,
-        rationale_tokens=rationale_tokens,
-        style=card.style,
-    )
+    settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
+    return GenerativeJudge(name, model, tokenizer, settings)
+
+
+class JudgeKind(NamedTuple):
+    """What differs between the kinds of judges on disk."""
+
+    method: str
+    """What was trained, unless the whole model was."""
+    files: tuple[str, ...]
+    """Files that a folder needs beside `judge.json`."""
+    load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
+    """Loads a judge, given card, folder, name, device and rationale tokens."""
+    base_writes_text: bool
+    """Whether the base model is a causal language model."""
+    reads_rubrics: bool
+    """Whether it was trained with rubrics in its prompt, and therefore depends on their wording."""
+    reads_windows: bool
+    """Whether it reads a long text in several windows; if not, the middle of the text is cut."""
+    reads_checklist: Callable[[Path], bool]
+    """Whether the judge of a folder reads a question's checklist."""
+
+
+KINDS: dict[Kind, JudgeKind] = {
+    "generative": JudgeKind(
+        method="LoRA",
+        files=(ADAPTER_CONFIG, ADAPTER_FILE, "tokenizer_config.json"),
+        load=_generative,
+        base_writes_text=True,
+        reads_rubrics=True,
+        reads_windows=False,
+        reads_checklist=lambda folder: True,
+    ),
+    "ordinal": JudgeKind(
+        method="LoRA",
+        files=(HEAD_FILE, "tokenizer_config.json"),
+        load=_ordinal,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=True,
+        reads_checklist=reads_checklist,
+    ),
+    "similarity": JudgeKind(
+        method="cut points on the cosine of answer and reference",
+        files=(),
+        load=_similarity,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=False,
+        reads_checklist=lambda folder: False,
+    ),
+}

@@ -1,8 +1,7 @@
-"""Turns what a user writes after `--judge` into a judge."""
+"""Resolves the argument of `--judge` to a judge, and loads it."""
 
 import json
 import os
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -14,15 +13,17 @@ from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
 
 
 class JudgeRef(NamedTuple):
-    """A judge that was chosen but not loaded yet.
+    """A judge that is not loaded yet.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge; a judge with none of these is known by
-    its judgments only. `seen` holds the ids of the questions that it was trained or tuned on.
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge. A judge with none of these is known only
+    by its judgments. `seen` holds the ids of the questions that the judge was trained or tuned on.
     """
 
     name: str
@@ -37,25 +38,29 @@ class JudgeRef(NamedTuple):
         return self.folder is None and self.api_model is None
 
 
-def choose_judge(spec: str) -> JudgeRef:
-    """Finds the judge that a specification means, and reads its card.
+def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
+    """Finds the judge that the user named, and reads its card.
 
     Args:
-        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges but those of an intermediate stage, else
-            the built-in one), `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that is not an intermediate stage, else
+            the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+        run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
         InputError: There is no such judge, or its folder is incomplete.
     """
+    if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
+        entry = run.manifest().get("judges", {}).get(spec)
+        return JudgeRef(spec, seen=frozenset(entry["seen_question_ids"] if entry else ()))
     if spec.startswith("openai:"):
         model = spec.removeprefix("openai:")
         if not model:
-            raise InputError("--judge openai: no model named; write for example --judge openai:gpt-4o")
+            raise InputError("--judge openai: no model is named; write, for example, --judge openai:gpt-4o")
         return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()
-    elif spec == "similarity":
-        folder = similarity_folder()
+    elif spec in _PACKAGED:
+        folder = _PACKAGED[spec]()
     else:
         folder = Path(spec)
     card = read_card(folder)
@@ -72,6 +77,10 @@ def similarity_folder() -> Path:
     return Path(str(files("medjudge") / "data" / "similarity"))
 
 
+_PACKAGED = {"built-in": built_in_folder, "similarity": similarity_folder}
+"""Judges that come with the package, by the name that `--judge` takes."""
+
+
 def _local_folder() -> Path:
     if named := os.environ.get("MEDJUDGE_JUDGE"):
         return Path(named)
@@ -80,42 +89,44 @@ def _local_folder() -> Path:
 
 
 def _intermediate(card: Path) -> bool:
-    """Whether a judge saw matches of question and answer only: a step on the way, not a judge to fall back on."""
+    """Whether a judge was trained only to match questions and answers: a stage of training, never a default judge."""
     try:
         return bool(json.loads(card.read_text(encoding="utf-8"))["training"]["stage"] == "intermediate")
     except (ValueError, KeyError, TypeError, OSError):
-        return False  # older or broken: said when it is chosen
+        return False  # a broken card is reported when its judge is chosen
 
 
-def check_chosen(chosen: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
-    """Finds out before any work whether a chosen judge may run: key, network and price for an API judge.
+def check_judge_ref(judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+    """Checks, before any work is done, that an API judge has a key, network access and a price.
 
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if chosen.api_model is not None:
-        check_server(f"--judge openai:{chosen.api_model}", chosen.api_model, base_url, offline, limit)
+    if judge_ref.api_model is not None:
+        check_server(f"--judge openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
 
 
-def load_chosen(
-    chosen: JudgeRef,
+def load_judge_ref(
+    judge_ref: JudgeRef,
     device: str = "auto",
     server: Server = Server(),
     spending: Spending | None = None,
     rationale_tokens: int = 0,
-    rubrics: Mapping[str, str] | None = None,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Judge:
-    """Loads a chosen judge.
+    """Loads a judge.
 
     Args:
-        server: Where an API judge is.
-        spending: The account that its requests go to.
-        rubrics: What an API judge reads in place of the package's rubrics, by `CATEGORY.language`.
+        device: `auto`, `cpu` or `cuda`.
+        server: The server of an API judge.
+        spending: The account that the requests of an API judge are charged to.
+        rationale_tokens: The most tokens of a rationale; 0 for the judge's default.
+        scheme: The scheme of the questions to judge.
 
     Raises:
         InputError: No key, no such device, no price, or files that cannot be loaded.
     """
-    if chosen.api_model is not None:
-        return ApiJudge(chosen.api_model, server, spending, rubrics=rubrics)
-    assert chosen.folder is not None
-    return load_judge(chosen.folder, chosen.name, choose_device(device), rationale_tokens)
+    if judge_ref.api_model is not None:
+        return ApiJudge(judge_ref.api_model, server, spending)
+    assert judge_ref.folder is not None
+    return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)

@@ -1,9 +1,9 @@
 """The `ordinal` judge: an encoder or decoder with a cumulative-link head over five levels.
 
-Question, reference, checklist and answer are embedded one by one by the same model, and the head scores how the answer
-relates to each of the others. Before training it is the similarity baseline, which is why a hundred scored answers are
-enough to start from; what belongs to the question is embedded once for all of its answers. A long text is read in
-windows and is the mean over all of them.
+The same model embeds question, reference, checklist and answer separately, and the head scores how the answer relates
+to each of the others. The untrained judge equals the similarity baseline, which is why a hundred scored answers are
+enough to start from. Question, reference and checklist are embedded once for all answers to a question. A long text is
+read in windows, and its embedding is the mean over their tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,24 +20,29 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.judge.adapter import require_finite
 from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
-from medjudge.models.batching import MemoryLimit, batches_by_length, padded
+from medjudge.models.batching import MemoryLimit, batches_by_length
 from medjudge.models.hardware import fast_dtype
-from medjudge.records import Judgment, Question
+from medjudge.models.padding import pad_right
+from medjudge.records import ErrorKind, Judgment, Question
 
 HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
 HEAD_RATE = 3.0
-"""The head's numbers are stored divided by this, so that Adam moves them this much faster than the adapter's."""
+"""The head's parameters are stored divided by this, so that Adam changes them this much faster than the adapter's."""
 
 Bucket = dict[str, torch.Tensor]
 Windows = list[list[int]]
 
 
 class Encoded(NamedTuple):
-    """One answer and what it is compared with, as token ids in windows, marks included; an absent text has none."""
+    """An answer and the texts it is compared with, as windows of token ids with special tokens.
+
+    An absent text has no window.
+    """
 
     question: Windows
     reference: Windows
@@ -58,53 +63,60 @@ def encode(
     """Tokenises question (with the earlier turns), reference, checklist and answer.
 
     Args:
-        max_length: The most tokens of one window, marks included.
-        most_windows: The most windows of one text; of a longer one they are spread evenly, first and last among them.
+        max_length: The most tokens of one window, special tokens included.
+        most_windows: The most windows of one text. Those of a longer text are spread evenly from its start to its end.
 
     Returns:
-        Token ids, and how many tokens of the answer, and of all else together, were left out.
+        Token ids, and how many tokens of the answer, and of the other texts together, were left out.
     """
     start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
     end = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
-    before, after = [[] if mark is None else [mark] for mark in (start, end)]
-    texts, cut = [], []
+    before, after = [[] if token is None else [token] for token in (start, end)]
+    texts, left_out = [], []
     for text in (" ".join([*earlier, question.prompt]), question.reference or "", question.checklist or "", answer):
-        # split_special_tokens: a "[SEP]" or "</s>" inside a text is text. verbose=False: windows are cut here.
+        # split_special_tokens: a "[SEP]" or "</s>" inside a text is plain text. verbose=False: no warning about length.
         ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        found, left_out = windows(ids, max_length - len(before) - len(after), most_windows)
-        texts.append([[*before, *window, *after] for window in found])
-        cut.append(left_out)
-    asked, reference, checklist, said = texts
-    return Encoded(asked, reference, checklist, said, cut[3], sum(cut[:3]))
+        cut = windows(ids, max_length - len(before) - len(after), most_windows)
+        texts.append([[*before, *window, *after] for window in cut.windows])
+        left_out.append(cut.tokens_left_out)
+    prompt, reference, checklist, answer_windows = texts
+    return Encoded(prompt, reference, checklist, answer_windows, left_out[3], sum(left_out[:3]))
 
 
-def windows(tokens: Sequence[int], size: int, most: int) -> tuple[Windows, int]:
-    """Cuts a text into windows of nearly equal length, and how many tokens lie in none of them.
+class Cut(NamedTuple):
+    """A text cut into windows, and how many of its tokens are in none of them."""
+
+    windows: Windows
+    tokens_left_out: int
+
+
+def windows(tokens: Sequence[int], size: int, most: int) -> Cut:
+    """Cuts a text into windows of nearly equal length.
 
     Args:
-        tokens: Any number of token ids; none give no window.
+        tokens: Any number of token ids; an empty text has no window.
         size: The most tokens of a window.
         most: The most windows.
     """
     if not tokens:
-        return [], 0
+        return Cut([], 0)
     count = ceil(len(tokens) / size)
     if count > most:
-        # Whole windows where not all are kept, the last one flush with the end.
+        # Full windows, the last one ending with the text.
         starts = np.linspace(0, len(tokens) - size, most).round().astype(int)
-        return [list(tokens[start : start + size]) for start in starts], len(tokens) - most * size
+        return Cut([list(tokens[start : start + size]) for start in starts], len(tokens) - most * size)
     edges = np.linspace(0, len(tokens), count + 1).round().astype(int)
-    return [list(tokens[start:end]) for start, end in pairwise(edges)], 0
+    return Cut([list(tokens[start:end]) for start, end in pairwise(edges)], 0)
 
 
 class Batch(NamedTuple):
-    """Answers ready for the model: every text once, in buckets of windows of like length.
+    """Answers ready for the model: each distinct text once, in buckets of windows of similar length.
 
     Attributes:
         buckets: `input_ids` and `attention_mask`, each of shape (windows, length).
-        text: For each window, in the order of the buckets, which text it belongs to, shape (windows,).
-        parts: Which texts an answer's question, reference and checklist are, shape (rows, 3), -1 where absent.
-        answer: Which text each answer is, shape (rows,).
+        text: The index of the text that each window belongs to, in the order of the buckets, shape (windows,).
+        parts: The indices of each answer's question, reference and checklist, shape (rows, 3); -1 if absent.
+        answer: The index of each answer's text, shape (rows,).
     """
 
     buckets: list[Bucket]
@@ -114,13 +126,13 @@ class Batch(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """The texts of some answers, each once.
+    """The distinct texts of several answers.
 
     Attributes:
-        windows: Of all texts, as token ids.
-        text: For each window, which text it belongs to.
-        parts: Which texts an answer's question, reference and checklist are, shape (rows, 3), -1 where absent.
-        answer: Which text each answer is, shape (rows,).
+        windows: The windows of all texts, as token ids.
+        text: The index of the text that each window belongs to.
+        parts: The indices of each answer's question, reference and checklist, shape (rows, 3); -1 if absent.
+        answer: The index of each answer's text, shape (rows,).
     """
 
     windows: Windows
@@ -130,29 +142,31 @@ class Distinct(NamedTuple):
 
 
 def distinct(rows: Sequence[Encoded]) -> Distinct:
-    """Takes encoded answers apart into their texts: what answers share is read once."""
-    texts: dict[tuple[tuple[int, ...], ...], int] = {}
-    found: list[tuple[list[int], int]] = []
+    """Collects the distinct texts of encoded answers, so that texts which answers share are embedded once."""
+    indices: dict[tuple[tuple[int, ...], ...], int] = {}
+    all_windows: Windows = []
+    text_of_window: list[int] = []
 
-    def place(windows: Windows) -> int:
+    def index(windows: Windows) -> int:
         if not windows:
             return -1
         key = tuple(map(tuple, windows))
-        if key not in texts:
-            texts[key] = len(texts)
-            found.extend((window, texts[key]) for window in windows)
-        return texts[key]
+        if key not in indices:
+            indices[key] = len(indices)
+            all_windows.extend(windows)
+            text_of_window.extend([indices[key]] * len(windows))
+        return indices[key]
 
-    parts = [[place(text) for text in (row.question, row.reference, row.checklist)] for row in rows]
-    answer = [place(row.answer) for row in rows]
-    return Distinct([one for one, _ in found], [one for _, one in found], torch.tensor(parts), torch.tensor(answer))
+    parts = [[index(text) for text in (row.question, row.reference, row.checklist)] for row in rows]
+    answer = [index(row.answer) for row in rows]
+    return Distinct(all_windows, text_of_window, torch.tensor(parts), torch.tensor(answer))
 
 
 def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
     """Puts encoded answers into one batch.
 
     Args:
-        rows: At least one.
+        rows: At least one answer.
         pad_id: The padding token.
         bucket_tokens: The most tokens of one bucket, padding included.
     """
@@ -165,19 +179,19 @@ def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
 
 
 def _bucket(windows: Windows, pad_id: int) -> Bucket:
-    ids, mask = padded(windows, pad_id)
+    ids, mask = pad_right(windows, pad_id)
     return {"input_ids": ids, "attention_mask": mask}
 
 
 class OrdinalModel(nn.Module):
-    """One score an answer and four ordered cut points (proportional odds; McCullagh, 1980).
+    """One score per answer and four ordered cut points (proportional odds; McCullagh, 1980).
 
-    score = v . answer + sum over the parts that are there of slope * cosine(part, answer) + w . (part * answer) +
-    offset, with embeddings of length 1; P(level > k) = sigmoid(score - cut_k).
+    score = v . answer + sum over the present parts of (slope * cosine(part, answer) + w . (part * answer) + offset),
+    with embeddings of length 1; P(level > k) = sigmoid(score - cut_k).
 
     Args:
-        body: The model underneath, plain or with a LoRA adapter; a text's embedding is the mean over its tokens.
-        hidden_size: Its width.
+        body: The base model, plain or with a LoRA adapter; the embedding of a text is the mean over its tokens.
+        hidden_size: The width of the base model.
     """
 
     def __init__(self, body: nn.Module, hidden_size: int) -> None:
@@ -189,16 +203,16 @@ class OrdinalModel(nn.Module):
         self.alone = nn.Parameter(torch.zeros(hidden_size))
         self.first_cut = nn.Parameter(torch.zeros(1))  # not a scalar: DeepSpeed cannot broadcast one
         self.steps = nn.Parameter(torch.zeros(3))
-        # The entries of a vector of length 1 are about 1 / sqrt(width) each: brought back to about 1 / 2.
+        # The entries of a unit vector are about 1 / sqrt(width); this scales them to about 1 / 2.
         self.entry_scale = sqrt(hidden_size) / 2
 
     def start_from(self, baseline: CutPoints, shares: torch.Tensor) -> None:
-        """Sets slopes and cuts so that the model scores as a similarity judge on the mean cosine of an answer's parts.
+        """Sets slopes and cuts so that the model equals a similarity judge on the mean cosine of an answer's parts.
 
         Args:
-            baseline: Fitted on the mean cosine.
-            shares: The part of the questions that have each of the three, shape (3,). One that none has gets no slope:
-                a judge passes over what it has never seen.
+            baseline: Cut points fitted on the mean cosine.
+            shares: The share of the questions that have each of the three parts, shape (3,). A part that no question
+                has gets no slope, because the judge cannot have learned to use it.
         """
         steps = torch.tensor(np.diff(baseline.cuts), dtype=torch.float32).clamp_min(0.05)
         with torch.no_grad():
@@ -207,26 +221,29 @@ class OrdinalModel(nn.Module):
             self.steps.copy_(torch.log(torch.expm1(steps)) / HEAD_RATE)
 
     def cuts(self) -> torch.Tensor:
-        """The four cut points, rising, shape (4,)."""
+        """The four cut points in ascending order, shape (4,)."""
         first = self.first_cut * HEAD_RATE
         return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * HEAD_RATE), dim=0)])
 
     def embed(self, buckets: Sequence[Bucket], text: torch.Tensor) -> torch.Tensor:
-        """Embeds all texts: the mean over the tokens of all windows of each, (texts, width), each of length 1.
+        """Embeds all texts.
 
         Args:
-            buckets: From `collate`.
-            text: Which text each window belongs to, shape (windows,).
+            buckets: Buckets from `collate`.
+            text: The index of the text that each window belongs to, shape (windows,).
+
+        Returns:
+            The mean over the tokens of all windows of each text, scaled to length 1, shape (texts, width).
         """
         total: torch.Tensor | None = None
         start = 0
         for bucket in buckets:
             added = self.summed(bucket)
-            of = text[start : start + len(added)]
+            indices = text[start : start + len(added)]
             start += len(added)
             if total is None:
                 total = added.new_zeros(int(text.max()) + 1, added.shape[1])
-            total = total.index_add(0, of, added)
+            total = total.index_add(0, indices, added)
         assert total is not None
         return functional.normalize(total, dim=1)
 
@@ -241,19 +258,19 @@ class OrdinalModel(nn.Module):
         """Scores a batch from `collate`.
 
         Returns:
-            Cumulative logits, shape (batch, 4): of level > 1, > 2, > 3, > 4.
+            Cumulative logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
         """
         return self.head(self.embed(buckets, text), parts, answer)
 
     def head(self, vectors: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
         """Cumulative logits, shape (batch, 4), from embeddings of shape (texts, width)."""
         with torch.autocast(vectors.device.type, enabled=False):
-            there = (parts >= 0).to(vectors.dtype)
-            said = vectors[answer]
-            product = vectors[parts.clamp_min(0)] * said[:, None]
-            each = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
-            alone = self.entry_scale * (said * self.alone).sum(dim=-1)
-            score = (((each + self.offset) * there).sum(dim=-1) + alone) * HEAD_RATE
+            present = (parts >= 0).to(vectors.dtype)
+            answers = vectors[answer]
+            product = vectors[parts.clamp_min(0)] * answers[:, None]
+            by_part = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
+            alone = self.entry_scale * (answers * self.alone).sum(dim=-1)
+            score = (((by_part + self.offset) * present).sum(dim=-1) + alone) * HEAD_RATE
             return score[:, None] - self.cuts()
 
     def save_head(self, folder: Path) -> None:
@@ -266,12 +283,16 @@ class OrdinalModel(nn.Module):
         save_file(head, folder / HEAD_FILE)
 
     def load_head(self, folder: Path) -> None:
-        """Reads what `save_head` wrote."""
+        """Reads what `save_head` wrote.
+
+        Raises:
+            ValueError: The file does not hold exactly the tensors of a head, or a number is not finite.
+        """
         saved = load_file(folder / HEAD_FILE)
-        _require_finite(saved, HEAD_FILE)
+        require_finite(saved, HEAD_FILE)
         missing, unexpected = self.load_state_dict(saved, strict=False)
         if unexpected or any(not name.startswith("body.") for name in missing):
-            raise ValueError(f"{HEAD_FILE} holds other tensors than a head")
+            raise ValueError(f"{HEAD_FILE} does not hold the tensors of a head")
 
 
 def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
@@ -282,69 +303,66 @@ def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.T
     return (edges[:, :-1] - edges[:, 1:]).clamp_min(0)
 
 
+class OrdinalSettings(NamedTuple):
+    """How an ordinal judge reads.
+
+    Attributes:
+        max_length: The most tokens of one window.
+        most_windows: The most windows of one text, as in training; the judgment counts the tokens outside of them.
+        temperature: Divides the logits; calibrates the probabilities.
+        languages: Answers in other languages get no score; None for no restriction.
+        batch_tokens: The tokens, padding included, of the first batches; later ones grow to what memory holds.
+        chunk: How many answers are scored before their judgments are yielded.
+    """
+
+    max_length: int
+    most_windows: int = 1
+    temperature: float = 1.0
+    languages: Sequence[str] | None = None
+    batch_tokens: int = 8192
+    chunk: int = 512
+
+
 class OrdinalJudge:
     """Scores with a trained ordinal model.
 
     Args:
         name: The judge's name.
         model: The model, on its device, in evaluation mode.
-        tokenizer: Its tokenizer.
-        max_length: The most tokens of one window.
-        most_windows: The most windows of one text, as in training; what lies in none is told by the judgment.
-        temperature: Divides the logits, so that probabilities are calibrated.
-        languages: The languages outside of which it gives no score; None where it tries all.
-        batch_tokens: The tokens, padding included, of the first forward passes; later ones find what memory holds.
-        chunk: How many answers are read before their judgments are handed on.
+        tokenizer: The model's tokenizer.
+        settings: Windows, calibration, languages and batching.
     """
 
     def __init__(
-        self,
-        name: str,
-        model: OrdinalModel,
-        tokenizer: PreTrainedTokenizerBase,
-        max_length: int,
-        most_windows: int = 1,
-        temperature: float = 1.0,
-        languages: Sequence[str] | None = None,
-        batch_tokens: int = 8192,
-        chunk: int = 512,
+        self, name: str, model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, settings: OrdinalSettings
     ) -> None:
         self.name = name
         self.model = model
         self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.most_windows = most_windows
-        self.temperature = temperature
-        self.languages = languages
-        self.chunk = chunk
+        self.settings = settings
         self.device = model.slope.device
-        self.memory = MemoryLimit(self.device, batch_tokens)
+        self.memory = MemoryLimit(self.device, settings.batch_tokens)
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        full, empty = split_empty(assignments, self.name)
+        not_empty, empty = split_empty(assignments, self.name)
         yield from empty
         work: list[Assignment] = []
-        for one in full:
-            reason = None if self.languages is None else other_language(one.question, one.answer.text, self.languages)
+        for assignment in not_empty:
+            reason = self._foreign(assignment)
             if reason is None:
-                work.append(one)
+                work.append(assignment)
             else:
-                yield unscored(one, self.name, reason)
-        # Answers to one question together: what they share is read once a chunk.
-        work.sort(key=lambda one: one.question.id)
+                yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
+        # Shared texts are embedded once per chunk, so answers to one question are adjacent.
+        work.sort(key=lambda item: item.question.id)
         with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for start in range(0, len(work), self.chunk):
-                part = work[start : start + self.chunk]
-                encoded = [
-                    encode(
-                        self.tokenizer, one.question, one.earlier, one.answer.text, self.max_length, self.most_windows
-                    )
-                    for one in part
-                ]
-                for one, texts, row in zip(part, encoded, self._probabilities(encoded), strict=True):
+            for start in range(0, len(work), self.settings.chunk):
+                chunk = work[start : start + self.settings.chunk]
+                encoded = [self._encoded(assignment) for assignment in chunk]
+                for assignment, texts, row in zip(chunk, encoded, self._probabilities(encoded), strict=True):
                     yield scored(
-                        one,
+                        assignment,
                         self.name,
                         row,
                         answer_tokens_cut=texts.answer_tokens_cut,
@@ -352,8 +370,18 @@ class OrdinalJudge:
                     )
                     bar.update()
 
+    def _foreign(self, assignment: Assignment) -> str | None:
+        if self.settings.languages is None:
+            return None
+        return other_language(assignment.question, assignment.answer.text, self.settings.languages)
+
+    def _encoded(self, assignment: Assignment) -> Encoded:
+        max_length, most_windows = self.settings.max_length, self.settings.most_windows
+        text = assignment.answer.text
+        return encode(self.tokenizer, assignment.question, assignment.earlier, text, max_length, most_windows)
+
     def _probabilities(self, encoded: Sequence[Encoded]) -> np.ndarray:
-        """(n answers) -> (n, 5)."""
+        """The probabilities of the five levels, shape (answers, 5)."""
         texts = distinct(encoded)
         total = torch.zeros(max(texts.text) + 1, self.model.alone.shape[0], device=self.device)
         lengths = [len(window) for window in texts.windows]
@@ -364,7 +392,7 @@ class OrdinalJudge:
         with torch.inference_mode():
             vectors = functional.normalize(total, dim=1)
             cumulative = self.model.head(vectors, texts.parts.to(self.device), texts.answer.to(self.device))
-        return probabilities(cumulative.float(), self.temperature).cpu().numpy()
+        return probabilities(cumulative.float(), self.settings.temperature).cpu().numpy()
 
     def _summed(self, windows: Windows) -> torch.Tensor:
         bucket = {name: value.to(self.device) for name, value in _bucket(windows, self.pad_id).items()}
@@ -373,25 +401,8 @@ class OrdinalJudge:
             return self.model.summed(bucket)
 
 
-def with_adapter(body: nn.Module, folder: Path) -> nn.Module:
-    """Puts a saved LoRA adapter onto a body and merges it, so that judging costs no more than the plain model.
-
-    Raises:
-        ValueError: The file lacks tensors of the adapter, or holds others, or numbers that are not finite. peft itself
-            would go on with what it finds.
-    """
-    # Here, because it takes seconds that the other kinds of judge need not wait for.
-    from peft import PeftModel, get_peft_model_state_dict
-
-    model = PeftModel.from_pretrained(body, str(folder))
-    saved = load_file(folder / "adapter_model.safetensors")
-    if saved.keys() != get_peft_model_state_dict(model).keys():
-        raise ValueError("adapter_model.safetensors does not hold the tensors that adapter_config.json describes")
-    _require_finite(saved, "adapter_model.safetensors")
-    merged: nn.Module = model.merge_and_unload()
-    return merged
-
-
-def _require_finite(tensors: dict[str, torch.Tensor], name: str) -> None:
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
-        raise ValueError(f"{name} holds numbers that are not finite")
+def reads_checklist(folder: Path) -> bool:
+    """Whether a judge gives checklists any weight; a judge that was trained without them does not."""
+    head = load_file(folder / HEAD_FILE)
+    position = PARTS.index("checklist")
+    return any(bool(head[name][position].any()) for name in ("slope", "product", "offset"))

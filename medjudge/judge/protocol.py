@@ -1,25 +1,30 @@
-"""What every judge does, and how a station hands it work."""
+"""The interface of all judges: assignments in, judgments out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from medjudge.records import Answer, Judgment, Question, earlier_turns
+from medjudge.records import Answer, ErrorKind, Judgment, Question, earlier_turns
 from medjudge.scale import median_level
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class Assignment(NamedTuple):
-    """One answer to judge. `earlier` holds the user's earlier turns of the conversation, oldest first."""
+    """One answer to judge.
+
+    `earlier` holds the user's earlier turns of the conversation, oldest first; `scheme` holds the question's rubric.
+    """
 
     question: Question
     earlier: tuple[str, ...]
     answer: Answer
     round: int = 1
+    scheme: Scheme = LLMEVAL_MED
 
 
 class Judge(Protocol):
-    """Scores answers. Its `name` is the name of the file that its judgments go to."""
+    """Scores answers. `name` is also the name of the judgments file."""
 
     name: str
 
@@ -28,24 +33,26 @@ class Judge(Protocol):
         ...
 
 
-def assignments(questions: Iterable[Question], answers: Iterable[Answer], rounds: int = 1) -> list[Assignment]:
-    """Joins answers to their questions, `rounds` times.
+def assignments(
+    questions: Iterable[Question], answers: Iterable[Answer], rounds: int = 1, scheme: Scheme = LLMEVAL_MED
+) -> list[Assignment]:
+    """Makes one assignment per answer and round.
 
-    Answers to questions that are not among `questions` are left out.
+    Answers whose question is not among `questions` are left out.
     """
     by_id = {question.id: question for question in questions}
     earlier = earlier_turns(list(by_id.values()))
     return [
-        Assignment(by_id[answer.question_id], earlier[answer.question_id], answer, round_)
+        Assignment(by_id[answer.question_id], earlier[answer.question_id], answer, round_number, scheme)
         for answer in answers
         if answer.question_id in by_id
-        for round_ in range(1, rounds + 1)
+        for round_number in range(1, rounds + 1)
     ]
 
 
 def scored(
     assignment: Assignment,
-    judge: str,
+    judge_name: str,
     probabilities: np.ndarray,
     *,
     rationale: str | None = None,
@@ -55,10 +62,10 @@ def scored(
 ) -> Judgment:
     """A judgment from the probabilities of the five levels.
 
-    The score is their median: it is usable exactly when the probability of a usable level is at least one half.
+    The score is their median, so it is usable exactly if the probability of a usable level is at least one half.
 
     Args:
-        probabilities: Shape (5,), level 1 first, adding up to 1.
+        probabilities: Probabilities that add up to 1, level 1 first, shape (5,).
     """
     exact = np.asarray(probabilities, dtype=np.float64)
     exact = exact / exact.sum()
@@ -66,7 +73,7 @@ def scored(
         question_id=assignment.answer.question_id,
         model=assignment.answer.model,
         sample=assignment.answer.sample,
-        judge=judge,
+        judge=judge_name,
         round=assignment.round,
         score=median_level(exact),
         expected=min(5.0, max(1.0, round(float(exact @ np.arange(1, 6)), 6))),
@@ -78,25 +85,44 @@ def scored(
     )
 
 
-def unscored(assignment: Assignment, judge: str, error: str, raw: str | None = None) -> Judgment:
-    """A judgment that says why there is no score."""
+def unscored(assignment: Assignment, judge_name: str, kind: ErrorKind, error: str, raw: str | None = None) -> Judgment:
+    """A judgment without a score.
+
+    Args:
+        kind: Why there is no score. Code that depends on the reason reads this.
+        error: The reason in one line, for people.
+        raw: What the model replied, if anything.
+    """
     return Judgment(
         question_id=assignment.answer.question_id,
         model=assignment.answer.model,
         sample=assignment.answer.sample,
-        judge=judge,
+        judge=judge_name,
         round=assignment.round,
         score=None,
+        error_kind=kind,
         error=error,
         raw=raw,
     )
 
 
-EMPTY_ANSWER = "the answer is empty"
+class SplitWork(NamedTuple):
+    """Assignments that a judge must score, and the judgments of those that it need not look at."""
+
+    work: list[Assignment]
+    judgments: list[Judgment]
 
 
-def split_empty(work: Sequence[Assignment], judge: str) -> tuple[list[Assignment], list[Judgment]]:
-    """Sets aside the answers with no text: there is nothing to score in them, and a model must not be asked to."""
-    full = [one for one in work if one.answer.text.strip()]
-    empty = [unscored(one, judge, EMPTY_ANSWER) for one in work if not one.answer.text.strip()]
-    return full, empty
+def split_empty(work: Sequence[Assignment], judge_name: str) -> SplitWork:
+    """Separates empty answers, which no model is asked to score.
+
+    Returns:
+        The assignments that have a text, and an unscored judgment for each of the others.
+    """
+    not_empty = [assignment for assignment in work if assignment.answer.text.strip()]
+    judgments = [
+        unscored(assignment, judge_name, ErrorKind.EMPTY_ANSWER, "the answer is empty")
+        for assignment in work
+        if not assignment.answer.text.strip()
+    ]
+    return SplitWork(not_empty, judgments)

@@ -1,4 +1,4 @@
-"""A judge of a folder on the workers of a Ray cluster."""
+"""Runs a judge folder on the workers of a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -6,23 +6,27 @@ from pathlib import Path
 from tqdm import tqdm
 
 from medjudge.judge.protocol import Assignment
-from medjudge.parallel.ray_pool import over_actors
+from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class RayJudge:
-    """Judges as the judge of the folder does, on many workers at once.
+    """Gives the same judgments as the judge in the folder, computed by many workers.
 
     Args:
-        folder: The judge; every worker must find it, and its base model, under the same path.
+        folder: The judge folder. Every worker must find it, and its base model, at the same path.
         name: The judge's name.
-        device: `auto`, `cpu` or `cuda`, of the workers.
+        device: The workers' device: `auto`, `cpu` or `cuda`.
         rationale_tokens: As for `load_judge`.
+        scheme: As for `load_judge`.
     """
 
-    def __init__(self, folder: Path, name: str, device: str, rationale_tokens: int = 0) -> None:
+    def __init__(
+        self, folder: Path, name: str, device: str, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+    ) -> None:
         self.name = name
-        self.arguments = (str(folder.resolve()), name, device, rationale_tokens)
+        self.arguments = (str(folder.resolve()), name, device, rationale_tokens, scheme)
         self.device = device
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
@@ -32,22 +36,24 @@ class RayJudge:
             UnfinishedError: A worker failed.
         """
         with tqdm(total=len(assignments), desc=f"judging ({self.name}, Ray)", unit="answer", disable=None) as bar:
-            for judgments in over_actors(
+            for judgments in map_on_actors(
                 _load,
                 self.arguments,
                 assignments,
-                # What the answers to one question share is computed once, where one worker judges them all.
-                belongs=lambda one: one.question.id,
-                weight=lambda one: len(one.answer.text),
+                # The tokens that answers to one question share are computed once if one worker judges them all.
+                key=lambda assignment: assignment.question.id,
+                weight=lambda assignment: len(assignment.answer.text),
                 device=self.device,
             ):
                 yield from judgments
                 bar.update(len(judgments))
 
 
-def _load(folder: str, name: str, device: str, rationale_tokens: int) -> Callable[[list[Assignment]], list[Judgment]]:
+def _load(
+    folder: str, name: str, device: str, rationale_tokens: int, scheme: Scheme
+) -> Callable[[list[Assignment]], list[Judgment]]:
     from medjudge.judge.folder import load_judge
     from medjudge.models.hardware import choose_device
 
-    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens)
+    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens, scheme)
     return lambda work: list(judge.judge(work))

@@ -1,4 +1,4 @@
-"""The `similarity` judge: cosine of answer and reference, cut into levels; the baseline that others must beat."""
+"""The `similarity` judge: the cosine of answer and reference, cut into levels; the baseline for other judges."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,15 +11,16 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.models.batching import batches_by_length, cut_middle, padded
-from medjudge.records import Judgment
+from medjudge.models.batching import batches_by_length, cut_middle
+from medjudge.models.padding import pad_right
+from medjudge.records import ErrorKind, Judgment
 
 MAX_LENGTH = 256
-"""The window all-MiniLM-L6-v2 was trained with (its model card)."""
+"""The window that all-MiniLM-L6-v2 was trained with (see its model card)."""
 
 
 class CutPoints(NamedTuple):
-    """P(level > k) = sigmoid(slope * cosine - cuts[k - 1]); `cuts` rises."""
+    """P(level > k) = sigmoid(slope * cosine - cuts[k - 1]); `cuts` are in ascending order."""
 
     slope: float
     cuts: tuple[float, float, float, float]
@@ -50,11 +51,11 @@ def fit_cut_points(cosines: np.ndarray, levels: np.ndarray) -> CutPoints:
         return CutPoints(float(parameters[0]), (float(cuts[0]), float(cuts[1]), float(cuts[2]), float(cuts[3])))
 
     def loss(parameters: np.ndarray) -> float:
-        chosen = unpacked(parameters).probabilities(cosines)[np.arange(len(levels)), levels - 1]
-        return float(-np.log(np.clip(chosen, 1e-12, None)).mean() + 1e-4 * parameters[0] ** 2)
+        likelihood = unpacked(parameters).probabilities(cosines)[np.arange(len(levels)), levels - 1]
+        return float(-np.log(np.clip(likelihood, 1e-12, None)).mean() + 1e-4 * parameters[0] ** 2)
 
-    found = minimize(loss, np.array([5.0, 2.0, 0.0, 0.0, 0.0]), method="Nelder-Mead", options={"maxiter": 4000})
-    return unpacked(found.x)
+    optimum = minimize(loss, np.array([5.0, 2.0, 0.0, 0.0, 0.0]), method="Nelder-Mead", options={"maxiter": 4000})
+    return unpacked(optimum.x)
 
 
 class SimilarityJudge:
@@ -63,8 +64,8 @@ class SimilarityJudge:
     Args:
         name: The judge's name.
         model: A sentence encoder whose embedding is the mean over its tokens.
-        tokenizer: Its tokenizer.
-        cut_points: From `fit_cut_points`.
+        tokenizer: The model's tokenizer.
+        cut_points: Cut points from `fit_cut_points`.
     """
 
     def __init__(
@@ -76,28 +77,29 @@ class SimilarityJudge:
         self.cut_points = cut_points
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        work, empty = split_empty(assignments, self.name)
+        not_empty, empty = split_empty(assignments, self.name)
         yield from empty
-        for one in work:
-            if not one.question.reference:
-                yield unscored(one, self.name, "the question has no reference to compare the answer with")
-        work = [one for one in work if one.question.reference]
+        for assignment in not_empty:
+            if not assignment.question.reference:
+                reason = "the question has no reference to compare the answer with"
+                yield unscored(assignment, self.name, ErrorKind.NO_REFERENCE, reason)
+        work = [assignment for assignment in not_empty if assignment.question.reference]
         if not work:
             return
         cosines, cut = cosines_to_reference(self.model, self.tokenizer, work)
-        for one, row, tokens_cut in zip(work, self.cut_points.probabilities(cosines), cut, strict=True):
-            yield scored(one, self.name, row, answer_tokens_cut=tokens_cut)
+        for assignment, row, tokens_cut in zip(work, self.cut_points.probabilities(cosines), cut, strict=True):
+            yield scored(assignment, self.name, row, answer_tokens_cut=tokens_cut)
 
 
 def cosines_to_reference(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]
 ) -> tuple[np.ndarray, list[int]]:
     """The cosine of each answer with its reference, shape (n,), and the tokens of each answer that did not fit."""
-    references = list(dict.fromkeys(one.question.reference or "" for one in work))
-    vectors, cut = _embeddings(model, tokenizer, references + [one.answer.text for one in work])
-    place = {text: index for index, text in enumerate(references)}
-    of_reference = vectors[[place[one.question.reference or ""] for one in work]]
-    return (of_reference * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
+    references = list(dict.fromkeys(assignment.question.reference or "" for assignment in work))
+    vectors, cut = _embeddings(model, tokenizer, references + [assignment.answer.text for assignment in work])
+    position = {text: index for index, text in enumerate(references)}
+    reference_vectors = vectors[[position[assignment.question.reference or ""] for assignment in work]]
+    return (reference_vectors * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
 
 
 def _embeddings(
@@ -106,13 +108,13 @@ def _embeddings(
     sequences, cut = [], []
     for text in texts:
         ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        kept, left_out = cut_middle(ids, MAX_LENGTH - 2)
-        sequences.append([tokenizer.cls_token_id, *kept, tokenizer.sep_token_id])
-        cut.append(left_out)
+        shortened = cut_middle(ids, MAX_LENGTH - 2)
+        sequences.append([tokenizer.cls_token_id, *shortened.tokens, tokenizer.sep_token_id])
+        cut.append(shortened.left_out)
     vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
     with tqdm(total=len(texts), desc="embedding (similarity)", unit="text", disable=None) as bar:
         for batch in batches_by_length([len(sequence) for sequence in sequences], 8192):
-            ids, mask = padded([sequences[index] for index in batch], tokenizer.pad_token_id)
+            ids, mask = pad_right([sequences[index] for index in batch], tokenizer.pad_token_id)
             with torch.inference_mode():
                 hidden = model(ids.to(model.device), mask.to(model.device)).last_hidden_state.float().cpu()
             mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)

@@ -1,1 +1,1 @@
-"""Base models: where they come from, what they run on, and how texts are batched for them."""
+"""Base models: loading, hardware, padding and batching."""

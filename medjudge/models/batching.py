@@ -1,8 +1,8 @@
-"""Fits texts into a model's window and sequences into batches."""
+"""Cuts texts to a model's window, and groups sequences into batches that fit in memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -11,58 +11,54 @@ from medjudge.errors import InputError
 from medjudge.models.hardware import is_out_of_memory
 
 T = TypeVar("T")
-_BATCH_FEE = 128
-"""What starting a batch costs, in tokens; of 64, 128 and 256 the fastest for all-MiniLM-L6-v2 with LoRA on 2 cores."""
+_BATCH_OVERHEAD = 128
+"""The fixed cost of a batch, in tokens; the fastest of 64, 128 and 256 for all-MiniLM-L6-v2 with LoRA on 2 cores."""
 
 
-def cut_middle(tokens: Sequence[int], limit: int) -> tuple[list[int], int]:
-    """Keeps the beginning and the end of a token sequence.
+class Shortened(NamedTuple):
+    """A token sequence without its middle, and how many tokens were left out."""
+
+    tokens: list[int]
+    left_out: int
+
+
+def cut_middle(tokens: Sequence[int], limit: int) -> Shortened:
+    """Keeps the beginning and the end of a token sequence; of an odd number the beginning gets one more.
 
     Args:
         tokens: Any number of token ids.
         limit: The most tokens to keep, at least 0.
-
-    Returns:
-        The tokens kept (the beginning gets the odd one), and how many were left out.
     """
     tokens = list(tokens)
     if len(tokens) <= limit:
-        return tokens, 0
+        return Shortened(tokens, 0)
     head = (limit + 1) // 2
     tail = limit - head
-    return tokens[:head] + tokens[len(tokens) - tail :], len(tokens) - limit
-
-
-def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pads on the right to the longest: ids and mask, both (batch, length)."""
-    longest = max(len(sequence) for sequence in sequences)
-    ids = torch.full((len(sequences), longest), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(sequences), longest), dtype=torch.long)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
-        mask[row, : len(sequence)] = 1
-    return ids, mask
+    return Shortened(tokens[:head] + tokens[len(tokens) - tail :], len(tokens) - limit)
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Groups indices, longest first, into the batches that cost least: tokens with padding, and a fee for each batch.
+    """Groups sequences into batches of least cost: their tokens, padding included, plus a fixed cost per batch.
 
     Args:
-        lengths: Of the sequences, each at least 1.
-        batch_tokens: The most tokens of a batch, padding included. A single longer sequence is a batch of its own.
+        lengths: The length of each sequence, at least 1.
+        batch_tokens: The most tokens of a batch, padding included. A longer sequence gets a batch of its own.
+
+    Returns:
+        The indices of the sequences of each batch, longest first.
     """
-    # Longest first: memory runs out at once or never.
+    # Longest first: if memory runs out, it does so in the first batch.
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     size = np.array([lengths[index] for index in order], dtype=np.int64)
-    cheapest = np.zeros(len(order) + 1)  # of the first n sequences
-    begins = np.zeros(len(order), dtype=np.int64)  # where the batch that ends with a sequence begins
+    least_cost = np.zeros(len(order) + 1)  # of the first n sequences
+    begins = np.zeros(len(order), dtype=np.int64)  # the first sequence of the batch that ends with each sequence
     first = 0
     for last in range(len(order)):
         while first < last and size[first] * (last + 1 - first) > batch_tokens:
             first += 1
-        cost = cheapest[first : last + 1] + size[first : last + 1] * np.arange(last + 1 - first, 0, -1)
+        cost = least_cost[first : last + 1] + size[first : last + 1] * np.arange(last + 1 - first, 0, -1)
         begins[last] = first + int(cost.argmin())
-        cheapest[last + 1] = cost.min() + _BATCH_FEE
+        least_cost[last + 1] = cost.min() + _BATCH_OVERHEAD
     batches: list[list[int]] = []
     end = len(order)
     while end:
@@ -73,14 +69,14 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
 
 
 class MemoryLimit:
-    """How many tokens, padding included, one forward pass may hold: it finds itself while batches are run.
+    """The most tokens, padding included, of one forward pass; adapts to the memory while batches are run.
 
-    It doubles on a GPU while what was needed would fit twice, and halves where memory runs out.
+    The limit doubles on a GPU as long as twice the memory in use would fit, and halves when memory runs out.
 
     Args:
-        device: Where the batches run, with the model there already.
-        tokens: What to begin with.
-        most: What is not gone beyond; a CPU is as fast with the number that it begins with.
+        device: The device of the model, which must be loaded already.
+        tokens: The initial limit. It stays the limit on a CPU, where larger batches are no faster.
+        most: The limit is never raised above this.
     """
 
     def __init__(self, device: torch.device, tokens: int = 8192, most: int = 65_536) -> None:
@@ -92,12 +88,15 @@ class MemoryLimit:
     def run(
         self, indices: Sequence[int], lengths: Sequence[int], forward: Callable[[list[int]], T]
     ) -> Iterator[tuple[list[int], T]]:
-        """Runs sequences in batches of like length; where one does not fit, its halves.
+        """Runs sequences in batches of similar length; a batch that does not fit in memory is run in smaller ones.
 
         Args:
-            indices: Which of the sequences.
-            lengths: Of all of them, in tokens.
-            forward: Runs one batch of them.
+            indices: The sequences to run.
+            lengths: The lengths of all sequences, in tokens.
+            forward: Runs one batch, given its indices.
+
+        Yields:
+            The indices of a batch, and what `forward` returned for it.
 
         Raises:
             InputError: A single sequence does not fit into memory.
@@ -108,36 +107,36 @@ class MemoryLimit:
             tokens = len(batch) * max(lengths[index] for index in batch)
             before = self.tokens
             try:
-                found = forward(batch)
+                result = forward(batch)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 if len(batch) == 1:
                     raise InputError(
-                        f"out of memory: one text of {tokens} tokens does not fit the memory of the "
-                        f"{self.device.type.upper()} beside the model; take a smaller model or a smaller max_length"
+                        f"out of memory: one text of {tokens} tokens does not fit in {self.device.type.upper()} memory "
+                        "beside the model; use a smaller model or a smaller max_length"
                     ) from None
                 self.tokens = self.most = tokens // 2
                 waiting.appendleft(batch)
             else:
-                yield batch, found
-                del found
+                yield batch, result
+                del result
                 self._grow(tokens)
             if self.tokens != before:
                 waiting = deque(self._planned([index for batch in waiting for index in batch], lengths))
-                # Outside of the handler, whose traceback holds the tensors of the pass that failed.
+                # Not in the handler: its traceback keeps the tensors of the failed pass alive.
                 if self.tokens < before and self.device.type == "cuda":
                     torch.cuda.empty_cache()
 
     def _planned(self, indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
         batches = batches_by_length([lengths[index] for index in indices], self.tokens)
-        return [[indices[place] for place in batch] for batch in batches]
+        return [[indices[position] for position in batch] for batch in batches]
 
     def _grow(self, tokens: int) -> None:
-        """Doubles after a batch that filled what is allowed, where the GPU has room for twice what was needed."""
+        """Doubles the limit after a batch near it, if the GPU has room for twice the memory in use."""
         if self.device.type != "cuda" or tokens < self.tokens / 2 or self.tokens * 2 > self.most:
             return
         free, _ = torch.cuda.mem_get_info(self.device)
-        reserved = torch.cuda.memory_reserved(self.device)  # the highest that was needed so far, by and large
+        reserved = torch.cuda.memory_reserved(self.device)  # roughly the peak so far
         if reserved - self.held < 0.8 * free:
             self.tokens *= 2

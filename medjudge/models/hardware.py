@@ -1,4 +1,4 @@
-"""Which device a model runs on, and in which number format its matrix products are fast."""
+"""The devices of this machine: which one to use, fast number formats, and memory."""
 
 import gc
 import os
@@ -14,17 +14,16 @@ from medjudge.errors import InputError
 
 
 def choose_device(device: str) -> torch.device:
-    """Turns `auto`, `cpu` or `cuda` into a device that is really there.
+    """Resolves `auto`, `cpu` or `cuda` to an available device.
 
     Raises:
-        InputError: A GPU is asked for where torch sees none, or the name is another one.
+        InputError: There is no GPU, or the name is unknown.
     """
     if device not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {device}: unknown; take auto, cpu or cuda")
+        raise InputError(f"--device {device}: unknown; use auto, cpu or cuda")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            f"--device cuda: torch {torch.__version__} sees no GPU here; take --device cpu, or install a CUDA build of "
-            "torch"
+            f"--device cuda: torch {torch.__version__} finds no GPU; use --device cpu, or install a CUDA build of torch"
         )
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -32,7 +31,7 @@ def choose_device(device: str) -> torch.device:
 
 
 def fast_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the device multiplies it in hardware, float32 elsewhere (a CPU without it emulates, slowly)."""
+    """The format of fast matrix products: bfloat16 with hardware support; else float16 on a GPU, float32 on a CPU."""
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     return torch.bfloat16 if cpu_has_bf16() else torch.float32
@@ -43,7 +42,7 @@ def cpu_has_bf16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
-_NO_MEMORY = (
+_ALLOCATION_ERRORS = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
@@ -53,50 +52,52 @@ _NO_MEMORY = (
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or the CPU."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(sign in str(error) for sign in _NO_MEMORY)
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
+        message in str(error) for message in _ALLOCATION_ERRORS
+    )
 
 
 @contextmanager
-def peak_memory_told(what: str, device: str | None) -> Iterator[None]:
-    """Prints on stderr how much memory a stage took at most, and gives what it held on a GPU back.
+def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
+    """Prints the peak memory of a stage on stderr, and frees the GPU memory that the stage used.
 
     Args:
-        what: The stage, as `answering with my-model`.
-        device: `auto`, `cpu` or `cuda`; None where another process does the work, and there is nothing to tell. On a
-            CPU the figure is the highest of the whole process so far.
+        stage: The stage, such as `answering with my-model`.
+        device: `auto`, `cpu` or `cuda`; None if another process does the work: nothing is printed. On a CPU the figure
+            is the peak of the whole process so far.
     """
     if device is None:
         yield
-        gc.collect()  # vLLM's engine ends when nothing refers to it
+        gc.collect()  # vLLM's engine ends when it is garbage-collected
         return
-    place = choose_device(device)
-    if place.type == "cuda":
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     yield
-    gc.collect()  # models hold circles of references
-    if place.type == "cuda":
+    gc.collect()  # models hold reference cycles
+    if chosen.type == "cuda":
         peak = torch.cuda.max_memory_allocated()
         torch.cuda.empty_cache()
     else:
         peak = _peak_of_process()
-    where = "of GPU memory" if place.type == "cuda" else "of memory (highest of the process so far)"
-    print(f"{what}: at most {peak / 2**30:.1f} GiB {where}", file=sys.stderr)
+    kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
+    print(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}", file=sys.stderr)
 
 
 def _peak_of_process() -> int:
-    """Bytes."""
+    """The peak memory of this process, in bytes."""
     if sys.platform == "win32":
         import psutil
 
         return int(psutil.Process().memory_info().peak_wset)
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS, KiB on Linux
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def describe() -> dict[str, Any]:
-    """The machine, as the manifest and the results name it."""
+    """Describes the machine for the manifest and the results."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "cpu": _cpu_name(),

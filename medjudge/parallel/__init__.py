@@ -1,1 +1,1 @@
-"""Work shared by several processes of one machine, or by the workers of a Ray cluster."""
+"""Divides work among the processes of one machine, or the workers of a Ray cluster."""

@@ -1,7 +1,7 @@
-"""Ray: Ray Data's `map_batches` over a pool of actors, each with a model in memory.
+"""Maps work over a pool of Ray actors with Ray Data, each actor with a model in memory.
 
-Joins the cluster that RAY_ADDRESS names or that runs on this machine, else starts Ray on this machine alone. An actor
-has one GPU where the cluster has any, else one CPU.
+Joins the cluster that RAY_ADDRESS names or that runs on this machine; otherwise starts Ray on this machine. Each actor
+gets one GPU if the cluster has any, else one CPU.
 """
 
 import logging
@@ -15,16 +15,16 @@ from math import ceil
 from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
-from medjudge.parallel.shares import pieces
+from medjudge.parallel.shares import partition
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_MOST = 64
-"""Items of one batch: enough to fill a GPU's batches, and what an actor has under way at a kill is soon made again."""
+_MOST_ITEMS = 64
+"""The most items of one task: enough to fill a GPU's batches, and little work is lost if an actor is killed."""
 
-_BATCHES_AN_ACTOR = 4
-"""The fewest batches for each actor, so that none waits long for the last one."""
+_TASKS_PER_ACTOR = 4
+"""The fewest tasks for each actor, so that none waits long for the last one."""
 
 
 def require_ray() -> None:
@@ -33,35 +33,35 @@ def require_ray() -> None:
         raise InputError("--engine ray: Ray is not installed; pip install 'medjudge[ray]'")
 
 
-def over_actors(
+def map_on_actors(
     load: Callable[..., Callable[[list[T]], list[R]]],
     arguments: Sequence[Any],
     work: Sequence[T],
-    belongs: Callable[[T], str],
+    key: Callable[[T], str],
     weight: Callable[[T], int],
     device: str,
 ) -> Iterator[list[R]]:
-    """Does work batch by batch on all workers of a Ray cluster.
+    """Processes work in tasks on all workers of a Ray cluster.
 
     Args:
-        load: Called once in each actor, there gives what does a batch. A function of a module, which must not load
-            huggingface_hub when it is imported.
-        arguments: For `load`; plain values.
-        work: What there is to do; can be pickled.
-        belongs: What has the same name here comes into the same batch.
-        weight: Of one item; the heaviest go first.
+        load: Called once in each actor; returns the function that processes the items of a task. It must be a
+            module-level function of a module that does not import huggingface_hub.
+        arguments: The arguments of `load`, plain values.
+        work: The items, which must be picklable.
+        key: Items with the same key are in one task.
+        weight: The cost of one item; the heaviest go first.
         device: `auto`, `cpu` or `cuda`.
 
     Yields:
-        What came of a batch, as soon as it is back, in any order.
+        The results of one task, as soon as it is done, in any order.
 
     Raises:
-        InputError: The cluster cannot be joined, or has no GPU and `device` is `cuda`; or what `load` raised.
+        InputError: The cluster cannot be joined, or has no GPU and `device` is `cuda`; or `load` raised it.
         UnfinishedError: An actor failed.
     """
     if not work:
         return
-    # Nothing goes out that nobody asked for; Ray's own lines would bury ours, and stdout is for `--json`.
+    # No usage statistics are sent; Ray's log would hide ours, and stdout is reserved for `--json`.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     import ray
@@ -80,57 +80,57 @@ def over_actors(
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     settings = ray.data.DataContext.get_current()
     settings.enable_progress_bars = settings.print_on_execution_start = False
-    there = ray.cluster_resources()
-    gpus = 0 if device == "cpu" else int(there.get("GPU", 0))
+    resources = ray.cluster_resources()
+    gpus = 0 if device == "cpu" else int(resources.get("GPU", 0))
     if device == "cuda" and not gpus:
-        raise InputError("--device cuda: the Ray cluster has no GPU; leave --device out")
-    workers = gpus or max(1, int(there.get("CPU", 1)))
-    batches = _batches(work, belongs, weight, workers)
+        raise InputError("--device cuda: the Ray cluster has no GPU; omit --device")
+    workers = gpus or max(1, int(resources.get("CPU", 1)))
+    tasks = _tasks(work, key, weight, workers)
     done = ray.data.from_items(
-        [{"work": pickle.dumps(one)} for one in batches], override_num_blocks=len(batches)
+        [{"work": pickle.dumps(items)} for items in tasks], override_num_blocks=len(tasks)
     ).map_batches(
         _Actor,
         batch_size=1,
-        compute=ray.data.ActorPoolStrategy(size=min(workers, len(batches)), max_tasks_in_flight_per_actor=1),
+        compute=ray.data.ActorPoolStrategy(size=min(workers, len(tasks)), max_tasks_in_flight_per_actor=1),
         fn_constructor_args=(load, tuple(arguments), os.environ.get("HF_HUB_OFFLINE", "0")),
         **({"num_gpus": 1} if gpus else {"num_cpus": 1}),
     )
     try:
-        with redirect_stdout(sys.stderr):  # Ray tells of failed workers on stdout, which is for `--json`
+        with redirect_stdout(sys.stderr):  # Ray reports failed workers on stdout, which is reserved for `--json`
             for batch in done.iter_batches(batch_size=None, prefetch_batches=0):
-                for one in batch["done"]:
-                    made = pickle.loads(one)
-                    if isinstance(made, InputError):
-                        raise made
-                    yield made
+                for pickled in batch["done"]:
+                    results = pickle.loads(pickled)
+                    if isinstance(results, InputError):
+                        raise results
+                    yield results
     except RayError as error:
         reason = [line.strip() for line in str(error).splitlines() if line.strip()][-1]
         raise UnfinishedError(
-            f"--engine ray: {reason[:300]}; everything that came back is kept, and the same command goes on"
+            f"--engine ray: {reason[:300]}; all results received so far are kept, and the same command continues"
         ) from None
 
 
-def _batches(work: Sequence[T], belongs: Callable[[T], str], weight: Callable[[T], int], workers: int) -> list[list[T]]:
-    most = min(_MOST, ceil(len(work) / (workers * _BATCHES_AN_ACTOR)))
-    batches: list[list[T]] = []
-    for piece in pieces(work, belongs, weight):
-        if batches and len(batches[-1]) + len(piece) <= most:
-            batches[-1] += piece
+def _tasks(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int], workers: int) -> list[list[T]]:
+    most = min(_MOST_ITEMS, ceil(len(work) / (workers * _TASKS_PER_ACTOR)))
+    tasks: list[list[T]] = []
+    for items in partition(work, key, weight):
+        if tasks and len(tasks[-1]) + len(items) <= most:
+            tasks[-1] += items
         else:
-            batches.append(piece)
-    return batches
+            tasks.append(items)
+    return tasks
 
 
 class _Actor:
     def __init__(
         self, load: Callable[..., Callable[[list[T]], list[R]]], arguments: tuple[Any, ...], offline: str
     ) -> None:
-        os.environ["HF_HUB_OFFLINE"] = offline  # read when huggingface_hub is first imported, which `load` does
-        self.refused: InputError | None = None
+        os.environ["HF_HUB_OFFLINE"] = offline  # read at the first import of huggingface_hub, in `load`
+        self.error: InputError | None = None
         try:
             self.work = load(*arguments)
-        except InputError as error:  # Ray would try again without end
-            self.refused = error
+        except InputError as error:  # raising it would make Ray retry forever
+            self.error = error
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
-        return {"done": [pickle.dumps(self.refused or self.work(pickle.loads(one))) for one in batch["work"]]}
+        return {"done": [pickle.dumps(self.error or self.work(pickle.loads(pickled))) for pickled in batch["work"]]}

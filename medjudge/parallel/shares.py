@@ -1,4 +1,4 @@
-"""Cuts work into pieces for several processes; what shares computation stays in one piece."""
+"""Divides work among several processes; items that share computation stay together."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -6,14 +6,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def pieces(work: Sequence[T], belongs: Callable[[T], str], weight: Callable[[T], int]) -> list[list[T]]:
-    """Everything that belongs together, heaviest first: the last pieces to be dealt out are the short ones.
+def partition(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int]) -> list[list[T]]:
+    """Groups items of the same key, heaviest group first, so that the last groups to be handed out are short.
 
     Args:
-        belongs: The name of the piece that one item belongs to.
-        weight: Of one item; any unit.
+        key: Items with the same key stay in one group.
+        weight: The cost of one item, in any unit.
     """
-    found: dict[str, list[T]] = {}
-    for one in work:
-        found.setdefault(belongs(one), []).append(one)
-    return sorted(found.values(), key=lambda piece: -sum(map(weight, piece)))
+    groups: dict[str, list[T]] = {}
+    for item in work:
+        groups.setdefault(key(item), []).append(item)
+    return sorted(groups.values(), key=lambda group: -sum(map(weight, group)))

@@ -4,15 +4,21 @@ A probe adds or removes form and claims, never medical content. Which variant of
 drawn from the seed and the answer's key.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.probes.formatting import plain
-from medjudge.probes.reordering import block_starts, in_series, is_complete, lines_of, reordered
-from medjudge.probes.texts import Texts, texts_of
-from medjudge.records import Answer, Language, Question
+from medjudge.languages.texts import languages_of
+from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
+from medjudge.records import Answer, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.text.blocks import block_starts, in_series, is_complete, lines_of
+from medjudge.text.formatting import plain
+from medjudge.text.grammar import Grammar, grammar_of
+from medjudge.text.reordering import reordered
 
 PROBES: tuple[str, ...] = (
     "filler",
@@ -28,63 +34,88 @@ PROBES: tuple[str, ...] = (
 FLUENT_WRONG = "fluent-wrong"
 """The one probe that may lower a score; only a rise to usable counts against the judge."""
 
-_FORM_BROKEN = {"filler": "length", "reordered": "order", "plain": "form", "doubled": "length"}
-"""What a question may ask for that the probe would break, as named under `asks_for` in the texts."""
+_NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
+    "filler": lambda asked: asked.length,
+    "reordered": lambda asked: asked.order,
+    "plain": lambda asked: asked.form,
+    "doubled": lambda asked: asked.length,
+}
+"""What a question may ask for that the probe would break."""
 
 
-def probed(question: Question, answer: Answer, probe: str, seed: int = 0, level: int | None = None) -> Answer | None:
+class _Material(NamedTuple):
+    """What a probe works with: its texts, the language's grammar, and the random draws of this answer."""
+
+    texts: ProbeTexts
+    grammar: Grammar
+    draw: Random
+
+
+def probed(
+    question: Question,
+    answer: Answer,
+    probe: str,
+    seed: int = 0,
+    level: int | None = None,
+    scheme: Scheme = LLMEVAL_MED,
+) -> Answer | None:
     """The answer as a probe changes it, or None where the probe does not apply.
 
     A probe does not apply to an empty answer, nor where it finds nothing to strip or to move without changing the
     meaning. `filler`, `reordered`, `plain` and `doubled` leave out questions whose graders would rightly mark the
-    change down: texts to be generated (MTG), and those that ask for a length, an order or a form.
+    change down: those of a category whose form is content, and those that ask for a length, an order or a form.
 
     Args:
         question: The question; its language chooses the texts.
         answer: The answer to change.
         probe: One of `PROBES`.
-        seed: Chooses among variants and places, together with the answer's key.
+        seed: Chooses among variants and positions, together with the answer's key.
         level: The answer's level by physicians (or as constructed); `fluent-wrong` takes levels 1 and 2 only.
+        scheme: What the question belongs to; it may add languages' texts.
 
     Returns:
         A copy with another text; `tokens_out`, no longer true, is None.
 
     Raises:
-        InputError: There is no such probe.
+        InputError: There is no such probe, or the question's language has no texts for it.
     """
     if probe not in PROBES:
-        raise InputError(f"probe {probe}: no such probe; take one of {', '.join(PROBES)}")
-    if not answer.text.strip() or not _applies(question, probe, level):
+        raise InputError(f"probe {probe}: no such probe; choose one of {', '.join(PROBES)}")
+    if not answer.text.strip() or not _applies(question, probe, level, scheme):
         return None
-    language: Language = question.language
+    languages = languages_of(scheme)
+    language: str = question.language
     if probe == "language-wrapper":
         language = "zh" if language == "en" else "en"
     draw = Random("\n".join(map(str, (seed, probe, *answer.key))))
+    material = _Material(probe_texts(language, languages), grammar_of(language, languages), draw)
     newline = "\r\n" if "\r\n" in answer.text else "\n"
     text = answer.text.replace("\r\n", "\n")
-    changed = _CHANGES[probe](text, texts_of(language), draw)
+    changed = _CHANGES[probe](text, material)
     if changed == text or not changed.strip():
         return None
     return answer.model_copy(update={"text": changed.replace("\n", newline), "tokens_out": None})
 
 
-def _applies(question: Question, probe: str, level: int | None) -> bool:
+def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) -> bool:
     if probe == FLUENT_WRONG:
         return level is not None and level <= 2
-    if probe not in _FORM_BROKEN:
+    if probe not in _NEEDS:
         return True
-    asked = texts_of(question.language).asks_for[_FORM_BROKEN[probe]]
-    return question.category != "MTG" and not asked.search(f"{question.prompt}\n{question.checklist or ''}")
+    if scheme.category(question.category).form_is_content:
+        return False
+    pattern = _NEEDS[probe](asked_form(question.language, languages_of(scheme)))
+    return not pattern.search(f"{question.prompt}\n{question.checklist or ''}")
 
 
-def _filled(text: str, texts: Texts, draw: Random) -> str:
-    said = texts.variants["filler"]
+def _with_filler(text: str, material: _Material) -> str:
+    filler, draw = material.texts.filler, material.draw
     gaps = _gaps(text)
-    places = sorted(draw.sample(gaps, min(len(gaps), len(said["between"]), 3)))
-    pieces = [text[start:end] for start, end in pairwise([0, *places, len(text)])]
-    between = draw.sample(said["between"], len(places))
+    positions = sorted(draw.sample(gaps, min(len(gaps), len(filler.between), 3)))
+    pieces = [text[start:end] for start, end in pairwise([0, *positions, len(text)])]
+    between = draw.sample(filler.between, len(positions))
     middle = pieces[0] + "".join(f"{words}\n\n{piece}" for words, piece in zip(between, pieces[1:], strict=True))
-    return f"{draw.choice(said['begin'])}\n\n{middle}\n\n{draw.choice(said['end'])}"
+    return f"{draw.choice(filler.begin)}\n\n{middle}\n\n{draw.choice(filler.end)}"
 
 
 def _gaps(text: str) -> list[int]:
@@ -98,39 +129,32 @@ def _gaps(text: str) -> list[int]:
     ]
 
 
-def _beside(name: str) -> Callable[[str, Texts, Random], str]:
-    def change(text: str, texts: Texts, draw: Random) -> str:
-        said = draw.choice(texts.variants[name])
-        return f"{said}\n\n{text}" if draw.random() < 0.5 else f"{text}\n\n{said}"
-
-    return change
+def _beside(text: str, variants: Sequence[str], draw: Random) -> str:
+    addition = draw.choice(variants)
+    return f"{addition}\n\n{text}" if draw.random() < 0.5 else f"{text}\n\n{addition}"
 
 
-def _wrapped(text: str, texts: Texts, draw: Random) -> str:
-    said = texts.variants["wrapper"]
-    return f"{draw.choice(said['begin'])}\n\n{text}\n\n{draw.choice(said['end'])}"
+def _wrapped(text: str, material: _Material) -> str:
+    wrapper, draw = material.texts.wrapper, material.draw
+    return f"{draw.choice(wrapper.begin)}\n\n{text}\n\n{draw.choice(wrapper.end)}"
 
 
-def _doubled(text: str, texts: Texts, draw: Random) -> str:
-    return f"{text}\n\n{text}"
-
-
-def _fluent(text: str, texts: Texts, draw: Random) -> str:
-    said = {name: draw.choice(variants) for name, variants in texts.variants["fluent"].items()}
-    return (
-        f"{said['opening']}\n\n## {said['heading']}\n\n{text}\n\n"
-        f"## {said['summary_heading']}\n\n{said['summary']}\n\n{said['closing']}"
+def _fluent(text: str, material: _Material) -> str:
+    fluent, draw = material.texts.fluent, material.draw
+    opening, heading, summary_heading, summary, closing = map(
+        draw.choice, (fluent.opening, fluent.heading, fluent.summary_heading, fluent.summary, fluent.closing)
     )
+    return f"{opening}\n\n## {heading}\n\n{text}\n\n## {summary_heading}\n\n{summary}\n\n{closing}"
 
 
-_CHANGES: dict[str, Callable[[str, Texts, Random], str]] = {
-    "filler": _filled,
-    "reordered": reordered,
-    "plain": lambda text, texts, draw: plain(text),
-    "instruction": _beside("instruction"),
-    "authority": _beside("authority"),
-    "quoted-rubric": _beside("quoted_rubric"),
+_CHANGES: dict[str, Callable[[str, _Material], str]] = {
+    "filler": _with_filler,
+    "reordered": lambda text, material: reordered(text, material.grammar, material.draw),
+    "plain": lambda text, material: plain(text),
+    "instruction": lambda text, material: _beside(text, material.texts.instruction, material.draw),
+    "authority": lambda text, material: _beside(text, material.texts.authority, material.draw),
+    "quoted-rubric": lambda text, material: _beside(text, material.texts.quoted_rubric, material.draw),
     "language-wrapper": _wrapped,
-    "doubled": _doubled,
+    "doubled": lambda text, material: f"{text}\n\n{text}",
     "fluent-wrong": _fluent,
 }

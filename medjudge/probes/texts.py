@@ -1,48 +1,74 @@
-"""What probes say, and the words that tell them where not to: the texts and patterns of a language.
-
-They stand in `en.yaml` and `zh.yaml` beside this file.
-"""
+"""What the probes add to an answer, and what a question may ask for that a probe would break (`probes.yaml`)."""
 
 import re
-from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
-
-from medjudge.records import Language
+from medjudge.languages.texts import PACKAGED, Languages, Texts
+from medjudge.text.grammar import grammar_of
 
 
-class Texts(NamedTuple):
-    """One language's file: the texts, and the patterns made of its word lists."""
+class Filler(Texts):
+    """Sentences without content, for three positions in an answer."""
 
-    variants: dict[str, Any]
-    asks_for: dict[str, re.Pattern[str]]
-    refers_back: re.Pattern[str]
-    goes_on: re.Pattern[str]
-    sequence: re.Pattern[str]
-    abbreviations: frozenset[str]
+    begin: list[str]
+    between: list[str]
+    end: list[str]
+
+
+class Wrapper(Texts):
+    """Sentences around an answer to a question in another language."""
+
+    begin: list[str]
+    end: list[str]
+
+
+class Fluent(Texts):
+    """The frame that makes an answer look well organised."""
+
+    opening: list[str]
+    heading: list[str]
+    summary_heading: list[str]
+    summary: list[str]
+    closing: list[str]
+
+
+class AsksFor(Texts):
+    """Expressions by which a question asks for a form, a length or an order."""
+
+    form: list[str]
+    length: list[str]
+    order: list[str]
+
+
+class ProbeTexts(Texts):
+    """A language's `probes.yaml`: several variants of each text, one of which is drawn for each answer."""
+
+    filler: Filler
+    instruction: list[str]
+    authority: list[str]
+    quoted_rubric: list[str]
+    wrapper: Wrapper
+    fluent: Fluent
+    asks_for: AsksFor
+
+
+class AskedForm(NamedTuple):
+    """`AsksFor` as patterns."""
+
+    form: re.Pattern[str]
+    length: re.Pattern[str]
+    order: re.Pattern[str]
+
+
+def probe_texts(language: str, languages: Languages = PACKAGED) -> ProbeTexts:
+    """The texts of the probes in a language."""
+    return languages.load(language, "probes.yaml", ProbeTexts)
 
 
 @cache
-def texts_of(language: Language) -> Texts:
-    """Reads a language's file, once."""
-    read = yaml.safe_load((files("medjudge.probes") / f"{language}.yaml").read_text(encoding="utf-8"))
-    # Chinese writes no spaces between words: \b would never stand there.
-    edge = r"\b" if language == "en" else ""
-
-    def any_of(words: Iterable[str]) -> str:
-        return f"{edge}(?:{'|'.join(words)}){edge}"
-
-    def pattern(expression: str) -> re.Pattern[str]:
-        return re.compile(expression, re.IGNORECASE)
-
-    return Texts(
-        read,
-        {name: pattern(any_of(words)) for name, words in read["asks_for"].items()},
-        pattern(any_of(read["refers_back"])),
-        pattern(rf"\W*{any_of(read['goes_on'])}"),
-        pattern(rf"{any_of(read['sequence'])}|^\W*{any_of(read['sequence_start'])}"),
-        frozenset(read["abbreviations"]),
-    )
+def asked_form(language: str, languages: Languages = PACKAGED) -> AskedForm:
+    """The patterns for what a question may ask for."""
+    any_of = grammar_of(language, languages).any_of
+    lists = probe_texts(language, languages).asks_for
+    return AskedForm(any_of(lists.form), any_of(lists.length), any_of(lists.order))

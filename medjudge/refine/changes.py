@@ -1,4 +1,4 @@
-"""What became of the proposals: versions, a diff to review, the new benchmark."""
+"""Proposals with their decisions, as versions, as a diff to review, and as the new benchmark."""
 
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from medjudge.records import Question
 from medjudge.refine.decide import Decision, Scored
-from medjudge.refine.findings import Target
+from medjudge.refine.material import Target, TargetKind
 from medjudge.refine.proposals import Proposal, text_sha256
 from medjudge.statistics.estimates import rounded
 
 
 class Change(NamedTuple):
-    """A proposal with its verdict; `held_out` is None where no answer could decide it."""
+    """A proposal with its decision; `held_out` is None where answers could not be scored with it."""
 
     proposal: Proposal
     before: str
@@ -23,7 +23,7 @@ class Change(NamedTuple):
 def unified(changes: Sequence[Change]) -> str:
     """The kept changes as one unified diff, which `git apply` and `patch -p1` take.
 
-    Rubrics lie where the package has them, checklists under `checklists/`, a file a question.
+    Rubrics are under `rubrics/`, as in a scheme's folder; checklists under `checklists/`, one file per question.
     """
     return "".join(
         _diff(change.proposal.target, change.before, change.proposal.text or "")
@@ -33,19 +33,22 @@ def unified(changes: Sequence[Change]) -> str:
 
 
 def file_of(target: Target) -> str:
-    """Where a text lies, as the diff names it."""
+    """The path of a text in the diff."""
     if target.kind == "rubric":
-        return f"medjudge/rubrics/{target.name}.md"
+        return f"rubrics/{target.name}.md"
     return f"checklists/{target.name.replace('/', '--')}.md"
 
 
 def changed_questions(questions: Sequence[Question], changes: Sequence[Change]) -> list[Question]:
-    """The benchmark with the kept checklists; everything else as it was."""
+    """The benchmark with the kept checklists; everything else is unchanged."""
     new = kept_texts(changes, "checklist")
-    return [one.model_copy(update={"checklist": new[one.id]}) if one.id in new else one for one in questions]
+    return [
+        question.model_copy(update={"checklist": new[question.id]}) if question.id in new else question
+        for question in questions
+    ]
 
 
-def kept_texts(changes: Sequence[Change], kind: str) -> dict[str, str]:
+def kept_texts(changes: Sequence[Change], kind: TargetKind) -> dict[str, str]:
     """The kept texts of one kind, by name."""
     return {
         change.proposal.name: change.proposal.text or ""
@@ -58,8 +61,8 @@ def version_lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
     """Every version with its hash and its held-out agreement: the text as it was, then the proposed one."""
     lines: list[dict[str, Any]] = []
     for change in changes:
-        asked, decision = change.proposal, change.decision
-        target: Mapping[str, str] = asked.target._asdict()
+        proposal, decision = change.proposal, change.decision
+        target: Mapping[str, str] = proposal.target._asdict()
         original = text_sha256(change.before)
         lines.append(
             {
@@ -74,17 +77,17 @@ def version_lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
             {
                 **target,
                 "version": "proposed",
-                "sha256": text_sha256(asked.text or ""),
+                "sha256": text_sha256(proposal.text or ""),
                 "parent": original,
-                "by": asked.by,
-                "cause_suggested": asked.cause,
+                "by": proposal.by,
+                "cause_suggested": proposal.cause,
                 "kept": decision.kept,
                 "why": decision.why,
-                "improvement": _shown(decision.improvement),
-                "standard_error": _shown(decision.standard_error),
-                "adjusted_p": _shown(decision.adjusted_p),
+                "improvement": _rounded(decision.improvement),
+                "standard_error": _rounded(decision.standard_error),
+                "adjusted_p": _rounded(decision.adjusted_p),
                 "held_out": _agreement(change.held_out, after=True),
-                "text": asked.text,
+                "text": proposal.text,
             }
         )
     return lines
@@ -105,11 +108,11 @@ def _agreement(scored: Scored | None, after: bool) -> dict[str, Any] | None:
 def _diff(target: Target, before: str, after: str) -> str:
     name = file_of(target)
     old, new = ([f"{line}\n" for line in text.splitlines()] for text in (before, after))
-    there = f"a/{name}" if old else "/dev/null"
+    old_name = f"a/{name}" if old else "/dev/null"
     return f"diff --git a/{name} b/{name}\n" + "".join(
-        [*([] if old else ["new file mode 100644\n"]), *unified_diff(old, new, there, f"b/{name}")]
+        [*([] if old else ["new file mode 100644\n"]), *unified_diff(old, new, old_name, f"b/{name}")]
     )
 
 
-def _shown(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     return None if value is None else rounded(value)

@@ -1,7 +1,7 @@
 """Whether a change is kept: agreement with physicians on answers that had no part in making it.
 
-Agreement here is nearness in levels: an answer's improvement is by how much the judge's expected score came nearer to
-the physicians' mean. Usable agreement of five answers moves in steps of a fifth and would show little; it may not fall.
+Agreement is measured in levels: an answer's improvement is how much closer the judge's expected score came to the
+physicians' mean. Usable agreement of five answers moves in steps of a fifth and shows little; it only must not fall.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,16 @@ from medjudge.scale import USABLE_FROM
 
 
 class Scored(NamedTuple):
-    """A change's answers, with arrays of shape (n,): scores before and after it, the physicians' mean.
+    """A change's answers; all arrays have shape (n,).
 
-    `usable` is the physicians' verdict on their consensus. `level_before` and `level_after` are the judge's levels.
-    `cluster` is what is drawn together: a question's models, or a category's conversations.
+    Attributes:
+        before: The judge's expected score before the change.
+        after: The same after it.
+        level_before: The judge's level before the change.
+        level_after: The same after it.
+        physician: The physicians' mean.
+        usable: Whether the physicians' consensus is usable.
+        cluster: What is resampled together: a question's models, or a category's conversations.
     """
 
     before: np.ndarray
@@ -31,24 +37,24 @@ class Scored(NamedTuple):
     cluster: np.ndarray
 
     def improvement(self) -> np.ndarray:
-        """By how many levels each answer's score came nearer to the physicians', shape (n,)."""
+        """How many levels closer each answer's score came to the physicians' mean, shape (n,)."""
         return np.abs(self.before - self.physician) - np.abs(self.after - self.physician)
 
     def usable_agreement(self) -> tuple[float, float]:
         """The share of answers that judge and physicians both call usable or not, before and after."""
-        before, after = ((one >= USABLE_FROM) == self.usable for one in (self.level_before, self.level_after))
+        before, after = ((levels >= USABLE_FROM) == self.usable for levels in (self.level_before, self.level_after))
         return float(before.mean()), float(after.mean())
 
 
 class Trial(NamedTuple):
-    """One change: its held-out answers, and those that it was made from."""
+    """One change: its held-out answers, and those it was made from."""
 
     held_out: Scored
     proposing: Scored
 
 
 class Decision(NamedTuple):
-    """Improvement in levels on the held-out answers with its standard error; None where it cannot be told."""
+    """Improvement in levels on the held-out answers with its standard error; None where it cannot be estimated."""
 
     kept: bool
     why: str
@@ -60,55 +66,69 @@ class Decision(NamedTuple):
 def decide(trials: Sequence[Trial], fdr: float) -> list[Decision]:
     """Decides on changes, all of one kind at once.
 
-    A change is kept where its held-out improvement exceeds its standard error, and lies above 0 beyond chance: of
-    proposals that are noise, one in six passes the first. Three things guard against that. A change that does not
-    improve the answers it was made from is dropped before its held-out answers are looked at. The p-values of the
-    others are corrected (Benjamini and Hochberg, 1995) to a share of `fdr` false ones among those kept. And the
-    variance between a change's few clusters is moderated by that of the other changes (Smyth, 2004), and is at least
-    that of whole levels.
+    A change is kept if its held-out improvement exceeds its standard error and is above 0 beyond chance. The first
+    condition alone would keep one in six proposals that are noise. Three things guard against that. A change that does
+    not improve the answers it was made from is dropped before its held-out answers are looked at. The p-values of the
+    others are corrected (Benjamini and Hochberg, 1995) to a share of `fdr` false ones among those kept. The variance
+    between a change's few clusters is moderated by that of the other changes (Smyth, 2004), and is at least that of
+    whole levels.
 
-    The standard error is that of a mean over clusters, which a paired bootstrap over clusters tends to, but for the
-    factor m / (m - 1) that a bootstrap of m clusters falls short by.
+    The standard error is that of a mean over clusters. A paired bootstrap over m clusters tends to it, less a factor of
+    m / (m - 1).
 
     Args:
-        trials: One a change.
-        fdr: Above 0 and below 1.
+        trials: One per change.
+        fdr: Accepted share of false ones among the kept changes, above 0 and below 1.
+
+    Returns:
+        One decision per trial.
     """
     means = [cluster_means(trial.held_out.improvement(), trial.held_out.cluster) for trial in trials]
-    errors = [_error(means, place) for place in range(len(means))]
-    screened = [_screened(trial, error) for trial, error in zip(trials, errors, strict=True)]
-    tested = [place for place, why in enumerate(screened) if why is None]
-    p_values = [student.sf(means[place].mean() / errors[place][0], errors[place][1]) for place in tested]
+    errors = [_error(means, index) for index in range(len(means))]
+    reasons = [_why_dropped(trial, error) for trial, error in zip(trials, errors, strict=True)]
+    tested = [index for index, reason in enumerate(reasons) if reason is None]
+    p_values = [student.sf(means[index].mean() / errors[index].value, errors[index].degrees) for index in tested]
     adjusted = dict(zip(tested, false_discovery_control(p_values) if tested else [], strict=True))
     return [
-        Decision(False, why) if why else _decided(trials[place], means[place], errors[place][0], adjusted[place], fdr)
-        for place, why in enumerate(screened)
+        Decision(False, reason)
+        if reason
+        else _decided(trials[index], means[index], errors[index].value, adjusted[index], fdr)
+        for index, reason in enumerate(reasons)
     ]
 
 
-def _screened(trial: Trial, error: tuple[float, float]) -> str | None:
+class _StandardError(NamedTuple):
+    """A standard error with its degrees of freedom; NaN where it cannot be estimated."""
+
+    value: float
+    degrees: float
+
+
+def _why_dropped(trial: Trial, error: _StandardError) -> str | None:
     """Why a change is dropped before its held-out answers count; None where it is not."""
     if not len(trial.held_out.before):
         return "no held-out answer to decide by"
     if trial.proposing.improvement().mean() <= 0:
-        return "no nearer to the physicians on the answers it was made from"
-    if not np.isfinite(error[0]):
-        return "one held-out model or conversation, and no other change to tell its noise from"
+        return "no closer to the physicians on the answers it was made from"
+    if not np.isfinite(error.value):
+        return "one held-out model or conversation, and no other change to estimate its noise from"
     return None
 
 
-def _error(means: Sequence[np.ndarray], place: int) -> tuple[float, float]:
-    """Standard error of the mean of a change's clusters, and its degrees of freedom; NaN where it cannot be told."""
-    own, others = means[place], [one for at, one in enumerate(means) if at != place and len(one)]
-    degrees_of_others = sum(len(one) - 1 for one in others)
+def _error(means: Sequence[np.ndarray], index: int) -> _StandardError:
+    """The standard error of the mean of one change's clusters."""
+    own = means[index]
+    others = [values for other, values in enumerate(means) if other != index and len(values)]
+    degrees_of_others = sum(len(values) - 1 for values in others)
     squares = ((own - own.mean()) ** 2).sum() if len(own) else 0.0
     prior = min(PRIOR_DEGREES, degrees_of_others)
-    pooled = sum(((one - one.mean()) ** 2).sum() for one in others) / degrees_of_others if degrees_of_others else 0.0
+    squares_of_others = sum(((values - values.mean()) ** 2).sum() for values in others)
+    pooled = squares_of_others / degrees_of_others if degrees_of_others else 0.0
     degrees = prior + len(own) - 1
     if degrees <= 0 or not len(own):
-        return float("nan"), float("nan")
+        return _StandardError(float("nan"), float("nan"))
     variance = max((prior * pooled + squares) / degrees, ROUNDING)
-    return float(np.sqrt(variance / len(own))), float(degrees)
+    return _StandardError(float(np.sqrt(variance / len(own))), float(degrees))
 
 
 def _decided(trial: Trial, means: np.ndarray, error: float, adjusted_p: float, fdr: float) -> Decision:
@@ -121,5 +141,5 @@ def _decided(trial: Trial, means: np.ndarray, error: float, adjusted_p: float, f
     elif after < before:
         why = f"held-out usable agreement falls from {before:.2f} to {after:.2f}"
     else:
-        return Decision(True, "nearer to the physicians on held-out answers", improvement, error, float(adjusted_p))
+        return Decision(True, "closer to the physicians on held-out answers", improvement, error, float(adjusted_p))
     return Decision(False, why, improvement, error, float(adjusted_p))

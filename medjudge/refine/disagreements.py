@@ -1,18 +1,18 @@
-"""On which questions judge and physicians differ beyond noise: a test a group of answers, corrected for many.
+"""On which questions judge and physicians disagree beyond noise: one test per group of answers, corrected for many.
 
 A question is tested for the size of its disagreement, not for its mean: where a checklist lacks a point, the judge is
-lenient on the answers that lack it and right on the others. The size is held against the judge's own error and the
-physicians' noise from answer to answer, both as they are on the bulk of this run's questions (Efron, JASA 99, 2004: the
-null hypothesis is estimated, too), and against each physician's own view of a question, which all answers share that
-this physician scored. Three samples of few models are the rule, so that noise is pooled over questions, and may vary
-between them as a scaled inverse chi-square does: the size then follows an F distribution (Smyth, Statistical
-Applications in Genetics and Molecular Biology 3, 2004).
+lenient on the answers that lack it and right on the others. The size is compared with the judge's own error and the
+physicians' noise from answer to answer, both estimated on the bulk of this run's questions (Efron, JASA 99, 2004: the
+null hypothesis is estimated, too), and with each physician's own view of a question, which all answers scored by this
+physician share. Three samples of a few models are typical, so noise is pooled over questions and varies between them
+like a scaled inverse chi-square: the size then follows an F distribution (Smyth, Statistical Applications in Genetics
+and Molecular Biology 3, 2004).
 
 A category is tested for its mean: a rubric that is read too leniently shifts all of its questions.
 
-Many questions: Benjamini and Hochberg (JRSS B 57, 1995) bounds the share of false findings. An empirical-Bayes
-shrinkage of the disagreements would need their distribution over questions: a few flawed ones among many sound ones,
-which few answers a question cannot tell.
+With many questions, Benjamini and Hochberg (JRSS B 57, 1995) bounds the share of false findings. Empirical-Bayes
+shrinkage of the disagreements would need their distribution over questions, a few flawed ones among many sound ones,
+which cannot be estimated from few answers per question.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 PRIOR_DEGREES = 4.0
-"""Degrees of freedom that the variance of all groups counts in each group's own."""
+"""Weight, in degrees of freedom, of the pooled variance in each group's own."""
 _NOISE_DEGREES = 20.0
-"""How little noise varies between questions: the degrees of freedom of its distribution."""
+"""Degrees of freedom of the noise distribution: the more, the less noise varies between questions."""
 ROUNDING = 1 / 12
-"""The variance of a score given in whole levels: no group's is taken to be lower."""
+"""The variance from rounding to whole levels: the lower bound for every group."""
 _BULK, _ROUNDS, _FEWEST = 0.9, 20, 5
 _PRIOR_RATER_VARIANCE, _PRIOR_PAIRS = 0.3**2, 10
-"""Before any answer with two raters: a physician's view of a question varies by 0.3 levels, worth ten comparisons."""
+"""Prior: a physician's view of a question varies by 0.3 levels, with the weight of ten comparisons."""
 
 
 class Noise(NamedTuple):
@@ -44,10 +44,13 @@ class Noise(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """One value a group, shape (groups,).
+    """One value per group; all arrays have shape (groups,).
 
-    `size` is the root mean square of judge minus physicians, less the centre, in levels; `noise` what it is by noise
-    alone. `adjusted_p` is the least share of false findings at which the group is one.
+    Attributes:
+        size: The root mean square of judge minus physicians, less the centre, in levels.
+        noise: What the size is by noise alone.
+        p_value: Of a size at least this large by noise alone.
+        adjusted_p: The least share of false findings at which the group is one.
     """
 
     size: np.ndarray
@@ -57,9 +60,13 @@ class Sizes(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """One value a group, shape (groups,).
+    """One value per group; all arrays have shape (groups,).
 
-    `shift` is the mean of judge minus physicians in levels; `adjusted_p` as in `Sizes`.
+    Attributes:
+        shift: The mean of judge minus physicians in levels.
+        standard_error: Of the shift.
+        p_value: Of a shift at least this large by noise alone, two-sided.
+        adjusted_p: The least share of false findings at which the group is one.
     """
 
     shift: np.ndarray
@@ -71,26 +78,27 @@ class Shifts(NamedTuple):
 def rater_variance(levels: np.ndarray, question: np.ndarray) -> float:
     """The variance of a physician's view of a whole question, in squared levels, by moments.
 
-    Two raters of the same answers to a question differ in the mean by their views of it and by what is left of their
-    noise from answer to answer, which is taken off where a question has several such answers.
+    Two raters of the same answers to a question differ in the mean by their views of it and by the rest of their noise
+    from answer to answer, which is subtracted where a question has several such answers.
 
     Args:
         levels: 1-5, shape (n, raters), NaN where a rater did not score.
         question: Shape (n,).
 
     Returns:
-        Above 0: drawn towards 0.3 squared, all the more the fewer answers have two raters.
+        Above 0; the fewer answers have two raters, the closer it is to 0.3 squared.
     """
-    apart = [
+    by_pair = [
         differences[np.isfinite(differences)]
-        for one in np.unique(question)
-        for first, second in combinations(levels[question == one].T, 2)
+        for name in np.unique(question)
+        for first, second in combinations(levels[question == name].T, 2)
         if np.isfinite(differences := first - second).any()
     ]
-    degrees = sum(len(one) - 1 for one in apart)
-    noise = sum(((one - one.mean()) ** 2).sum() for one in apart) / degrees if degrees else 0.0
-    found = sum(max(0.0, one.mean() ** 2 - noise / len(one)) / 2 for one in apart)
-    return float((found + _PRIOR_PAIRS * _PRIOR_RATER_VARIANCE) / (len(apart) + _PRIOR_PAIRS))
+    degrees = sum(len(differences) - 1 for differences in by_pair)
+    squares = sum(((differences - differences.mean()) ** 2).sum() for differences in by_pair)
+    noise = squares / degrees if degrees else 0.0
+    variances = [max(0.0, differences.mean() ** 2 - noise / len(differences)) / 2 for differences in by_pair]
+    return float((sum(variances) + _PRIOR_PAIRS * _PRIOR_RATER_VARIANCE) / (len(by_pair) + _PRIOR_PAIRS))
 
 
 def cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
@@ -100,10 +108,10 @@ def cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarray) -> Noise:
-    """Noise as it is on the bulk of the questions: those beyond nine tenths of what it makes are left out in turn.
+    """Estimates noise on the bulk of the questions, in turns: those beyond its nine-tenths quantile are left out.
 
-    A judge that is lenient throughout a category is no flaw of one of its questions: the centre is the category's
-    median, of all where it has too few.
+    Where a judge is lenient throughout a category, no single question is flawed: the centre is the category's median,
+    or that of all questions if the category has too few.
 
     Args:
         means: For each question the means of its clusters (a cluster is a model) of judge minus physicians, each of
@@ -112,13 +120,13 @@ def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarr
         view: From `rater_variance`, divided by the raters of each question, shape (questions,).
 
     Returns:
-        A variance of at least that of whole levels; of at least 1 from fewer than five questions, and then no centre.
+        With a variance of at least `ROUNDING`. From fewer than five questions, at least 1 and a centre of 0.
     """
     bulk = np.ones(len(means), dtype=bool)
     centre, variance = np.zeros(len(means)), 1.0
     for _ in range(_ROUNDS):
         centre = _centre(means, category, bulk)
-        deviations = [one - usual for one, usual in zip(means, centre, strict=True)]
+        deviations = [mean - usual for mean, usual in zip(means, centre, strict=True)]
         variance = _bulk_variance(deviations, view, bulk, _BULK / 2 if not bulk.all() else 0.5)
         inside = _below(deviations, view, variance) <= _BULK
         if (inside == bulk).all() or not inside.any():
@@ -128,16 +136,16 @@ def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarr
 
 
 def _centre(means: Sequence[np.ndarray], category: np.ndarray, bulk: np.ndarray) -> np.ndarray:
-    question = np.array([one.mean() for one in means])
+    question = np.array([mean.mean() for mean in means])
     result = np.full(len(means), np.median(question[bulk]))
-    for one in np.unique(category):
-        if (rows := bulk & (category == one)).sum() >= _FEWEST:
-            result[category == one] = np.median(question[rows])
+    for name in np.unique(category):
+        if (rows := bulk & (category == name)).sum() >= _FEWEST:
+            result[category == name] = np.median(question[rows])
     return result
 
 
 def _bulk_variance(deviations: Sequence[np.ndarray], view: np.ndarray, bulk: np.ndarray, median: float) -> float:
-    """The variance at which the median question of the bulk stands where noise would put it."""
+    """The variance at which the median question of the bulk is where noise alone would put it."""
 
     def excess(log_variance: float) -> float:
         return float(np.median(_below(deviations, view, float(np.exp(log_variance)))[bulk])) - median
@@ -154,14 +162,14 @@ def _below(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) 
 
 
 def _p_values(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
-    counts = np.array([len(one) for one in deviations])
-    forms = np.array([_form(one, variance, v) for one, v in zip(deviations, view, strict=True)])
+    counts = np.array([len(group) for group in deviations])
+    forms = np.array([_form(group, variance, v) for group, v in zip(deviations, view, strict=True)])
     p_values: np.ndarray = f_distribution.sf(forms / counts, counts, _NOISE_DEGREES)
     return p_values
 
 
 def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> Sizes:
-    """Tests for each group whether its disagreement is larger than noise makes it.
+    """Tests for each group whether its disagreement is larger than noise alone makes it.
 
     Args:
         deviations: For each group its cluster means (a cluster is a model) of judge minus physicians, less the centre,
@@ -170,7 +178,7 @@ def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -
         variance: From `bulk_noise`.
     """
     p_value = _p_values(deviations, view, variance)
-    size = np.array([np.sqrt((one**2).mean()) for one in deviations])
+    size = np.array([np.sqrt((group**2).mean()) for group in deviations])
     return Sizes(size, np.sqrt(variance + view), p_value, _adjusted(p_value))
 
 
@@ -181,7 +189,7 @@ def _form(deviations: np.ndarray, variance: float, view: float) -> float:
 
 
 def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Shifts:
-    """Tests for each category whether judge minus physicians lies off 0 in the mean, two-sided.
+    """Tests for each category whether the mean of judge minus physicians differs from 0, two-sided.
 
     The variance of a category's few conversations is moderated by that of all categories (Smyth, 2004).
 
@@ -189,9 +197,9 @@ def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Shifts:
         means: For each category the means of its conversations, each of shape (conversations,), at least two.
         view: From `rater_variance`, divided by the raters of each category, shape (categories,).
     """
-    counts = np.array([len(one) for one in means])
-    shift = np.array([one.mean() for one in means])
-    squares = np.array([((one - one.mean()) ** 2).sum() for one in means])
+    counts = np.array([len(group) for group in means])
+    shift = np.array([group.mean() for group in means])
+    squares = np.array([((group - group.mean()) ** 2).sum() for group in means])
     degrees = PRIOR_DEGREES + counts - 1
     pooled = squares.sum() / (counts - 1).sum()
     error = np.sqrt(np.maximum((PRIOR_DEGREES * pooled + squares) / degrees, ROUNDING) / counts + view)

@@ -1,34 +1,57 @@
-"""What is asked for a better wording, and how the reply is read: strictly, or not at all."""
+"""The prompt for a better text, and the strict reading of its reply: a reply that breaks a rule is not used."""
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.checklist import points_of
+from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.refine.causes import Cause
-from medjudge.refine.findings import Target
+from medjudge.refine.material import Target, TargetKind
 from medjudge.rubrics.render import neutralise
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MOST_ANSWERS = 12
-"""Answers that a prompt shows: those on which judge and physicians lie farthest apart."""
+"""The most answers that a prompt shows: those on which judge and physicians are farthest apart."""
 MOST_CHARACTERS = 3000
-"""Of an answer in a prompt; a longer one loses its middle."""
-NO_CHANGE = "no change proposed"
-"""The problem of a proposal that leaves the text as it is."""
+"""The most characters of an answer in a prompt; a longer one loses its middle."""
 _LONGEST = 6000
 _LEVELS = ("5", "4", "3", "2", "1")
 _DECLINED = re.compile(r"\s*[*`]*NO CHANGE[*`.]*\s*", re.IGNORECASE)
 
 
+class Outcome(str, Enum):
+    """What a proposer's reply came to."""
+
+    PROPOSED = "proposed"
+    DECLINED = "declined"
+    """The text stays as it is."""
+    UNREADABLE = "unreadable"
+    """There is no reply, or it breaks a rule; another try would give the same."""
+    FAILED = "failed"
+    """Another try may succeed."""
+
+
+class Reading(NamedTuple):
+    """A reply that was read: the proposed text, or why there is none."""
+
+    outcome: Outcome
+    text: str | None = None
+    problem: str | None = None
+
+
+_DECLINING = Reading(Outcome.DECLINED, problem="no change proposed")
+
+
 class Shown(NamedTuple):
-    """One answer as a prompt shows it: with what physicians and judge gave it."""
+    """One answer as a prompt shows it: with the scores of physicians and judge."""
 
     question: Question
     answer: Answer
@@ -37,7 +60,7 @@ class Shown(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a proposer gets. `before` is the text to change, empty where there is none."""
+    """What a proposer reads. `before` is the text to change, empty where there is none."""
 
     target: Target
     cause: Cause
@@ -52,42 +75,43 @@ class Prompt(NamedTuple):
 class Proposal(BaseModel):
     """A line of `proposals.jsonl`: the new text, or why there is none."""
 
-    kind: Literal["checklist", "rubric"]
+    kind: TargetKind
     name: str
     by: str
     cause: str
     prompt_sha256: str
     reply: str | None
+    outcome: Outcome
     text: str | None = None
     problem: str | None = None
-    failed: bool = False
-    """Whether the request failed, and is worth another try."""
 
     @property
     def target(self) -> Target:
         return Target(self.kind, self.name)
 
 
-def checklist_prompt(question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown]) -> Prompt:
+def checklist_prompt(
+    question: Question, earlier: Sequence[str], cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED
+) -> Prompt:
     """Asks for a better checklist of one question.
 
     Args:
         earlier: The user's earlier turns of the conversation, oldest first.
         shown: The question's answers that a proposal may be made from; held-out ones must not be among them.
     """
-    text = _template("checklist", question.language).render(
-        cause=cause.name,
+    text = _template(languages_of(scheme).text(question.language, "refine_checklist.md")).render(
+        cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
-        earlier=[neutralise(one) for one in earlier],
+        earlier=[neutralise(turn) for turn in earlier],
         question=neutralise(question.prompt),
         reference=neutralise(question.reference or ""),
         before=neutralise(question.checklist or ""),
-        answers=[_answer(one) for one in _farthest(shown)],
+        answers=[_answer(answer) for answer in _farthest(shown)],
     )
     return Prompt(Target("checklist", question.id), cause, question.checklist or "", text)
 
 
-def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown]) -> Prompt:
+def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown], scheme: Scheme = LLMEVAL_MED) -> Prompt:
     """Asks for a better wording of a rubric.
 
     Args:
@@ -96,37 +120,35 @@ def rubric_prompt(name: str, before: str, cause: Cause, shown: Sequence[Shown]) 
         shown: Answers of the category that a proposal may be made from; held-out ones must not be among them.
     """
     language = name.rpartition(".")[2]
-    text = _template("rubric", language).render(
-        cause=cause.name,
+    text = _template(languages_of(scheme).text(language, "refine_rubric.md")).render(
+        cause=cause.kind.text,
         evidence=neutralise(cause.evidence),
         before=before,
         answers=[
             {
-                **_answer(one),
-                "question": neutralise(one.question.prompt),
-                "checklist": neutralise(one.question.checklist or ""),
+                **_answer(answer),
+                "question": neutralise(answer.question.prompt),
+                "checklist": neutralise(answer.question.checklist or ""),
             }
-            for one in _farthest(shown)
+            for answer in _farthest(shown)
         ],
     )
     return Prompt(Target("rubric", name), cause, before, text)
 
 
 def proposal(prompt: Prompt, by: str, reply: str) -> Proposal:
-    """Reads a reply; one that cannot be used says why, and its text is not guessed at."""
-    text, problem = read_reply(prompt, reply)
-    return _proposal(prompt, by, reply, text=text, problem=problem)
+    """Reads a model's reply; one that cannot be used says why, and its text is not guessed."""
+    return _proposal(prompt, by, reply, read_reply(prompt, reply))
 
 
 def edited(prompt: Prompt, by: str, text: str) -> Proposal:
-    """What a person wrote: the text itself, without markers."""
-    problem = _problem(prompt, text.strip())
-    return _proposal(prompt, by, text, text=None if problem else text.strip(), problem=problem)
+    """Reads what a person wrote: the text itself, without markers."""
+    return _proposal(prompt, by, text, _checked(prompt, text.strip()))
 
 
-def failed(prompt: Prompt, by: str, why: str, again: bool) -> Proposal:
-    """No reply came; `again` where another try may bring one."""
-    return _proposal(prompt, by, None, problem=why, failed=again)
+def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
+    """Records that no reply came; `retry` where another try may bring one."""
+    return _proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
 
 
 def text_sha256(text: str) -> str:
@@ -134,81 +156,91 @@ def text_sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def read_reply(prompt: Prompt, reply: str) -> tuple[str | None, str | None]:
-    """The proposed text, or None and why there is none."""
+def read_reply(prompt: Prompt, reply: str) -> Reading:
+    """Reads the proposed text of a reply, from between its markers."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
-        return None, NO_CHANGE
+        return _DECLINING
     opening = f"<<<{prompt.target.kind.upper()}>>>"
     lines = [line.strip() for line in reply.splitlines()]
     if lines.count(opening) != 1 or lines.count("<<<END>>>") != 1:
-        return None, f"the reply does not hold {opening} and <<<END>>> once each, on lines of their own"
+        return _unreadable(f"the reply does not contain {opening} and <<<END>>> once each, on lines of their own")
     start, end = lines.index(opening), lines.index("<<<END>>>")
-    text = "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]).strip()
+    return _checked(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]).strip())
+
+
+def _checked(prompt: Prompt, text: str) -> Reading:
+    if text == prompt.before.strip():
+        return _DECLINING
     problem = _problem(prompt, text)
-    return (None, problem) if problem else (text, None)
+    return _unreadable(problem) if problem else Reading(Outcome.PROPOSED, text)
+
+
+def _unreadable(problem: str) -> Reading:
+    return Reading(Outcome.UNREADABLE, problem=problem)
 
 
 def _problem(prompt: Prompt, text: str) -> str | None:
-    """What makes a text unfit; None where nothing does."""
-    if text == prompt.before.strip():
-        return NO_CHANGE
+    """The rule that a text breaks; None where it breaks none."""
     if not text:
         return "the text is empty"
     if len(text) > _LONGEST:
         return f"the text has {len(text)} characters, more than {_LONGEST}"
     if neutralise(text) != text:
-        return "the text holds control tokens or markers"
+        return "the text contains control tokens or markers"
     if prompt.target.kind == "checklist":
         points, before = points_of(text), points_of(prompt.before)
         if not points:
-            return "no point can be read in the checklist"
+            return "the checklist has no readable point"
         if {point.core for point in before} == {True, False} and {point.core for point in points} != {True, False}:
-            return "the headings of core and secondary requirements are gone"
+            return "the headings of core and secondary requirements are missing"
         return None
-    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])(?::|分：)", text, re.MULTILINE))
+    levels = tuple(match[1] for match in re.finditer(r"^- ([1-5])[^:：]*[:：]", text, re.MULTILINE))
     if levels != _LEVELS:
-        return f"the standard does not have the five levels 5 to 1, one line each (found {', '.join(levels) or 'none'})"
+        return (
+            "the standard must have the five levels 5 to 1, one line each, and has "
+            f"{', '.join(levels) or 'none of them'}"
+        )
     if text.splitlines()[0].strip() != prompt.before.strip().splitlines()[0].strip():
-        return "the first line of the standard is changed"
+        return "the first line of the standard has changed"
     return None
 
 
-def _proposal(prompt: Prompt, by: str, reply: str | None, **found: Any) -> Proposal:
+def _proposal(prompt: Prompt, by: str, reply: str | None, reading: Reading) -> Proposal:
     return Proposal(
         kind=prompt.target.kind,
         name=prompt.target.name,
         by=by,
-        cause=prompt.cause.name,
+        cause=prompt.cause.kind.text,
         prompt_sha256=prompt.sha256,
         reply=reply,
-        **found,
+        **reading._asdict(),
     )
 
 
 def _farthest(shown: Sequence[Shown]) -> list[Shown]:
-    def distance(one: Shown) -> float:
-        judge = one.judgment.expected or one.judgment.score or 0
-        return abs(judge - sum(score.level for score in one.scores) / len(one.scores))
+    def distance(answer: Shown) -> float:
+        judge = answer.judgment.expected or answer.judgment.score or 0
+        return abs(judge - sum(score.level for score in answer.scores) / len(answer.scores))
 
     return sorted(shown, key=distance, reverse=True)[:MOST_ANSWERS]
 
 
-def _answer(one: Shown) -> dict[str, Any]:
-    text = neutralise(one.answer.text)
+def _answer(shown: Shown) -> dict[str, Any]:
+    text = neutralise(shown.answer.text)
     if len(text) > MOST_CHARACTERS:
         text = f"{text[: MOST_CHARACTERS // 2]}\n[...]\n{text[-MOST_CHARACTERS // 2 :]}"
     return {
         "text": text,
-        # From the answer itself: no answer can hold the hash of itself and so close its own fence.
-        "code": text_sha256(one.answer.text)[:10],
-        "physicians": ", ".join(str(score.level) for score in one.scores),
-        "judge": one.judgment.score,
-        "comments": [neutralise(" ".join(score.comment.split())) for score in one.scores if score.comment],
+        # From the answer itself: no answer can contain the hash of itself and so close its own fence.
+        "code": text_sha256(shown.answer.text)[:10],
+        "physicians": ", ".join(str(score.level) for score in shown.scores),
+        "judge": shown.judgment.score,
+        "comments": [neutralise(" ".join(score.comment.split())) for score in shown.scores if score.comment],
     }
 
 
 @cache
-def _template(kind: str, language: str):  # type: ignore[no-untyped-def]
+def _template(source: str):  # type: ignore[no-untyped-def]
     # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string((files("medjudge.refine") / f"{kind}.{language}.md").read_text(encoding="utf-8"))
+    return environment.from_string(source)

@@ -1,4 +1,4 @@
-"""Who writes a better wording: a model behind an API, a local one, or a person in an editor."""
+"""Who writes a better text: a model behind an API, a local model, or a person in an editor."""
 
 import os
 import shlex
@@ -13,16 +13,16 @@ from tqdm import tqdm
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
-from medjudge.refine.proposals import NO_CHANGE, Prompt, Proposal, edited, failed, proposal
-from medjudge.store import read_text, write_whole
+from medjudge.files import read_text, write_whole
+from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
 
 _MAX_TOKENS = 2048
 _OPENINGS = 5
-"""Times that a text is opened in a row: EDITOR may be a script, which would go on for ever."""
+"""How often a text is opened in a row: EDITOR may be a script that never gets it right."""
 
 
 class Proposer(Protocol):
-    """Answers prompts. `name` stands beside its proposals."""
+    """Answers prompts. Its `name` is recorded with its proposals."""
 
     name: str
 
@@ -36,12 +36,12 @@ class ApiProposer:
 
     Args:
         model: The model's name at the server.
-        server: Where it is, and how patiently it is asked.
-        spending: The account that the requests go to.
+        server: Its address and limits.
+        spending: The account that pays for the requests.
         seed: Sent with every request.
 
     Raises:
-        InputError: There is no key in the environment, or a limit on costs and no price.
+        InputError: There is no key in the environment, or a cost limit without a price.
     """
 
     def __init__(self, model: str, server: Server = Server(), spending: Spending | None = None, seed: int = 0) -> None:
@@ -51,25 +51,25 @@ class ApiProposer:
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
         with tqdm(total=len(prompts), desc=f"proposing ({self.name})", unit="text", disable=None) as bar:
-            for made in self.client.gather(prompts, self._proposal):
+            for made in self.client.gather(prompts, self._propose):
                 yield made
                 bar.update()
 
-    async def _proposal(self, prompt: Prompt) -> Proposal:
+    async def _propose(self, prompt: Prompt) -> Proposal:
         request = ChatRequest([{"role": "user", "content": prompt.text}], self.seed, _MAX_TOKENS)
         try:
             reply = await self.client.ask(request)
         except RequestError as error:
-            return failed(prompt, self.name, f"the request failed: {error}", again=not error.lasting)
+            return no_reply(prompt, self.name, f"the request failed: {error}", retry=not error.lasting)
         if reply.refusal:
-            return failed(prompt, self.name, f"the server refused: {reply.refusal[:200]}", again=False)
+            return no_reply(prompt, self.name, f"the server refused: {reply.refusal[:200]}", retry=False)
         if not reply.text:
-            return failed(prompt, self.name, "the server returned no text", again=False)
+            return no_reply(prompt, self.name, "the server returned no text", retry=False)
         return proposal(prompt, self.name, reply.text)
 
 
 class LocalProposer:
-    """A chat model from a folder; the likeliest token throughout.
+    """A chat model on this machine, decoded greedily.
 
     Args:
         model: A folder or a hub id of a causal language model with a chat template.
@@ -77,11 +77,11 @@ class LocalProposer:
         max_tokens: The most tokens of a reply.
 
     Raises:
-        InputError: The model cannot be had or has no chat template.
+        InputError: The model is not available or has no chat template.
     """
 
     def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:
-        # Here, because torch takes seconds that an API or an editor need not wait for.
+        # Imported here: torch takes seconds, which an API or an editor need not wait for.
         from medjudge.answer.transformers_engine import TransformersEngine
 
         self.engine = TransformersEngine(model, device=device, max_new_tokens=max_tokens, temperature=0)
@@ -95,19 +95,19 @@ class LocalProposer:
             if reply.text:
                 yield proposal(prompts[index], self.name, reply.text)
             else:
-                yield failed(prompts[index], self.name, f"no text: {reply.finish_reason}", again=False)
+                yield no_reply(prompts[index], self.name, f"no text: {reply.finish_reason}", retry=False)
 
 
 class EditorProposer:
-    """Opens each text in $EDITOR, with a page beside it that says what a model would be told.
+    """Opens each text in $EDITOR, with a page beside it that shows the prompt a model would get.
 
-    A text that is there from an earlier start is gone on from; one that cannot be used is opened again.
+    A text from an earlier start is continued; one that cannot be used is opened again.
 
     Args:
         folder: Where pages and texts are written.
 
     Raises:
-        InputError: No EDITOR is set.
+        InputError: EDITOR is not set.
     """
 
     name = "editor"
@@ -120,30 +120,30 @@ class EditorProposer:
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
         for prompt in prompts:
-            yield self._proposal(prompt)
+            yield self._propose(prompt)
 
-    def _proposal(self, prompt: Prompt) -> Proposal:
-        # The prompt's hash, because names may hold what no file name can, and numbers change once some are done.
-        place = self.folder / f"{prompt.target.kind}-{prompt.sha256[:12]}"
-        page, text = place.with_suffix(".about.md"), place.with_suffix(".md")
+    def _propose(self, prompt: Prompt) -> Proposal:
+        # Named by the prompt's hash: names may contain what no file name can, and numbers change once some are done.
+        stem = self.folder / f"{prompt.target.kind}-{prompt.sha256[:12]}"
+        page, text = stem.with_suffix(".about.md"), stem.with_suffix(".md")
         if not text.exists():
             write_whole(text, prompt.before.rstrip() + "\n")
         made = edited(prompt, self.name, read_text(text))
         for _ in range(_OPENINGS):
-            wrong = None if made.text or made.problem == NO_CHANGE else f"To be mended: {made.problem}"
+            problem = f"To fix: {made.problem}" if made.outcome is Outcome.UNREADABLE else None
             about = f"Edit {text.name}, the {prompt.target.kind} of {prompt.target.name}."
-            told = [*([wrong] if wrong else []), f"{about} What a model would be told of it:", prompt.text]
-            write_whole(page, "\n\n".join(told) + "\n")
-            if wrong:
-                print(f"{text}: {wrong}", file=sys.stderr)
+            paragraphs = [*([problem] if problem else []), f"{about} The prompt that a model would get:", prompt.text]
+            write_whole(page, "\n\n".join(paragraphs) + "\n")
+            if problem:
+                print(f"{text}: {problem}", file=sys.stderr)
             self._open(text, page)
             before, made = made, edited(prompt, self.name, read_text(text))
-            if made.text or made.problem == NO_CHANGE:
+            if made.outcome is not Outcome.UNREADABLE:
                 return made
             if made.reply == before.reply:
                 break
-        print(f"{text}: left as it is, {made.problem}; the same command again goes on from it", file=sys.stderr)
-        return failed(prompt, self.name, made.problem or "", again=True)
+        print(f"{text}: left as it is ({made.problem}); run the same command to continue with it", file=sys.stderr)
+        return no_reply(prompt, self.name, made.problem or "", retry=True)
 
     def _open(self, text: Path, page: Path) -> None:
         try:
@@ -152,6 +152,6 @@ class EditorProposer:
             raise InputError(f"EDITOR={os.environ['EDITOR']}: {(error.strerror or str(error)).lower()}") from None
         if done.returncode:
             raise InputError(
-                f"{self.command[0]} ended with {done.returncode} on {text}; what was saved is kept, and the same "
-                "command again goes on from it"
+                f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
+                "command continues with it"
             )

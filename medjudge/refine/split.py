@@ -1,9 +1,9 @@
 """Which scored answers a change may be made from, and which decide whether it is kept.
 
-A checklist belongs to one question, so that other questions cannot tell whether it became better: held out are other
-answers to the same question, whole models where there are two (samples of one model resemble each other). A rubric
-serves a category, and what was written after some conversations must hold in others: held out are the held-out answers
-of other conversations. So no held-out answer ever reaches a prompt, whatever it is about.
+A checklist belongs to one question, so other questions cannot show whether it got better: other answers to the same
+question are held out, as whole models where there are two (samples of one model resemble each other). A rubric serves a
+category, and what was written after some conversations must hold in others: the held-out answers of other conversations
+decide. No held-out answer ever reaches a prompt, whatever it is about.
 """
 
 import json
@@ -25,22 +25,22 @@ class Split(NamedTuple):
 
 
 def split_answers(questions: Sequence[Question], scored: Iterable[AnswerKey], share: float, seed: int) -> Split:
-    """Draws what is held out.
+    """Draws the held-out answers and conversations.
 
     Args:
-        questions: Of the run.
+        questions: The run's questions.
         scored: The answers that physicians scored.
-        share: Of each question's models and of each category's conversations, above 0 and below 1. At least one is held
-            out and one is not. A question with one scored answer goes with its conversation.
-        seed: Fixes the draw; a question's draw does not depend on the others.
+        share: Share of each question's models and of each category's conversations, above 0 and below 1. At least one
+            is held out and one is not. A question with one scored answer goes with its conversation.
+        seed: Fixes the draw. A question's draw does not depend on the other questions.
     """
     by_question: dict[str, list[AnswerKey]] = {}
     for key in sorted(set(scored)):
         by_question.setdefault(key.question_id, []).append(key)
-    asked = [question for question in questions if question.id in by_question]
-    conversations = held_out_groups(asked, share, seed)
+    scored_questions = [question for question in questions if question.id in by_question]
+    conversations = held_out_groups(scored_questions, share, seed)
     held: set[AnswerKey] = set()
-    for question in asked:
+    for question in scored_questions:
         keys = by_question[question.id]
         if len(keys) == 1:
             held.update(keys if question.group in conversations else ())
@@ -51,12 +51,12 @@ def split_answers(questions: Sequence[Question], scored: Iterable[AnswerKey], sh
             units = [[key] for key in keys]
         draw = np.random.default_rng(int.from_bytes(sha256(f"{seed}/{question.id}".encode()).digest()[:8], "big"))
         count = min(max(round(share * len(units)), 1), len(units) - 1)
-        held.update(key for place in draw.permutation(len(units))[:count] for key in units[place])
+        held.update(key for index in draw.permutation(len(units))[:count] for key in units[index])
     return Split(frozenset(held), frozenset(conversations))
 
 
 def split_lines(split: Split, scored: Iterable[AnswerKey], group_of: dict[str, str]) -> str:
-    """The split as JSON lines, one an answer."""
+    """The split as JSON lines, one per answer."""
     return "".join(
         json.dumps(
             {

@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, drawn, label
-from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.plots import Plot
 
 _ROW = 0.22
@@ -34,13 +33,13 @@ def board_plots(board: Board) -> list[Plot]:
 
 def rates_plot(board: Board) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    columns = [name for name in COLUMNS if all(name in rates for rates in board.models.values())]
+    columns = [name for name in board.scheme.columns if all(name in rates for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(columns) // 3)
 
     def draw(figure: Figure) -> None:
-        for place, column in enumerate(columns):
-            across, down = place % 3, place // 3
+        for index, column in enumerate(columns):
+            across, down = index % 3, index // 3
             left, bottom = names + across * (width + 0.25), 0.3 + (rows - 1 - down) * (high + 0.6)
             axes = axes_at(figure, left=left, bottom=bottom, width=width, height=high)
             _bars(axes, board, column, across == 0)
@@ -55,11 +54,11 @@ def _longest(names: Iterable[str]) -> int:
 
 def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
     cells = [rates[column] for rates in board.models.values()]
-    places = range(len(cells))
-    axes.barh(places, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
-    for place, cell in enumerate(cells):
-        axes.plot([cell["low"], cell["high"]], [place, place], color=INK, linewidth=1)
-    axes.set_yticks(places, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
+    rows = range(len(cells))
+    axes.barh(rows, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    for row, cell in enumerate(cells):
+        axes.plot([cell["low"], cell["high"]], [row, row], color=INK, linewidth=1)
+    axes.set_yticks(rows, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xticks([0, 50, 100], ["0", "50", "100"])
@@ -72,10 +71,11 @@ def _rates_title(board: Board) -> str:
     tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
     rate = board.models[first]["OP"]["rate"]
     others = len(board.models) - 1
-    told = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
+    state = board.validation_status["OP"].state
     return (
-        f"By judge {label(board.judge, 28)} ({board.standing['OP'].state}), {label(first, _NAMES)} has the highest "
-        f"usability rate, {rate:.1f} %{f'; {told}' if others else ''}"
+        f"By judge {label(board.judge, 28)} ({state}), {label(first, _NAMES)} has the highest "
+        f"usability rate, {rate:.1f} %{f'; {ties}' if others else ''}"
     )
 
 

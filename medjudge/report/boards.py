@@ -1,94 +1,96 @@
-"""Leaderboards over several runs: one a benchmark and judge, because rates of different ones do not compare."""
+"""Leaderboards over several runs: one per benchmark and judge, because rates of different ones do not compare."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
-from medjudge.report.leaderboard import COLUMNS, coverage, score_models, usable_table
+from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
-from medjudge.store import Run, file_sha256
-from medjudge.validation.status import Standing, states
+from medjudge.scheme import Scheme
+from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
-_WORST_FIRST = ("failed", "not shown", "validated")
+_WORST_FIRST = (
+    ValidationState.FAILED,
+    ValidationState.INCONCLUSIVE,
+    ValidationState.VALIDATED,
+    ValidationState.NEVER_VALIDATED,
+)
 
 
 class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
-    `runs` are places in the list of runs given; `models` maps a name to the rates of `score_models`, `ties` the same
-    name to its difference from the best; `standing` has the keys of `COLUMNS`; `subcategories` are pairs of category
-    and name.
+    `runs` are positions in the list of runs. `models` maps a name to the rates of `score_models`, and `ties` the same
+    name to its difference from the best. `validation_status` has an entry for each column; `subcategories` are pairs of
+    category and name.
     """
 
     benchmark: str
+    scheme: Scheme
     judge: str
     runs: list[int]
     models: dict[str, Any]
     ties: dict[str, Difference]
-    standing: dict[str, Standing]
+    validation_status: dict[str, ValidationStatus]
     coverage: dict[str, int]
     questions: int
     conversations: int
     subcategories: list[tuple[str, str]]
 
 
-def board_key(run: Run, judge: str) -> tuple[str, str, str | None]:
-    """What two runs must share to stand on one leaderboard: questions, judge, and what the judge is made from."""
-    card = run.manifest().get("judges", {}).get(judge, {})
-    return file_sha256(run.questions_file), judge, card.get("sha256")
-
-
 def leaderboards(runs: Sequence[Contents]) -> list[Board]:
-    """All leaderboards of some runs; those of one benchmark stand together, the last judge used first."""
-    places: dict[tuple[str, str, str | None], list[int]] = {}
-    for place, one in enumerate(runs):
-        for judge in one.judgments:
-            places.setdefault((one.benchmark, judge, one.judge_sha256(judge)), []).append(place)
-    benchmarks = list(dict.fromkeys(one.benchmark for one in runs))
-    keys = sorted(places, key=lambda key: benchmarks.index(key[0]))
-    return [_board(runs, places[key], key[1]) for key in keys]
+    """All leaderboards of some runs, grouped by benchmark, the last judge used first."""
+    positions: dict[BoardKey, list[int]] = {}
+    for position, run in enumerate(runs):
+        for judge in run.judgments:
+            positions.setdefault(board_key(run.run, judge), []).append(position)
+    benchmarks = list(dict.fromkeys(run.benchmark for run in runs))
+    keys = sorted(positions, key=lambda key: benchmarks.index(key.benchmark))
+    return [_board(runs, positions[key], key.judge) for key in keys]
 
 
-def _board(runs: Sequence[Contents], places: Sequence[int], judge: str) -> Board:
-    here = [runs[place] for place in places]
-    questions = here[0].questions
+def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -> Board:
+    runs = [all_runs[position] for position in positions]
+    questions, scheme = runs[0].questions, runs[0].scheme
     models: dict[str, Any] = {}
     usable: dict[str, np.ndarray] = {}
-    counted = {"answers": 0, "unscored": 0}
-    names = models_apart(names_apart([one.run for one in here]), [one.models for one in here])
-    for one, called in zip(here, names, strict=True):
-        judgments = one.judgments[judge]
-        rates = score_models(questions, judgments, one.models)["models"]
-        table = usable_table(questions, judgments, one.models)
-        for model, name, row in zip(one.models, called, table, strict=True):
+    counts = {"answers": 0, "unscored": 0}
+    names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
+    for run, names_of_run in zip(runs, names, strict=True):
+        judgments = run.judgments[judge]
+        rates = score_models(questions, judgments, run.models, scheme)["models"]
+        table = usable_table(questions, judgments, run.models)
+        for model, name, row in zip(run.models, names_of_run, table, strict=True):
             models[name], usable[name] = rates[model], row
-        for count, number in coverage([answer.key for answer in one.answers], judgments).items():
-            counted[count] += number
+        for count, number in coverage([answer.key for answer in run.answers], judgments).items():
+            counts[count] += number
     ordered = dict(sorted(models.items(), key=lambda item: -item[1]["OP"]["rate"]))
     return Board(
-        benchmark=here[0].benchmark,
+        benchmark=runs[0].benchmark,
+        scheme=scheme,
         judge=judge,
-        runs=list(places),
+        runs=list(positions),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
-        standing=_worst([states(validations(one.run, judge)) for one in here]),
-        coverage=counted,
+        validation_status=_worst([validation_statuses(validations(run.run, judge), scheme) for run in runs]),
+        coverage=counts,
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
     )
 
 
-def _worst(standings: Sequence[dict[str, Standing]]) -> dict[str, Standing]:
-    """Of the same judge in several runs: where it was held against physicians in more than one, the worst counts."""
+def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, ValidationStatus]:
+    """The status of one judge in several runs: where several validated it against physicians, the worst counts."""
 
-    def rank(one: Standing) -> int:
-        return _WORST_FIRST.index(one.state) if one.state in _WORST_FIRST else len(_WORST_FIRST)
+    def rank(status: ValidationStatus) -> int:
+        return _WORST_FIRST.index(status.state)
 
-    return {column: min((one[column] for one in standings), key=rank) for column in COLUMNS}
+    return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}
 
 
 def _subcategories(models: dict[str, Any]) -> list[tuple[str, str]]:

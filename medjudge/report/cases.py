@@ -29,24 +29,29 @@ def cases(run: Contents) -> Cases:
     its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
     physicians' scores]`; `starts` names the first row of each.
     """
-    order = {question.id: place for place, question in enumerate(run.questions)}
+    order = {question.id: position for position, question in enumerate(run.questions)}
     models = run.models
-    rank = {model: place for place, model in enumerate(models)}
+    rank = {model: position for position, model in enumerate(models)}
     answers = sorted(
         (answer for answer in run.answers if answer.question_id in order),
-        key=lambda one: (order[one.question_id], rank[one.model], one.sample),
+        key=lambda answer: (order[answer.question_id], rank[answer.model], answer.sample),
     )
     judges = list(run.judgments)
-    given: dict[AnswerKey, list[PhysicianScore]] = {}
+    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in run.scores:
-        given.setdefault(score.answer_key, []).append(score)
-    said: dict[AnswerKey, list[list[Any]]] = {}
-    for place, judgments in enumerate(run.judgments.values()):
-        for one in judgments:
-            said.setdefault(one.answer_key, []).append(_judgment(place, one))
+        scores_by_answer.setdefault(score.answer_key, []).append(score)
+    judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
+    for judge_index, judgments in enumerate(run.judgments.values()):
+        for judgment in judgments:
+            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(judge_index, judgment))
     rows = (
-        [one.text, one.finish_reason, said.get(one.key, []), [_score(score) for score in given.get(one.key, [])]]
-        for one in answers
+        [
+            answer.text,
+            answer.finish_reason,
+            judgments_by_answer.get(answer.key, []),
+            [_score(score) for score in scores_by_answer.get(answer.key, [])],
+        ]
+        for answer in answers
     )
     blocks = list(_blocks(rows))
     ends = list(accumulate(len(block) for block in blocks))
@@ -54,7 +59,7 @@ def cases(run: Contents) -> Cases:
     return Cases(
         overview={
             "name": run.name,
-            "against": run.against,
+            "against": run.against_kind,
             "models": models,
             "judges": [_judge(run, judge, answers, order) for judge in judges],
             "raters": raters_of(run.scores),
@@ -63,14 +68,21 @@ def cases(run: Contents) -> Cases:
             "model": [rank[answer.model] for answer in answers],
             "sample": [answer.sample for answer in answers],
             "physicians": [
-                consensus(one.level for one in given[answer.key]) if answer.key in given else None for answer in answers
+                consensus(score.level for score in scores_by_answer[answer.key])
+                if answer.key in scores_by_answer
+                else None
+                for answer in answers
             ],
             "unsafe": [
-                int(answer.key in given and unsafe(by_id[answer.question_id], given[answer.key])) for answer in answers
+                int(
+                    answer.key in scores_by_answer
+                    and unsafe(by_id[answer.question_id], scores_by_answer[answer.key], run.scheme)
+                )
+                for answer in answers
             ],
             "starts": [0, *ends][: len(blocks)],
         },
-        texts=[[one.prompt, one.reference, one.checklist] for one in run.questions],
+        texts=[[question.prompt, question.reference, question.checklist] for question in run.questions],
         blocks=blocks,
     )
 
@@ -82,35 +94,46 @@ def _questions(questions: Sequence[Question]) -> dict[str, list[Any]]:
 
 def _judge(run: Contents, judge: str, answers: Sequence[Answer], order: Mapping[str, int]) -> dict[str, Any]:
     judgments = run.judgments[judge]
-    scored, judged = scored_rounds(judgments), {one.answer_key for one in judgments}
+    scored, judged = scored_rounds(judgments), {judgment.answer_key for judgment in judgments}
     return {
         "name": judge,
         "levels": [
-            level_of(scored[one.key]) if one.key in scored else 0 if one.key in judged else None for one in answers
+            level_of(scored[answer.key]) if answer.key in scored else 0 if answer.key in judged else None
+            for answer in answers
         ],
-        "usable": [_usable(scored.get(one.key)) for one in answers],
+        "usable": [_usable(scored.get(answer.key)) for answer in answers],
         "seen": sorted(order[name] for name in run.seen(judge) if name in order),
     }
 
 
 def _usable(rounds: Sequence[Judgment] | None) -> int | None:
-    if rounds is None or any(one.probabilities is None for one in rounds):
+    if rounds is None or any(judgment.probabilities is None for judgment in rounds):
         return None
     return round(1000 * float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum()))
 
 
-def _judgment(judge: int, one: Judgment) -> list[Any]:
-    probabilities = None if one.probabilities is None else [round(share, 3) for share in one.probabilities]
-    expected = None if one.expected is None else round(one.expected, 2)
+def _judgment(judge: int, judgment: Judgment) -> list[Any]:
+    probabilities = None if judgment.probabilities is None else [round(share, 3) for share in judgment.probabilities]
+    expected = None if judgment.expected is None else round(judgment.expected, 2)
     # The reply as it came is of use where nothing could be read from it.
-    unread = one.raw if one.error else None
-    cut = [one.answer_tokens_cut, one.context_tokens_cut]
-    return [judge, one.round, one.score, expected, probabilities, one.rationale, one.error, unread, cut]
+    unread = judgment.raw if judgment.error else None
+    cut = [judgment.answer_tokens_cut, judgment.context_tokens_cut]
+    return [
+        judge,
+        judgment.round,
+        judgment.score,
+        expected,
+        probabilities,
+        judgment.rationale,
+        judgment.error,
+        unread,
+        cut,
+    ]
 
 
-def _score(one: PhysicianScore) -> list[Any]:
-    dimensions = None if one.dimensions is None else list(one.dimensions.model_dump().values())
-    return [one.rater, one.level, dimensions, one.comment]
+def _score(score: PhysicianScore) -> list[Any]:
+    dimensions = None if score.dimensions is None else list(score.dimensions.model_dump().values())
+    return [score.rater, score.level, dimensions, score.comment]
 
 
 def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
@@ -118,7 +141,7 @@ def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
     size = 0
     for row in rows:
         block.append(row)
-        size += len(row[0]) + sum(len(one[5] or "") for one in row[2])
+        size += len(row[0]) + sum(len(judgment[5] or "") for judgment in row[2])
         if size >= _BLOCK:
             yield block
             block, size = [], 0

@@ -4,18 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from medjudge.files import file_sha256
+from medjudge.judge.study import AgainstKind
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
-from medjudge.store import Run, file_sha256
+from medjudge.scheme import Scheme
+from medjudge.store import Run
 
 
 class Contents(NamedTuple):
     """The records of a run.
 
-    `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against` says whose
+    `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against_kind` says whose
     `scores` these are: physicians', or the levels that answers were constructed to deserve.
     """
 
     run: Run
+    scheme: Scheme
     name: str
     manifest: dict[str, Any]
     benchmark: str
@@ -23,7 +27,7 @@ class Contents(NamedTuple):
     answers: list[Answer]
     judgments: dict[str, list[Judgment]]
     scores: list[PhysicianScore]
-    against: str
+    against_kind: AgainstKind
 
     @property
     def models(self) -> list[str]:
@@ -32,11 +36,6 @@ class Contents(NamedTuple):
     def seen(self, judge: str) -> set[str]:
         """The questions that a judge was trained or tuned on."""
         return set(self.manifest.get("judges", {}).get(judge, {}).get("seen_question_ids", []))
-
-    def judge_sha256(self, judge: str) -> str | None:
-        """What the judge is made from; None where the run does not know."""
-        found: str | None = self.manifest.get("judges", {}).get(judge, {}).get("sha256")
-        return found
 
 
 def read_contents(run: Run) -> Contents:
@@ -50,15 +49,16 @@ def read_contents(run: Run) -> Contents:
     judges = sorted(run.judges(), key=lambda name: name != manifest.get("judge"))
     return Contents(
         run=run,
+        scheme=run.scheme(),
         name=run.path.resolve().name,
         manifest=manifest,
         benchmark=file_sha256(run.questions_file),
         questions=run.questions(),
         answers=run.answers(),
         judgments={judge: run.judgments(judge) for judge in judges},
-        # A level that was constructed is no physician's word.
+        # Constructed levels are not physicians' scores, and do not count beside them.
         scores=of_physicians or scores,
-        against="constructed levels" if scores and not of_physicians else "physicians",
+        against_kind=AgainstKind.CONSTRUCTED if scores and not of_physicians else AgainstKind.PHYSICIANS,
     )
 
 
@@ -76,8 +76,8 @@ def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[
         names: The runs' names, as `names_apart` gives them.
         models: Each run's models.
     """
-    runs_of = Counter(model for some in models for model in set(some))
+    runs_of = Counter(model for models_of_run in models for model in set(models_of_run))
     return [
-        [f"{name}/{model}" if runs_of[model] > 1 else model for model in some]
-        for name, some in zip(names, models, strict=True)
+        [f"{name}/{model}" if runs_of[model] > 1 else model for model in models_of_run]
+        for name, models_of_run in zip(names, models, strict=True)
     ]

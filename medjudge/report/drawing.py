@@ -28,37 +28,37 @@ def label(text: str, most: int) -> str:
     # Line breaks and control characters: XML knows most of them not at all.
     shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
     width = 0
-    for place, sign in enumerate(shown):
+    for position, sign in enumerate(shown):
         width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
         if width > most:
-            return shown[: place - 1].rstrip() + "…"
+            return shown[: position - 1].rstrip() + "…"
     return shown
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Moves places apart to at least `gap`, as little as need be and inside low..high where there is room.
+def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Moves positions at least `gap` apart, as little as possible, and inside low..high where there is room.
 
     Args:
-        wanted: Where labels would stand, in any order.
+        positions: The wanted positions of labels, in any order.
 
     Returns:
-        Where they stand, in the same order; their order along the line is kept.
+        Positions in the same order, which keep their order along the line.
     """
-    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
-    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
-    # Less the gaps below it, a label may stand no lower than the one before it: a monotone fit, pooled where it breaks.
+    order = sorted(range(len(positions)), key=positions.__getitem__)
+    gap = min(gap, (high - low) / max(1, len(positions) - 1))
+    # Less the gaps below it, no label may lie below the one before it: a monotone fit, pooled where it breaks.
     pools: list[list[float]] = []
-    for rank, one in enumerate(order):
-        pools.append([wanted[one] - rank * gap])
+    for rank, label_index in enumerate(order):
+        pools.append([positions[label_index] - rank * gap])
         while len(pools) > 1 and _mean(pools[-2]) > _mean(pools[-1]):
             last = pools.pop()
             pools[-1] += last
-    most = high - gap * (len(wanted) - 1)
+    most = high - gap * (len(positions) - 1)
     fitted = [min(max(_mean(pool), low), most) for pool in pools for _ in pool]
-    places = [0.0] * len(wanted)
-    for rank, one in enumerate(order):
-        places[one] = fitted[rank] + rank * gap
-    return places
+    moved = [0.0] * len(positions)
+    for rank, label_index in enumerate(order):
+        moved[label_index] = fitted[rank] + rank * gap
+    return moved
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -117,8 +117,8 @@ def _families(figure: Figure, names: list[str]) -> Iterator[None]:
 @cache
 def _wide_fonts() -> tuple[str, ...]:
     """The fonts of this machine that have Chinese characters."""
-    there = set(font_manager.get_font_names())
-    return tuple(name for name in _CHINESE if name in there)
+    installed = set(font_manager.get_font_names())
+    return tuple(name for name in _CHINESE if name in installed)
 
 
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:

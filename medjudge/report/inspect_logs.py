@@ -1,4 +1,4 @@
-"""A run as logs of Inspect (inspect-ai), one a model, so that `inspect view` shows every judgment."""
+"""A run as logs of Inspect (inspect-ai), one per model, so that `inspect view` shows every judgment."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ from inspect_ai.scorer import Score
 
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
-from medjudge.validation.status import Standing, states
+from medjudge.validation.status import ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 
 _STOP_REASONS: dict[str | None, StopReason] = {
@@ -58,7 +58,7 @@ class _Judged(NamedTuple):
     judgments: dict[AnswerKey, list[Judgment]]
     rates: dict[str, Any]
     physicians: dict[AnswerKey, list[PhysicianScore]]
-    standing: dict[str, Standing]
+    validation_status: dict[str, ValidationStatus]
     made: str  # ISO 8601
 
 
@@ -114,14 +114,14 @@ def _identity(judged: _Judged, model: str) -> str:
 
 
 def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
-    questions, judgments = run.questions(), run.judgments(judge)
+    questions, judgments, scheme = run.questions(), run.judgments(judge), run.scheme()
     for question in questions:
         if "\0" in question.id:  # the id is the name of a file in the log
             raise InputError(
                 f"{run.questions_file}: the id {question.id!r} holds a NUL character; Inspect cannot read it"
             )
     by_answer: dict[AnswerKey, list[Judgment]] = {}
-    for judgment in sorted(judgments, key=lambda one: one.round):
+    for judgment in sorted(judgments, key=lambda judgment: judgment.round):
         by_answer.setdefault(judgment.answer_key, []).append(judgment)
     physicians: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in run.physician_scores():
@@ -133,9 +133,9 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         {question.id: question for question in questions},
         {question.id: questions_before(question, questions) for question in questions},
         by_answer,
-        score_models(questions, judgments, models)["models"],
+        score_models(questions, judgments, models, scheme)["models"],
         physicians,
-        states(validations(run, judge)),
+        validation_statuses(validations(run, judge), scheme),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
     )
 
@@ -160,10 +160,12 @@ def _log(judged: _Judged, model: str, answers: Sequence[Answer]) -> EvalLog:
             dataset=_dataset(judged),
             config=EvalConfig(epochs=max(sample.epoch for sample in samples)),
             packages={name: version(name) for name in ("medjudge", "inspect_ai")},
-            tags=[f"judge {judged.judge}", judged.standing["OP"].state],
+            tags=[f"judge {judged.judge}", judged.validation_status["OP"].state.value],
             metadata={
                 "judge": judged.judge,
-                "standing": {part: one.line for part, one in judged.standing.items()},
+                "validation_status": {
+                    part: f"{status.state}: {status.line}" for part, status in judged.validation_status.items()
+                },
                 "notes": judged.run.manifest().get("notes", []),
             },
         ),
@@ -190,7 +192,7 @@ def _usage(model: str, answers: Sequence[Answer]) -> dict[str, ModelUsage]:
     known = [usage for usage in counted if usage is not None]
     if len(known) < len(counted):
         return {}
-    tokens_in, tokens_out = (sum(getattr(one, name) for one in known) for name in ("input_tokens", "output_tokens"))
+    tokens_in, tokens_out = (sum(getattr(usage, name) for usage in known) for name in ("input_tokens", "output_tokens"))
     return {model: ModelUsage(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)}
 
 
@@ -234,8 +236,8 @@ def _result(name: str, samples: Sequence[EvalSample], metrics: Mapping[str, Eval
 def _usability(rates: Mapping[str, Any]) -> dict[str, EvalMetric]:
     return {
         part: EvalMetric(name=part, group="usable, percent", value=rates[part]["rate"], metadata=rates[part])
-        for part in ("OP", *CATEGORIES)
-        if part in rates
+        for part in rates
+        if part != "subcategories"
     }
 
 
@@ -246,18 +248,18 @@ def _sample(judged: _Judged, answer: Answer, text: Mapping[tuple[str, int], str]
     question = judged.questions[answer.question_id]
     conversation = list(_conversation(judged.before[question.id], answer, text))
     asked = [*conversation, ChatMessageUser(content=question.prompt, source="input")]
-    said = ChatMessageAssistant(content=answer.text, source="generate", model=answer.model)
+    reply = ChatMessageAssistant(content=answer.text, source="generate", model=answer.model)
     usage = _tokens(answer)
     return EvalSample(
         id=question.id,
         epoch=answer.sample + 1,
         input=asked,
         target=question.reference or "",
-        messages=[*asked, said],
+        messages=[*asked, reply],
         output=ModelOutput(
             model=answer.model,
             choices=[
-                ChatCompletionChoice(message=said, stop_reason=_STOP_REASONS.get(answer.finish_reason, "unknown"))
+                ChatCompletionChoice(message=reply, stop_reason=_STOP_REASONS.get(answer.finish_reason, "unknown"))
             ],
             usage=usage,
             error=None if answer.text.strip() else answer.finish_reason,
@@ -280,16 +282,16 @@ def _conversation(
     """The earlier turns: their prompts, each with what this model said to it in the same sample."""
     for turn in before:
         yield ChatMessageUser(content=turn.prompt, source="input")
-        said = text.get((turn.id, answer.sample))
-        if said is not None:
-            yield ChatMessageAssistant(content=said, source="input", model=answer.model)
+        earlier_answer = text.get((turn.id, answer.sample))
+        if earlier_answer is not None:
+            yield ChatMessageAssistant(content=earlier_answer, source="input", model=answer.model)
 
 
 def _scores(judged: _Judged, answer: Answer) -> dict[str, Score]:
     """The judge's score, one more for each further judging round, and the physicians' where they scored the answer."""
     rounds = {
-        judged.judge if one.round == 1 else f"{judged.judge}, round {one.round}": _score(one, answer)
-        for one in judged.judgments.get(answer.key, [])
+        judged.judge if judgment.round == 1 else f"{judged.judge}, round {judgment.round}": _score(judgment, answer)
+        for judgment in judged.judgments.get(answer.key, [])
     }
     if not rounds:
         rounds[judged.judge] = Score.unscored(
@@ -299,8 +301,8 @@ def _scores(judged: _Judged, answer: Answer) -> dict[str, Score]:
 
 
 def _score(judgment: Judgment, answer: Answer) -> Score:
-    told = {"probabilities", "expected", "error", "raw", "answer_tokens_cut", "context_tokens_cut"}
-    metadata = judgment.model_dump(include=told, exclude_none=True)
+    fields = {"probabilities", "expected", "error", "raw", "answer_tokens_cut", "context_tokens_cut"}
+    metadata = judgment.model_dump(include=fields, exclude_none=True)
     if judgment.score is None:
         return Score.unscored(
             reason="scoring_failed", answer=answer.text, explanation=judgment.error, metadata=metadata
@@ -314,10 +316,10 @@ def _physicians(scores: Sequence[PhysicianScore]) -> dict[str, Score]:
     named = real or scores
     if not named:
         return {}
-    lines = [f"{one.rater}: {one.level}" + (f" ({one.comment})" if one.comment else "") for one in named]
+    lines = [f"{score.rater}: {score.level}" + (f" ({score.comment})" if score.comment else "") for score in named]
     score = Score(
-        value=consensus(one.level for one in named),
+        value=consensus(score.level for score in named),
         explanation="\n".join(lines),
-        metadata={"scores": [one.model_dump(include={"rater", "score", "dimensions", "comment"}) for one in named]},
+        metadata={"scores": [score.model_dump(include={"rater", "score", "dimensions", "comment"}) for score in named]},
     )
     return {"physicians" if real else "constructed level": score}

@@ -1,25 +1,22 @@
-"""Usability rates as LLMEval-Med reports them: OP and the five categories, and the subcategories below."""
+"""Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, norm
 
-from medjudge.records import CATEGORIES, AnswerKey, Judgment, Question
+from medjudge.records import AnswerKey, Judgment, Question
 from medjudge.scale import USABLE_FROM
-
-COLUMNS = ("OP", *CATEGORIES)
-CATEGORY_NAMES = {
-    "MK": "Medical knowledge",
-    "MLU": "Medical language understanding",
-    "MR": "Medical reasoning",
-    "MSE": "Medical safety and ethics",
-    "MTG": "Medical text generation",
-}
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.statistics.estimates import Bounds, wilson
 
 
-def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> dict[str, Any]:
+def score_models(
+    questions: Sequence[Question],
+    judgments: Sequence[Judgment],
+    models: Sequence[str],
+    scheme: Scheme = LLMEVAL_MED,
+) -> dict[str, Any]:
     """Usability rates of every model.
 
     A question is usable where the mean score over its samples and judging rounds is at least 4. A question with no
@@ -28,19 +25,22 @@ def score_models(questions: Sequence[Question], judgments: Sequence[Judgment], m
     Args:
         judgments: Of one judge.
         models: The models to list, so that one with no score at all still shows.
+        scheme: What the questions belong to.
 
     Returns:
         The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME:
         R}}}}}` with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
     """
     scores = _by_question(judgments)
-    return {"models": {model: _model_rates(questions, model, scores) for model in models}}
+    return {"models": {model: _model_rates(questions, model, scores, scheme) for model in models}}
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
     """Whether each model's answer to each question is usable, shape (models, questions); by the rule of the rates."""
     scores = _by_question(judgments)
-    return np.array([[_is_usable(scores.get((model, one.id))) for one in questions] for model in models], dtype=bool)
+    return np.array(
+        [[_is_usable(scores.get((model, question.id))) for question in questions] for model in models], dtype=bool
+    )
 
 
 def _by_question(judgments: Sequence[Judgment]) -> dict[tuple[str, str], list[int]]:
@@ -56,20 +56,22 @@ def _is_usable(values: Sequence[int] | None) -> bool:
     return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
-def _model_rates(questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]]) -> dict[str, Any]:
+def _model_rates(
+    questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]], scheme: Scheme
+) -> dict[str, Any]:
     def rate(chosen: Callable[[Question], bool]) -> dict[str, Any]:
-        return _rate([(one.group, scores.get((model, one.id))) for one in questions if chosen(one)])
+        return _rate([(question.group, scores.get((model, question.id))) for question in questions if chosen(question)])
 
     rates: dict[str, Any] = {"OP": rate(lambda _: True)}
     subcategories: dict[str, dict[str, Any]] = {}
-    for category in CATEGORIES:
+    for category in scheme.category_ids:
         inside = [question for question in questions if question.category == category]
         if not inside:
             continue
-        rates[category] = rate(lambda one, category=category: one.category == category)  # type: ignore[misc]
+        rates[category] = rate(lambda question, category=category: question.category == category)  # type: ignore[misc]
         names = sorted({question.subcategory for question in inside if question.subcategory})
         subcategories[category] = {
-            name: rate(lambda one, c=category, s=name: one.category == c and one.subcategory == s)  # type: ignore[misc]
+            name: rate(lambda question, c=category, s=name: question.category == c and question.subcategory == s)  # type: ignore[misc]
             for name in names
         }
     return {**rates, "subcategories": subcategories}
@@ -88,7 +90,7 @@ def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
     }
 
 
-def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:
     """Wilson's interval (1927) with the sample size reduced by the design effect of conversations (Kish, 1965).
 
     Wilson's interval stays inside 0-1 and is right for few questions and for rates near 0 or 1, where a bootstrap
@@ -99,20 +101,14 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
         group: The conversation of each question, shape (n,).
 
     Returns:
-        Low and high as shares.
+        The interval as shares.
     """
     n, share = len(usable), float(np.mean(usable))
     _, cluster = np.unique(group.astype(str), return_inverse=True)
     deviations = np.bincount(cluster, weights=usable - share)
     binomial = n * share * (1 - share)
     effect = max(1.0, float((deviations**2).sum()) / binomial) if binomial > 0 else 1.0
-    if effect == 1.0:
-        interval = binomtest(int(usable.sum()), n).proportion_ci(confidence, method="wilson")
-        return float(interval.low), float(interval.high)
-    effective, z = n / effect, float(norm.ppf((1 + confidence) / 2))
-    centre = (share + z**2 / (2 * effective)) / (1 + z**2 / effective)
-    half = z / (1 + z**2 / effective) * np.sqrt(share * (1 - share) / effective + z**2 / (4 * effective**2))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    return wilson(share, n / effect, confidence)
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> dict[str, int]:

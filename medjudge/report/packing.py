@@ -30,13 +30,13 @@ def pack(values: Sequence[Any]) -> Packed:
     """
     units = [_units(value) for value in values]
     counts = np.zeros(_UNITS, dtype=np.int64)
-    for one in units:
-        counts += np.bincount(one, minlength=_UNITS)
+    for unit in units:
+        counts += np.bincount(unit, minlength=_UNITS)
     alphabet = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     rank = np.zeros(_UNITS, dtype=np.int64)
     rank[alphabet] = np.arange(len(alphabet))
     single = single_bytes(len(alphabet))
-    return Packed(_text(alphabet.astype("<u2").tobytes()), [_text(_deflated(rank[one], single)) for one in units])
+    return Packed(_text(alphabet.astype("<u2").tobytes()), [_text(_deflated(rank[unit], single)) for unit in units])
 
 
 def single_bytes(ranks: int) -> int:
@@ -55,9 +55,9 @@ def _deflated(ranks: np.ndarray, single: int) -> bytes:
     two = np.empty((len(ranks), 2), dtype=np.uint8)
     two[:, 0] = np.where(beyond < 0, ranks, single + beyond // 256)
     two[:, 1] = beyond % 256
-    kept = np.ones((len(ranks), 2), dtype=bool)
-    kept[:, 1] = beyond >= 0
-    return zlib.compress(two[kept].tobytes(), 9)
+    used = np.ones((len(ranks), 2), dtype=bool)
+    used[:, 1] = beyond >= 0
+    return zlib.compress(two[used].tobytes(), 9)
 
 
 def _text(data: bytes) -> str:

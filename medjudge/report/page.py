@@ -11,13 +11,13 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from medjudge.files import write_whole
 from medjudge.report.boards import leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
-from medjudge.report.leaderboard import CATEGORY_NAMES, COLUMNS
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 _HAN = re.compile("[\u3400-\u9fff]")
@@ -35,30 +35,30 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
         InputError: A record of a run breaks a rule.
     """
     contents = [read_contents(run) for run in runs]
-    gathered = [cases(one) for one in contents]
+    cases_by_run = [cases(run) for run in contents]
     names = names_apart(runs)
     benchmarks: dict[str, list[str]] = {}
-    for one, name in zip(contents, names, strict=True):
-        benchmarks.setdefault(one.benchmark, []).append(name)
+    for run, name in zip(contents, names, strict=True):
+        benchmarks.setdefault(run.benchmark, []).append(name)
     style, script = _package_file("page.css"), _package_file("page.js")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
     )
-    runs_shown = [section(one, place) for place, one in enumerate(contents)]
+    runs_shown = [section(run, position) for position, run in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    index = {"categories": CATEGORY_NAMES, "runs": [one.overview for one in gathered]}
-    values = [index, *(block for one in gathered for block in (one.texts, *one.blocks))]
+    titles = {category.id: category.title_in("en") for run in contents for category in run.scheme.categories}
+    index = {"categories": titles, "runs": [run_cases.overview for run_cases in cases_by_run]}
+    values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
     page = environment.from_string(_package_file("page.html")).render(
-        columns=COLUMNS,
         fewest=FEWEST_CONVERSATIONS,
-        category_names=CATEGORY_NAMES,
+        category_names=titles,
         boards=leaderboards(contents),
         runs=runs_shown,
-        studied=any(judge["studies"] for one in runs_shown for judge in one["judges"].values()),
+        studied=any(judge["studies"] for run in runs_shown for judge in run["judges"].values()),
         names=names,
         lang=_lang,
         benchmarks=benchmarks,
-        answers=sum(len(one.answers) for one in contents),
+        answers=sum(len(run.answers) for run in contents),
         style=Markup(style),
         style_hash=_hash(style),
         script=Markup(script),

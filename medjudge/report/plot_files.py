@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.judge.study import AgainstKind
 from medjudge.report.board_plots import board_plots
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
@@ -23,23 +24,25 @@ def write_plots(folder: Path, runs: Sequence[Run]) -> list[Path]:
         InputError: A record of a run breaks a rule.
     """
     contents = [read_contents(run) for run in runs]
-    found = [(board.judge, plot) for board in leaderboards(contents) for plot in board_plots(board)]
-    for one in contents:
-        for judge in one.judgments:
-            for study in studies_of(one.run, judge):
-                against = "" if study["against"] == "physicians" else f"-against-{study['against']}"
-                found += [(f"{judge}{against}", plot) for plot in plots(study)]
+    plots_by_judge = [(board.judge, plot) for board in leaderboards(contents) for plot in board_plots(board)]
+    for run in contents:
+        for judge in run.judgments:
+            for study in studies_of(run.run, judge):
+                against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
+                plots_by_judge += [(f"{judge}{against}", plot) for plot in plots(study)]
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    for whose, plot in found:
-        files += _written(folder, _new_name(whose, plot, files), plot)
+    for judge, plot in plots_by_judge:
+        files += _written(folder, _new_name(judge, plot, files), plot)
     return files
 
 
 def _new_name(whose: str, plot: Plot, files: Sequence[Path]) -> str:
     name = re.sub(r"[^\w.-]+", "-", f"{whose}-{plot.name}").strip("-.")
     taken = {file.stem for file in files}
-    return next(one for one in (name, *(f"{name}-{k}" for k in range(2, len(files) + 3))) if one not in taken)
+    return next(
+        candidate for candidate in (name, *(f"{name}-{k}" for k in range(2, len(files) + 3))) if candidate not in taken
+    )
 
 
 def _written(folder: Path, name: str, plot: Plot) -> list[Path]:

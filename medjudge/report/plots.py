@@ -8,14 +8,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from medjudge.judge.study import ModelRates, RiskPoint, Study
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
-from medjudge.records import CATEGORIES
 from medjudge.report.drawing import WIDTH, axes_at, drawn, in_percent, label, spread
 from medjudge.scale import USABLE_FROM
-from medjudge.validation.paper import PAPER_AGREEMENT
-
-Study = Mapping[str, Any]
-"""The object of `agreement/JUDGE.json`."""
 
 
 class Plot(NamedTuple):
@@ -32,7 +28,7 @@ def plots(study: Study) -> list[Plot]:
         (
             "agreement",
             agreement_plot(study),
-            f"{_agreement_title(study)}. By category, with 95 % intervals and GPT-4o's agreement",
+            f"{_agreement_title(study)}. By category, with 95 % intervals{_beside(study)}",
         ),
         ("confusion", confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
         (
@@ -58,33 +54,33 @@ def plots(study: Study) -> list[Plot]:
 def agreement_plot(study: Study) -> Figure | None:
     """Agreement on usable, overall and by category, with its intervals.
 
-    Beside it what GPT-4o reached in the paper, and the agreement of the physicians with each other where it is known.
+    Beside it the published reference agreement, and the agreement of the physicians with each other where it is known.
     """
     rows = _agreement_rows(study)
     if not rows:
         return None
-    physicians = study["physicians"]
-    ceiling = physicians["usable_agreement"]["value"] if physicians else None
-    title = _agreement_title(study)
+    physicians = study.physicians
+    ceiling = physicians.usable_agreement["value"] if physicians else None
+    title, reference = _agreement_title(study), study.scheme.reference_agreement
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=1.25, bottom=0.85, width=2.75, height=inches)
-        for place, (name, part) in enumerate(reversed(rows)):
-            measure, paper = part["usable_agreement"], PAPER_AGREEMENT.get(name)
+        for row, (name, part) in enumerate(reversed(rows)):
+            measure, paper = part["usable_agreement"], study.scheme.reference_percent.get(name)
             if measure["low"] is not None:
-                axes.plot([measure["low"], measure["high"]], [place, place], color=ACCENT, linewidth=2)
-            axes.plot(measure["value"], place, "o", color=ACCENT, markersize=6.5)
+                axes.plot([measure["low"], measure["high"]], [row, row], color=ACCENT, linewidth=2)
+            axes.plot(measure["value"], row, "o", color=ACCENT, markersize=6.5)
             if paper is not None:
-                axes.plot(paper / 100, place, "D", color=INK, markersize=6, markerfacecolor="none")
-            # In the axes' own place, just right of it.
-            axes.text(1.04, place, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
+                axes.plot(paper / 100, row, "D", color=INK, markersize=6, markerfacecolor="none")
+            # Just right of the axes, in their own coordinates.
+            axes.text(1.04, row, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
         if ceiling is not None:
             axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
         axes.set_yticks(range(len(rows)), names, color=INK)
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        axes.set_xlim(*_agreement_range(rows, ceiling))
+        axes.set_xlim(*_agreement_range(rows, study.scheme.reference_percent, ceiling))
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         in_percent(axes, "x")
@@ -92,7 +88,7 @@ def agreement_plot(study: Study) -> Figure | None:
         _key(
             figure,
             ("o", ACCENT, "this judge"),
-            ("D", INK, "GPT-4o in the paper"),
+            ("D", INK, f"{reference.judge} in the paper") if reference is not None else None,
             ("|", SOFT, "physicians among each other") if ceiling is not None else None,
         )
 
@@ -100,16 +96,23 @@ def agreement_plot(study: Study) -> Figure | None:
 
 
 def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
-    of_category = study["by_category"]
-    rows = [("Overall", study["overall"]), *((name, of_category[name]) for name in CATEGORIES if name in of_category)]
+    of_category = study.by_category
+    rows = [("Overall", study.overall), *of_category.items()]
     return [row for row in rows if row[1]["usable_agreement"]["value"] is not None]
 
 
-def _agreement_range(rows: Sequence[tuple[str, Any]], ceiling: float | None) -> tuple[float, float]:
+def _agreement_range(
+    rows: Sequence[tuple[str, Any]], published: Mapping[str, float], ceiling: float | None
+) -> tuple[float, float]:
     values = [part["usable_agreement"][end] for _, part in rows for end in ("value", "low")]
-    values += [PAPER_AGREEMENT[name] / 100 for name, _ in rows if name in PAPER_AGREEMENT] + [ceiling]
+    values += [published[name] / 100 for name, _ in rows if name in published] + [ceiling]
     lowest = min(value for value in values if value is not None)
     return max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015
+
+
+def _beside(study: Study) -> str:
+    reference = study.scheme.reference_agreement
+    return f" and {reference.judge}'s agreement" if reference else ""
 
 
 def _agreement_title(study: Study) -> str:
@@ -117,7 +120,7 @@ def _agreement_title(study: Study) -> str:
     if not rows:
         return ""
     overall = rows[0][1]["usable_agreement"]["value"]
-    title = f"On usable the judge agrees with {label(study['against'], 28)} on {100 * overall:.1f} %"
+    title = f"On usable the judge agrees with {label(study.against, 28)} on {100 * overall:.1f} %"
     values = {name: part["usable_agreement"]["value"] for name, part in rows[1:]}
     least = min(values, key=lambda name: values[name], default=None)
     if least is None or values[least] >= overall:
@@ -130,12 +133,12 @@ def _agreement_title(study: Study) -> str:
 
 def confusion_plot(study: Study) -> Figure | None:
     """How often each pair of levels was given, and of not usable and usable."""
-    counts, two = study["confusion"], study["confusion_usable"]
+    counts, two = study.confusion, study.confusion_usable
     if not any(map(sum, counts)):
         return None
 
     def draw(figure: Figure) -> None:
-        against = label(study["against"], 22)
+        against = label(study.against, 22)
         axes = axes_at(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
         _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
         axes.axhline(USABLE_FROM - 1, color=INK, linewidth=0.8)
@@ -160,9 +163,9 @@ def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -
             axes.add_patch(Rectangle((column + 0.03, row + 0.03), 0.94, 0.94, facecolor=face, edgecolor=edge))
             colour = "white" if shade > 0.45 else INK
             axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour)
-    places = [place + 0.5 for place in range(len(names))]
-    axes.set_xticks(places, names)
-    axes.set_yticks(places, names)
+    ticks = [index + 0.5 for index in range(len(names))]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
     axes.set_xlim(0, len(names))
     axes.set_ylim(len(names), 0)  # level 1 on top, as in the tables
     axes.tick_params(length=0)
@@ -171,12 +174,12 @@ def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -
 
 
 def _confusion_title(study: Study) -> str:
-    counts, two = study["confusion"], study["confusion_usable"]
+    counts, two = study.confusion, study.confusion_usable
     same = sum(counts[level][level] for level in range(len(counts)))
     total = sum(map(sum, counts))
     return (
         f"Same level on {same} of {total} answers; {two[1][0]} called usable only by the judge, {two[0][1]} only by "
-        f"{label(study['against'], 28)}"
+        f"{label(study.against, 28)}"
     )
 
 
@@ -185,40 +188,39 @@ def _confusion_title(study: Study) -> str:
 
 def calibration_plot(study: Study) -> Figure | None:
     """The judge's P(usable) against the share of usable answers, with intervals; area grows with the answers."""
-    confidence = study["confidence"]
-    if not confidence or not confidence["curve"]:
+    confidence = study.confidence
+    if not confidence or not confidence.curve:
         return None
-    curve = confidence["curve"]
-    smallest, largest = min(one["n"] for one in curve), max(one["n"] for one in curve)
+    curve = confidence.curve
+    smallest, largest = min(point["n"] for point in curve), max(point["n"] for point in curve)
     counts = f"{largest}" if smallest == largest else f"{smallest} to {largest}"
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
         axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        for one in curve:
-            axes.plot([one["predicted"]] * 2, [one["low"], one["high"]], color=ACCENT, linewidth=1.5)
-            size = max(2.0, 7 * (one["n"] / largest) ** 0.5)
-            axes.plot(one["predicted"], one["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
+        for point in curve:
+            axes.plot([point["predicted"]] * 2, [point["low"], point["high"]], color=ACCENT, linewidth=1.5)
+            size = max(2.0, 7 * (point["n"] / largest) ** 0.5)
+            axes.plot(point["predicted"], point["observed"], "o", color=ACCENT, markersize=size, clip_on=False)
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
         in_percent(axes, "xy")
         axes.set_xlabel(f"The judge's probability of usable; each point is {counts} answers")
-        axes.set_ylabel(f"Usable to {label(study['against'], 22)}, with 95 % interval")
+        axes.set_ylabel(f"Usable to {label(study.against, 22)}, with 95 % interval")
 
     return drawn(_calibration_title(study), 3.9, draw)
 
 
 def _calibration_title(study: Study) -> str:
-    confidence = study["confidence"]
-    if not confidence or not confidence["curve"]:
+    confidence = study.confidence
+    if not confidence or not confidence.curve:
         return ""
-    total = sum(one["n"] for one in confidence["curve"])
-    predicted, observed = (
-        100 * sum(one["n"] * one[name] for one in confidence["curve"]) / total for name in ("predicted", "observed")
-    )
+    total = sum(point["n"] for point in confidence.curve)
+    predicted = 100 * sum(point["n"] * point["predicted"] for point in confidence.curve) / total
+    observed = 100 * sum(point["n"] * point["observed"] for point in confidence.curve) / total
     return (
         f"The judge expects {predicted:.0f} % usable, and {observed:.0f} % are; calibration error "
-        f"{100 * confidence['ece']:.1f} points"
+        f"{100 * confidence.ece:.1f} points"
     )
 
 
@@ -230,7 +232,7 @@ def risk_coverage_plot(study: Study) -> Figure | None:
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=2.5)
-        coverage, risk = [one["coverage"] for one in curve], [one["risk"] for one in curve]
+        coverage, risk = [point["coverage"] for point in curve], [point["risk"] for point in curve]
         axes.axhline(risk[-1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
         axes.plot(coverage, risk, color=ACCENT, linewidth=2)
         axes.plot(coverage[-1], risk[-1], "o", color=ACCENT, markersize=5.5, clip_on=False)
@@ -243,9 +245,9 @@ def risk_coverage_plot(study: Study) -> Figure | None:
     return drawn(_risk_title(study), 3.1, draw)
 
 
-def _risk_curve(study: Study) -> list[dict[str, float]]:
+def _risk_curve(study: Study) -> list[RiskPoint]:
     """Empty where it has fewer than two points: a judge that is equally sure of everything."""
-    curve = study["confidence"]["risk_coverage"] if study["confidence"] else []
+    curve = study.confidence.risk_coverage if study.confidence else []
     return curve if len(curve) > 1 else []
 
 
@@ -253,7 +255,7 @@ def _risk_title(study: Study) -> str:
     curve = _risk_curve(study)
     if not curve:
         return ""
-    half = min(curve, key=lambda one: abs(one["coverage"] - 0.5))
+    half = min(curve, key=lambda point: abs(point["coverage"] - 0.5))
     return (
         f"On the surest {100 * half['coverage']:.0f} % of the answers the judge errs on {100 * half['risk']:.1f} %, on "
         f"all of them on {100 * curve[-1]['risk']:.1f} %"
@@ -265,30 +267,29 @@ def _risk_title(study: Study) -> str:
 
 def ranking_plot(study: Study) -> Figure | None:
     """Usability rates of the answering models by physicians and by the judge; hollow marks are the teacher's."""
-    ranking = study["ranking"]
+    ranking = study.ranking
     if not ranking:
         return None
-    models = ranking["models"]
+    models = ranking.models
     inches = max(2.7, 0.19 * len(models))
-    has_teacher = any(one["teacher"] is not None for one in models.values())
+    has_teacher = any(rates.teacher is not None for rates in models.values())
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.85, width=2.7, height=inches)
-        rates = [one[by] for one in models.values() for by in ("physicians", "judge", "teacher")]
-        known = [rate for rate in rates if rate is not None]
+        known = [rate for rates in models.values() for rate in _known(rates)]
         low, high = max(0.0, min(known) - 0.05), min(1.0, max(known) + 0.05)
         axes.plot([low, high], [low, high], color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        for one in models.values():
-            if one["teacher"] is not None:
-                axes.plot(one["physicians"], one["teacher"], "o", color=INK, markersize=5, markerfacecolor="none")
-            axes.plot(one["physicians"], one["judge"], "o", color=ACCENT, markersize=6)
+        for rates in models.values():
+            if rates.teacher is not None:
+                axes.plot(rates.physicians, rates.teacher, "o", color=INK, markersize=5, markerfacecolor="none")
+            axes.plot(rates.physicians, rates.judge, "o", color=ACCENT, markersize=6)
         axes.set_xlim(low, high)
         axes.set_ylim(low, high)
         in_percent(axes, "xy")
-        against = label(study["against"], 22)
+        against = label(study.against, 22)
         axes.set_xlabel(f"Usable to {against}")
         axes.set_ylabel("Usable to the judge")
-        named = [(one["physicians"], one["judge"], label(name, 26)) for name, one in models.items()]
+        named = [(rates.physicians, rates.judge, label(name, 26)) for name, rates in models.items()]
         _name_points(axes, named, inches)
         _key(
             figure,
@@ -300,10 +301,14 @@ def ranking_plot(study: Study) -> Figure | None:
     return drawn(_ranking_title(study), inches + 0.85, draw)
 
 
+def _known(rates: ModelRates) -> list[float]:
+    return [rate for rate in (rates.physicians, rates.judge, rates.teacher) if rate is not None]
+
+
 def _ranking_title(study: Study) -> str:
-    if not study["ranking"]:
+    if not study.ranking:
         return ""
-    against, right = label(study["against"], 28), study["ranking"]["pairwise_accuracy"]["value"]
+    against, right = label(study.against, 28), study.ranking.pairwise_accuracy["value"]
     if right is None:
         return f"No two models are told apart by {against}"
     return f"Of the pairs of models told apart by {against}, the judge orders {100 * right:.0f} % alike"
@@ -315,12 +320,12 @@ def _ranking_title(study: Study) -> str:
 def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches: float) -> None:
     """Names in a column right of axes this high, each with a fine line from its point: none covers another."""
     low, high = axes.get_ylim()
-    places = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
+    label_ys = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
     right = axes.get_yaxis_transform()
     edge = axes.get_xlim()[1]
-    for (x, y, text), place in zip(points, places, strict=True):
-        axes.plot([x, edge], [y, place], color=LINE, linewidth=0.7, zorder=0)
-        axes.text(1.02, place, text, transform=right, va="center", fontsize=8.5)
+    for (x, y, text), label_y in zip(points, label_ys, strict=True):
+        axes.plot([x, edge], [y, label_y], color=LINE, linewidth=0.7, zorder=0)
+        axes.text(1.02, label_y, text, transform=right, va="center", fontsize=8.5)
 
 
 def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:

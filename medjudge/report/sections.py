@@ -1,16 +1,27 @@
 """What the page shows of a run, gathered from its records."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from medjudge.judge.study import (
+    AgainstKind,
+    CheckKind,
+    CheckState,
+    GateCheck,
+    GateResult,
+    Measures,
+    Study,
+    UsabilityRate,
+    read_study,
+)
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.scale import consensus
+from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
-from medjudge.validation.paper import PAPER_AGREEMENT
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
@@ -18,35 +29,81 @@ _NAMED = 4
 """Failed checks that the verdict names; the table holds all."""
 
 
-def section(run: Contents, place: int) -> dict[str, Any]:
+class Unit(NamedTuple):
+    """How a check's numbers are written, and whether they must be `at least` or `at most` what is required."""
+
+    form: str
+    scale: int
+    unit: str
+    bound: str
+
+
+_UNITS = {
+    CheckKind.USABLE_AGREEMENT: Unit("%.1f", 100, " %", "at least"),
+    CheckKind.COHEN_KAPPA: Unit("%.2f", 1, "", "at least"),
+    CheckKind.COVERAGE: Unit("%.2f", 1, "", "at least"),
+    CheckKind.TEACHER_MARGIN: Unit("%+.1f", 100, " points", "at least"),
+    CheckKind.PROBE_FLIPS: Unit("%.1f", 100, " %", "at most"),
+}
+
+
+class ShownCheck(NamedTuple):
+    """A check of the gate with the way its numbers are written."""
+
+    check: GateCheck
+    unit: Unit
+
+
+class ShownStudy(NamedTuple):
+    """A study with what the page shows beside it. `by_part` is a list of groups: name, and measures by row."""
+
+    study: Study
+    verdict: str
+    checks: list[ShownCheck]
+    by_part: list[tuple[str, dict[str, Measures]]]
+    paper: ReferenceAgreement | None
+    plots: list[dict[str, str]] | None
+
+
+class UsabilityTable(NamedTuple):
+    """Prediction-powered rates in groups (overall, by model, by category), each a list of names with their rates."""
+
+    answers: int
+    scored: int
+    width: float | None
+    groups: list[tuple[str, list[tuple[str, UsabilityRate]]]]
+
+
+def section(run: Contents, run_index: int) -> dict[str, Any]:
     """Everything that `page.html` shows of one run beside the leaderboards.
 
     Each judge's studies as `medjudge validate` wrote them, and the answers on which judge and physicians differ most.
     Nothing is measured again here.
 
     Args:
-        place: The run's place on the page, for links to its answers.
+        run_index: The run's position on the page, for links to its answers.
     """
     judges = {}
     differing: list[dict[str, Any]] = []
-    asked = {score.question_id for score in run.scores}
+    scored_questions = {score.question_id for score in run.scores}
     for judge, judgments in run.judgments.items():
-        compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & asked
+        compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & scored_questions
         studies = studies_of(run.run, judge)
+        studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
         judges[judge] = {
             "name": judge,
-            "hint": _hint(run.run, judge, run.against if compared else None, len(seen)),
+            "hint": _hint(run, judge, studied, compared, len(seen)),
             "usability": _usability(studies),
-            "studies": [_study(one) for one in studies],
+            "studies": [_shown(study) for study in studies],
         }
         if compared and not seen:
-            differing += _differing(judgments, run.scores, place)
-    differing.sort(key=lambda one: -abs(one["score"] - one["physician"]))
+            differing += _differing(judgments, run.scores, run_index)
+    differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
         "notes": _notes(run.manifest),
         "judges": judges,
-        "against": run.against,
+        "against": run.against_kind,
         "differing": len(differing),
         "furthest": differing[:_DIFFERENCES],
     }
@@ -74,97 +131,84 @@ def _notes(manifest: dict[str, Any]) -> list[str]:
 # --- How far a judge may be trusted ---------------------------------------------------------------------------------
 
 
-def studies_of(run: Run, judge: str) -> list[dict[str, Any]]:
-    """A judge's study against physicians first, then those against other judges of the run; none of older versions."""
-    names = (judge, *(f"{judge}-against-{other}" for other in run.judges()))
-    return [study for study in map(run.agreement, names) if study is not None and _is_current(study)]
+def studies_of(run: Run, judge: str) -> list[Study]:
+    """A judge's study against physicians first, then those against other judges of the run.
+
+    Raises:
+        InputError: A file of `agreement/` is not a study of this version.
+    """
+    studies = [read_study(run, judge), *(read_study(run, judge, other) for other in run.judges())]
+    return [study for study in studies if study is not None]
 
 
-def _is_current(study: Mapping[str, Any]) -> bool:
-    """Whether this version wrote it; an older one's lacks most of what the page shows."""
-    return "cannot_conclude" in study
+def _hint(run: Contents, judge: str, studied: bool, comparable: bool, overlap: int) -> str | None:
+    """What to do to learn more, in a line.
 
-
-def _hint(run: Run, judge: str, against: str | None, overlap: int) -> str | None:
-    """What to do for more, in a line."""
-    study, command = run.agreement(judge), f"`medjudge validate {run.path} --judge {judge}`"
-    if study is not None:
-        outdated = f"An older version of medjudge measured its agreement; run {command} again."
-        return None if _is_current(study) else outdated
-    if against is None:
+    Args:
+        studied: Whether the run holds a study of this judge already.
+        comparable: Whether the run holds scores of answers that the judge scored.
+        overlap: How many of the questions with scores the judge was trained or tuned on.
+    """
+    if studied or not comparable:
         return None
     if overlap:
         return (
-            f"It was trained or tuned on {overlap} of the questions that have scores here, so that its agreement with "
-            "these scores would mean nothing."
+            f"It was trained or tuned on {overlap} of the questions that have scores here, so its agreement with these "
+            "scores would mean nothing."
         )
-    scored = "Physicians scored answers of this run" if against == "physicians" else f"This run has {against}"
-    return f"{scored}; {command} measures the agreement."
+    by_physicians = run.against_kind == AgainstKind.PHYSICIANS
+    scored = "Physicians scored answers of this run" if by_physicians else f"This run has {run.against_kind}"
+    return f"{scored}; `medjudge validate {run.run.path} --judge {judge}` measures the agreement."
 
 
-def _usability(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _usability(studies: Sequence[Study]) -> UsabilityTable | None:
     """Prediction-powered rates of the study against physicians, the best model first."""
-    study = next((one for one in studies if one["usability"] and one["against"] == "physicians"), None)
-    if study is None:
+    usability = next((study.usability for study in studies if study.usability), None)
+    if usability is None:
         return None
-    rates = study["usability"]
+    by_model = sorted(
+        usability.by_model.items(), key=lambda model_and_rate: -(model_and_rate[1].prediction_powered["value"] or 0)
+    )
     groups = [
-        ("", [("Overall", rates["overall"])]),
-        ("By model", sorted(rates["by_model"].items(), key=lambda one: -(one[1]["prediction_powered"]["value"] or 0))),
-        ("By category", rates["by_category"].items()),
+        ("", [("Overall", usability.overall)]),
+        ("By model", by_model),
+        ("By category", list(usability.by_category.items())),
     ]
-    return {**rates, "groups": groups}
+    return UsabilityTable(usability.answers, usability.scored, usability.width, groups)
 
 
-# --- A study, made ready to be shown --------------------------------------------------------------------------------
+# --- A study, made ready for the page -------------------------------------------------------------------------------
 
 
-def _study(study: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **study,
-        "verdict": _verdict(study["gate"]),
-        "checks": [{**check, **_unit(check["check"])} for check in study["gate"]["checks"]],
-        "by_part": [("", {"overall": study["overall"]}), *((part, study[f"by_{part}"]) for part in _PARTS)],
-        "paper": PAPER_AGREEMENT,
-        "plots": _plots(study),
-    }
-
-
-def _verdict(gate: Mapping[str, Any]) -> str:
-    """The gate in one sentence."""
-    named = {
-        result: [check["check"] for check in gate["checks"] if check["result"] == result]
-        for result in ("failed", "not shown")
-    }
-    total, failed, not_shown = len(gate["checks"]), named["failed"], named["not shown"]
-    if gate["passed"]:
-        return f"The gate is passed: all {total} checks hold on these scores."
-    if failed:
-        told = "; ".join(failed[:_NAMED]) + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
-        rest = f" {len(not_shown)} cannot be decided by these scores." if not_shown else ""
-        return f"The gate is failed: {len(failed)} of {total} checks {_do(failed)} not hold ({told}).{rest}"
-    return (
-        f"The gate is not shown to be passed: no check failed, but {len(not_shown)} of {total} cannot be decided by "
-        "these scores."
+def _shown(study: Study) -> ShownStudy:
+    by_part = {part: getattr(study, f"by_{part}") for part in _PARTS}
+    return ShownStudy(
+        study=study,
+        verdict=_verdict(study.gate),
+        checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
+        by_part=[("", {"overall": study.overall}), *by_part.items()],
+        paper=study.scheme.reference_agreement,
+        plots=_plots(study),
     )
 
 
-def _do(names: Sequence[str]) -> str:
-    return "does" if len(names) == 1 else "do"
+def _verdict(gate: GateResult) -> str:
+    """The gate in one sentence."""
+    failed = [check.check for check in gate.in_state(CheckState.FAILED)]
+    total, inconclusive = len(gate.checks), len(gate.in_state(CheckState.INCONCLUSIVE))
+    if gate.passed:
+        return f"The gate is passed: all {total} checks hold on these scores."
+    if failed:
+        named = "; ".join(failed[:_NAMED]) + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
+        rest = f" {inconclusive} cannot be decided by these scores." if inconclusive else ""
+        do = "does" if len(failed) == 1 else "do"
+        return f"The gate is failed: {len(failed)} of {total} checks {do} not hold ({named}).{rest}"
+    return (
+        f"The gate is inconclusive: no check failed, but {inconclusive} of {total} cannot be decided by these scores."
+    )
 
 
-def _unit(check: str) -> dict[str, Any]:
-    """How a check's numbers are written, and on which side of what is required they must lie."""
-    if check.startswith("flips"):
-        return {"form": "%.1f", "scale": 100, "unit": " %", "asked": "at most"}
-    if check.startswith("usable agreement minus"):
-        return {"form": "%+.1f", "scale": 100, "unit": " points", "asked": "at least"}
-    if check.startswith("usable agreement"):
-        return {"form": "%.1f", "scale": 100, "unit": " %", "asked": "at least"}
-    return {"form": "%.2f", "scale": 1, "unit": "", "asked": "at least"}
-
-
-def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
+def _plots(study: Study) -> list[dict[str, str]] | None:
     """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
@@ -172,34 +216,34 @@ def _plots(study: Mapping[str, Any]) -> list[dict[str, str]] | None:
     from medjudge.report.plots import plots
 
     return [
-        {"alt": one.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(one.figure).encode()).decode()}"}
-        for one in plots(study)
+        {"alt": plot.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}"}
+        for plot in plots(study)
     ]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
-def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], place: int) -> list[dict[str, Any]]:
+def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[dict[str, Any]]:
     levels: dict[AnswerKey, list[int]] = {}
     for score in scores:
         levels.setdefault(score.answer_key, []).append(score.level)
     return [
         {
-            "question_id": one.question_id,
-            "model": one.model,
-            "judge": one.judge,
-            "score": one.score,
-            "physician": consensus(levels[one.answer_key]),
-            "link": answer_link(place, one.answer_key),
+            "question_id": judgment.question_id,
+            "model": judgment.model,
+            "judge": judgment.judge,
+            "score": judgment.score,
+            "physician": consensus(levels[judgment.answer_key]),
+            "link": answer_link(run_index, judgment.answer_key),
         }
-        for one in judgments
-        if one.score is not None
-        and one.answer_key in levels
-        and abs(one.score - consensus(levels[one.answer_key])) >= 2
+        for judgment in judgments
+        if judgment.score is not None
+        and judgment.answer_key in levels
+        and abs(judgment.score - consensus(levels[judgment.answer_key])) >= 2
     ]
 
 
-def answer_link(place: int, key: AnswerKey) -> str:
+def answer_link(run_index: int, key: AnswerKey) -> str:
     """The address of an answer within the page; `page.js` reads it."""
-    return f"#answer/{place}/{quote(key.question_id, safe='')}/{quote(key.model, safe='')}/{key.sample}"
+    return f"#answer/{run_index}/{quote(key.question_id, safe='')}/{quote(key.model, safe='')}/{key.sample}"

@@ -8,10 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.records import CATEGORIES, Question
+from medjudge.judge.study import Study
+from medjudge.records import Question
+from medjudge.report.board_key import BoardKey
 from medjudge.report.contents import models_apart
-from medjudge.report.leaderboard import COLUMNS
 from medjudge.report.ties import ties
+from medjudge.statistics.estimates import Estimate
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
@@ -30,19 +32,19 @@ _NONE = "–"
 class Board(NamedTuple):
     """What one judge says of the models of one run.
 
-    `scores` is the object of `scores.json`, with its `standing`; `study` that of `agreement/JUDGE.json`, if there is
-    one; `notes` what must be said beside its numbers. `usable` is whether each of its models' answers to each of the
-    questions is usable, shape (models, questions). Boards of one `basis` have the same judge and questions, and share a
-    leaderboard; others are no ranking. No two of them have the same `run`.
+    `scores` is the object of `scores.json`, with its `validation_status`; `study` the judge's study in the run, if any;
+    `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to each of the
+    questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of different keys do
+    not compare. No two boards have the same `run`.
     """
 
     run: str
     judge: str
-    basis: str
+    key: BoardKey
     scores: Mapping[str, Any]
     questions: Sequence[Question]
     usable: np.ndarray
-    study: Mapping[str, Any] | None = None
+    study: Study | None = None
     notes: Sequence[str] = ()
 
 
@@ -111,12 +113,12 @@ def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
 def agreement_csv(boards: Sequence[Board]) -> str:
     """Agreement in the long format: a line a run, judge, part and measure, with the number `n` of answers behind it."""
     rows = (
-        [*map(_no_formula, [board.run, board.judge, study["against"], part, measure]), *bounds, cells["n"]["value"]]
+        [*map(_no_formula, [board.run, board.judge, study.against, part, measure]), *bounds, cells["n"]["value"]]
         for board in boards
         if (study := board.study)
-        for part, cells in [("overall", study["overall"]), *study["by_category"].items()]
+        for part, cells in [("overall", study.overall), *study.by_category.items()]
         for measure in MEASURES
-        for bounds in [[cells[measure][name] for name in ("value", "low", "high")]]
+        for bounds in [list(_ends(cells[measure]))]
     )
     return _csv(["run", "judge", "against", "part", "measure", "value", "low", "high", "n"], rows)
 
@@ -125,9 +127,9 @@ def agreement_csv(boards: Sequence[Board]) -> str:
 
 
 def _tables(boards: Sequence[Board], kinds: Sequence[Kind]) -> Iterator[Table]:
-    groups: dict[str, list[Board]] = {}
+    groups: dict[BoardKey, list[Board]] = {}
     for board in boards:
-        groups.setdefault(board.basis, []).append(board)
+        groups.setdefault(board.key, []).append(board)
     for group in groups.values():
         if not kinds or "leaderboard" in kinds:
             yield _leaderboard(group)
@@ -153,50 +155,53 @@ def _models(group: Sequence[Board]) -> dict[str, tuple[Any, np.ndarray]]:
 
 
 def _leaderboard(group: Sequence[Board]) -> Table:
-    models = dict(sorted(_models(group).items(), key=lambda one: -one[1][0]["OP"]["rate"]))
-    columns = [_column(part, group[0].questions, models) for part in COLUMNS]
+    models = dict(sorted(_models(group).items(), key=lambda entry: -entry[1][0]["OP"]["rate"]))
+    names = _columns(group[0])
+    columns = [_column(part, group[0].questions, models) for part in names]
     unscored = [Cell(str(rates["OP"]["unscored"])) for rates, _ in models.values()]
     counts: dict[str, Any] = next((rates for rates, _ in models.values()), {})
-    told = ", ".join(f"{part} {counts[part]['questions']}" for part in COLUMNS if part in counts)
+    question_counts = ", ".join(f"{part} {counts[part]['questions']}" for part in names if part in counts)
     return Table(
         "leaderboard",
         f"Usability rates in percent (95 % interval), {_of(group)}",
-        ["Model", *COLUMNS, "unscored"],
+        ["Model", *names, "unscored"],
         [[Cell(model), *cells] for model, *cells in zip(models, *columns, unscored, strict=True)],
         [
-            f"Questions: {told}. Unscored: questions without a score; they count as not usable.",
+            f"Questions: {question_counts}. Unscored: questions without a score; they count as not usable.",
             "Bold: the best of its column. †: a tie, not shown to be worse than the best: the 95 % interval of the "
             "difference, paired over the same conversations (bias-corrected and accelerated bootstrap), reaches 0, or "
             f"there are fewer than {FEWEST_CONVERSATIONS} conversations. Each interval holds for its pair alone; "
             "nothing is corrected for the number of pairs.",
-            *dict.fromkeys(note for board in group for note in (_standing(board), *board.notes)),
+            *dict.fromkeys(note for board in group for note in (_validation_note(board), *board.notes)),
         ],
     )
 
 
-def _standing(board: Board) -> str:
+def _validation_note(board: Board) -> str:
     """Whether the judge is validated, overall and by category."""
-    standing = board.scores["standing"]
-    states: dict[str, list[str]] = {}
-    for part in CATEGORIES:
-        states.setdefault(standing[part]["state"], []).append(part)
-    told = "" if len(states) == 1 else "; ".join(f"{', '.join(parts)} {state}" for state, parts in states.items()) + "."
-    return f"Judge {board.judge}: {standing['OP']['line']}. {told}".strip()
+    by_state: dict[str, list[str]] = {}
+    for category in _columns(board)[1:]:
+        by_state.setdefault(_state(board, category), []).append(category)
+    note = f"Judge {board.judge}: {board.scores['validation_status']['OP']['line']}."
+    if len(by_state) == 1:
+        return note
+    listed = "; ".join(f"{', '.join(categories)} {state}" for state, categories in by_state.items())
+    return f"{note} {listed}."
 
 
 def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
     models = _models(group)
-    for category in CATEGORIES:
+    for category in _columns(group[0])[1:]:
         for start in range(0, len(models), _MODELS_ACROSS):
             across = list(models)[start : start + _MODELS_ACROSS]
-            some = [models[model][0]["subcategories"].get(category, {}) for model in across]
-            names = sorted({name for rates in some for name in rates})
+            rates_of_models = [models[model][0]["subcategories"].get(category, {}) for model in across]
+            names = sorted({name for rates in rates_of_models for name in rates})
             if names:
                 yield Table(
                     "subcategories",
                     f"{category} by subcategory, usability rates in percent (95 % interval), {_of(group)}",
                     ["Subcategory", "questions", *across],
-                    [_subcategory(name, [rates.get(name) for rates in some]) for name in names],
+                    [_subcategory(name, [rates.get(name) for rates in rates_of_models]) for name in names],
                     [],
                 )
 
@@ -206,26 +211,30 @@ def _subcategory(name: str, rates: Sequence[Mapping[str, Any] | None]) -> list[C
     return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
 
 
-def _agreement(board: Board, study: Mapping[str, Any]) -> Table:
-    parts = {"overall": study["overall"], **study["by_category"]}
-    gate = {True: "passed", False: "failed", None: "not shown to be passed"}[study["gate"]["passed"]]
+def _agreement(board: Board, study: Study) -> Table:
+    parts = {"overall": study.overall, **study.by_category}
+    gate = {True: "passed", False: "failed", None: "inconclusive"}[study.gate.passed]
     return Table(
         "agreement",
-        f"Agreement with {study['against']} (95 % interval), {_of([board])}",
+        f"Agreement with {study.against} (95 % interval), {_of([board])}",
         ["", "n", *MEASURES.values()],
         [
             [Cell(part), Cell(str(cells["n"]["value"])), *[_measure(cells[name]) for name in MEASURES]]
             for part, cells in parts.items()
         ],
         [
-            f"n: answers scored by both; {study['questions']} questions in {study['conversations']} conversations, "
-            f"coverage {100 * study['coverage']:.1f} %. Usable: level 4 and above. The gate is {gate}.",
+            f"n: answers scored by both; {study.questions} questions in {study.conversations} conversations, "
+            f"coverage {100 * study.coverage:.1f} %. Usable: level 4 and above. The gate is {gate}.",
         ],
     )
 
 
-def _measure(cell: Mapping[str, float | None]) -> Cell:
-    value, low, high = (cell[name] for name in ("value", "low", "high"))
+def _ends(estimate: Estimate) -> tuple[float | None, float | None, float | None]:
+    return estimate["value"], estimate["low"], estimate["high"]
+
+
+def _measure(estimate: Estimate) -> Cell:
+    value, low, high = _ends(estimate)
     if value is None:
         return Cell(_NONE)
     span = "" if low is None or high is None else f"{low:.2f}–{high:.2f}"
@@ -236,8 +245,8 @@ def _column(
     part: str, questions: Sequence[Question], models: Mapping[str, tuple[Mapping[str, Any], np.ndarray]]
 ) -> list[Cell]:
     """Cells of rates that are compared with each other, on the questions of a part."""
-    inside = [place for place, one in enumerate(questions) if part in ("OP", one.category)]
-    differences = ties([questions[place] for place in inside], {name: row[inside] for name, (_, row) in models.items()})
+    inside = [index for index, question in enumerate(questions) if part in ("OP", question.category)]
+    differences = ties([questions[index] for index in inside], {name: row[inside] for name, (_, row) in models.items()})
     best = max((rates[part]["rate"] for rates, _ in models.values() if part in rates), default=None)
     cells = []
     for name, (rates, _) in models.items():
@@ -260,7 +269,7 @@ def _rate(rate: Mapping[str, Any] | None, mark: Mark = "") -> Cell:
 def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Model, part, subcategory (or none) and rate."""
     for model, rates in board.scores["models"].items():
-        for part in COLUMNS:
+        for part in _columns(board):
             if part in rates:
                 yield model, part, "", rates[part]
         for category, names in rates["subcategories"].items():
@@ -268,8 +277,13 @@ def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
                 yield model, category, name, rate
 
 
+def _columns(board: Board) -> list[str]:
+    """Overall (`OP`) and the categories of the benchmark's scheme."""
+    return list(board.scores["validation_status"])
+
+
 def _state(board: Board, part: str) -> str:
-    state: str = board.scores["standing"][part]["state"]
+    state: str = board.scores["validation_status"][part]["state"]
     return state
 
 

@@ -68,7 +68,7 @@ def differences_from_best(
         value, low, high = intervals[str(model)]
         if low == high and model != best:
             # All questions say the same here, which does not mean that all would: as far as 0 of n allows.
-            most = wilson(0, clusters)[1]
+            most = wilson(0, clusters).high
             low, high = max(-1.0, value - most), min(1.0, value + most)
         tie = clusters < FEWEST_CONVERSATIONS or bool(high >= 0)
         differences.append(Difference(100 * value, 100 * low, 100 * high, tie))

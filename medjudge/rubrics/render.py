@@ -1,15 +1,16 @@
 """Renders the judge's prompt. The answer under test is data in it: fenced, with control tokens taken apart."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Literal, NamedTuple, get_args
 
 from jinja2 import Environment, StrictUndefined
 
-from medjudge.records import CATEGORIES, Question
+from medjudge.languages.texts import PACKAGED, Languages, languages_of
+from medjudge.records import Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -35,7 +36,7 @@ def render(
     answer: str,
     style: Style,
     control_tokens: Iterable[str] = (),
-    rubrics: Mapping[str, str] | None = None,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> JudgePrompt:
     """Renders the prompt for one answer.
 
@@ -45,17 +46,16 @@ def render(
         answer: The model's answer, any text.
         style: Whether the reply begins with the score or ends with it.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
-        rubrics: Rubrics that stand in for those of the package, by `CATEGORY.language`.
+        scheme: What the question belongs to; it holds the rubric.
     """
 
     def plain(text: str) -> str:
         return neutralise(text, control_tokens)
 
-    name = f"{question.category}.{question.language}"
-    given = (rubrics or {}).get(name)
-    title, levels = standard(question.category, question.language) if given is None else _split(given)
-    system = frame(title, levels, question.language, style)
-    user = _template(f"material.{question.language}.md").render(
+    title, levels = standard(question.category, question.language, scheme)
+    languages = languages_of(scheme)
+    system = frame(title, levels, question.language, style, languages)
+    user = _template(material(question.language, languages)).render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
@@ -67,7 +67,7 @@ def render(
 
 
 def fence_code(answer: str) -> str:
-    """What stands in both marker lines around an answer: none can hold the hash of itself and so end its fence."""
+    """The code in both marker lines around an answer; no answer can hold the hash of itself and so end its fence."""
     return sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
@@ -84,37 +84,37 @@ def neutralise(text: str, control_tokens: Iterable[str] = ()) -> str:
     return text
 
 
-def prompt_hashes(style: Style) -> dict[str, str]:
-    """The sha256 of each rubric as rendered for a style, by `CATEGORY.language`; a judge is valid for these only."""
+def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
+    """The sha256 of each rubric of a scheme as rendered for a style, by `CATEGORY.language`."""
     hashes = {}
-    for language in ("en", "zh"):
-        given = material(language)
-        for category in CATEGORIES:
-            system = frame(*standard(category, language), language, style)
-            hashes[f"{category}.{language}"] = sha256((system + given).encode()).hexdigest()
+    languages = languages_of(scheme)
+    for language in scheme.languages:
+        user_template = material(language, languages)
+        for category in scheme.category_ids:
+            system = frame(*standard(category, language, scheme), language, style, languages)
+            hashes[f"{category}.{language}"] = sha256((system + user_template).encode()).hexdigest()
     return hashes
 
 
-def frame(title: str, levels: str, language: str, style: Style) -> str:
+def frame(title: str, levels: str, language: str, style: Style, languages: Languages = PACKAGED) -> str:
     """The system message of a rubric."""
-    text: str = _template(f"frame.{language}.md").render(title=title, standard=levels, style=style)
+    text: str = _template(languages.text(language, "judge_frame.md")).render(title=title, standard=levels, style=style)
     return text
 
 
-def material(language: str) -> str:
+def material(language: str, languages: Languages = PACKAGED) -> str:
     """The Jinja template of the user message."""
-    return _text(f"material.{language}.md")
+    return languages.text(language, "judge_material.md")
 
 
-def rubric(name: str) -> str:
-    """The text of a rubric, such as `MK.en`: its title in the first line, then the standard."""
-    return _text(f"{name}.md")
+def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:
+    """The text of a scheme's rubric, such as `MK.en`: its title in the first line, then the standard."""
+    return scheme.rubrics[name]
 
 
-@cache
-def standard(category: str, language: str) -> tuple[str, str]:
-    """A category's title, and its five levels in words, one a line."""
-    return _split(rubric(f"{category}.{language}"))
+def standard(category: str, language: str, scheme: Scheme = LLMEVAL_MED) -> tuple[str, str]:
+    """A rubric's title, and its five levels in words, one a line."""
+    return _split(rubric(f"{category}.{language}", scheme))
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -123,13 +123,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 @cache
-def _template(name: str):  # type: ignore[no-untyped-def]
+def _template(source: str):  # type: ignore[no-untyped-def]
     # Jinja renders values as they are: a template inside an answer is text, never run. Autoescape is off, since the
     # reader is a language model and not a browser.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.from_string(_text(name))
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("medjudge.rubrics") / name).read_text(encoding="utf-8")
+    return environment.from_string(source)

@@ -1,4 +1,4 @@
-"""The alternative annotator test: could the judge take a physician's place among the physicians?"""
+"""The alternative annotator test: could the judge replace one of the physicians?"""
 
 from typing import Literal, NamedTuple
 
@@ -12,16 +12,16 @@ Alignment = Literal["usable", "level"]
 
 FALSE_DISCOVERY_RATE = 0.05
 FEWEST_ANSWERS = 30
-_FEWEST_RATERS = 2
-_RATERS_ADVISED = 3
+_MIN_RATERS = 2
+_RECOMMENDED_RATERS = 3
 
 
 class RaterTest(NamedTuple):
     """The judge against one physician, both compared with the remaining physicians of each answer.
 
     `n` counts the physician's answers that another physician scored too. `rho_judge` is the share of them on which the
-    judge is at least as close to the remaining physicians as this one is, `rho_rater` the other way round; both None
-    where n is 0. `p_value`, `adjusted_p` and `won` are None where there is too little to decide.
+    judge is at least as close to the remaining physicians as this one is, `rho_rater` the reverse; both None if n is
+    0. `p_value`, `adjusted_p` and `won` are None if there are too few answers to decide.
     """
 
     rater: int
@@ -34,10 +34,10 @@ class RaterTest(NamedTuple):
 
 
 class AltTest(NamedTuple):
-    """The physicians one by one, and together.
+    """The results for each physician, and the overall result.
 
-    `omega` (winning rate), `rho` (average advantage probability) and `passed` are None where nothing can be concluded.
-    `why` says what stands in the way of a conclusion or weakens it; None where nothing does.
+    `omega` (winning rate), `rho` (average advantage probability) and `passed` are None if the test is inconclusive.
+    `why` says what prevents a conclusion or weakens it; None if nothing does.
     """
 
     raters: tuple[RaterTest, ...]
@@ -56,21 +56,20 @@ def alt_test(
 ) -> AltTest:
     """The alternative annotator test (Calderon, Reichart and Dror, 2025, arXiv 2501.10970).
 
-    Each physician is left out in turn. The judge wins against this physician where rho_judge > rho_rater - epsilon by a
+    Each physician is left out in turn. The judge wins against this physician if rho_judge > rho_rater - epsilon by a
     one-sided paired t-test, with the Benjamini-Yekutieli procedure over the physicians at a false discovery rate of
-    0.05. It passes when it wins against at least half of them. Two things differ from the paper: the standard error is
-    robust to clusters (the same number where every conversation has one answer), and nothing is concluded from fewer
-    than two physicians with 30 answers each. As in the authors' code, omega and rho are over the physicians that could
-    be decided.
+    0.05. It passes if it wins against at least half of them. Two things differ from the paper: the standard error is
+    robust to clusters (identical if every conversation has one answer), and fewer than two physicians with 30 answers
+    each are inconclusive. As in the authors' code, omega and rho are over the physicians that could be decided.
 
-    Passing says no more than that the judge is as good as these physicians, less epsilon. Where they agree little, or
-    nearly all answers are usable, a judge that guesses passes too: read it beside the physicians' agreement.
+    Passing only means that the judge is as good as these physicians, less epsilon. If they agree little, or nearly all
+    answers are usable, a guessing judge passes too: read the result beside the physicians' agreement.
 
     Args:
         judge: The judge's levels, shape (n,); for `level` also expected levels.
-        physicians: Levels with NaN where a physician did not score, shape (n, raters).
+        physicians: Levels, NaN if a physician did not score, shape (n, raters).
         clusters: The conversation of each answer, shape (n,).
-        epsilon: What the judge's lower cost is worth, as a share of answers; the paper advises 0.2 for experts.
+        epsilon: What the judge's lower cost is worth, as a share of answers; the paper recommends 0.2 for experts.
         alignment: `usable` is the share of remaining physicians with the same usable label (the paper's ACC), `level`
             minus the root mean squared difference to their levels (its -RMSE).
 
@@ -98,9 +97,9 @@ def _against(
     n = int(rows.sum())
     if n == 0:
         return RaterTest(rater, 0, None, None, None, None, None)
-    of_judge = _aligned(judge[rows], others[rows], alignment)
-    of_rater = _aligned(physicians[rows, rater], others[rows], alignment)
-    judge_ahead, rater_ahead = of_judge >= of_rater, of_rater >= of_judge
+    judge_alignment = _aligned(judge[rows], others[rows], alignment)
+    rater_alignment = _aligned(physicians[rows, rater], others[rows], alignment)
+    judge_ahead, rater_ahead = judge_alignment >= rater_alignment, rater_alignment >= judge_alignment
     p_value = None
     if n >= FEWEST_ANSWERS:
         p_value = _below(rater_ahead.astype(int) - judge_ahead.astype(int), cluster[rows], epsilon)
@@ -123,14 +122,14 @@ def _below(difference: np.ndarray, cluster: np.ndarray, epsilon: float) -> float
         cluster: Shape (n,), integers.
 
     Returns:
-        None where all answers are of one conversation. 0 or 1 where nothing varies between conversations.
+        None if all answers are of one conversation; 0 or 1 if nothing varies between conversations.
     """
     n, number = len(difference), len(np.unique(cluster))
     if number < 2:
         return None
     mean = float(difference.mean())
     answers, total = np.bincount(cluster), np.bincount(cluster, weights=difference)
-    # n times the sums of residuals: whole numbers, so that "nothing varies" is exactly 0.
+    # n times the sums of residuals: integers, so that "nothing varies" is exactly 0.
     residuals = n * total - answers * difference.sum()
     standard_error = float(np.sqrt(number / (number - 1) * (residuals**2).sum())) / n**2
     if standard_error == 0:
@@ -151,7 +150,7 @@ def _concluded(tests: tuple[RaterTest, ...]) -> AltTest:
     decided = [test for test in tests if test.won is not None]
     undecided = [test for test in tests if test.won is None]
     notes = []
-    if len(tests) < _FEWEST_RATERS:
+    if len(tests) < _MIN_RATERS:
         notes.append(f"the test needs at least two physicians, and there is {len(tests) or 'none'}")
     elif undecided:
         counts = ", ".join(str(test.n) for test in undecided)
@@ -159,9 +158,9 @@ def _concluded(tests: tuple[RaterTest, ...]) -> AltTest:
             f"{len(undecided)} of {len(tests)} physicians cannot be decided: each needs {FEWEST_ANSWERS} answers, from "
             f"more than one conversation, that another physician scored too (they have {counts})"
         )
-    if len(decided) < _FEWEST_RATERS:
+    if len(decided) < _MIN_RATERS:
         return AltTest(tests, None, None, None, "; ".join(notes))
-    if len(decided) < _RATERS_ADVISED:
+    if len(decided) < _RECOMMENDED_RATERS:
         notes.append("with two physicians the test is less reliable; the paper recommends at least three")
     omega = float(np.mean([test.won for test in decided]))
     rho = float(np.mean([test.rho_judge for test in decided if test.rho_judge is not None]))

@@ -1,6 +1,6 @@
-"""Bootstrap over conversations: whole clusters are drawn, because the turns of one conversation are not independent.
+"""Bootstrap over conversations: whole clusters are drawn, because the turns of a conversation are not independent.
 
-What is resampled are counts that add up over conversations (confusion matrices, coincidences, sums), not rows.
+Not rows are resampled, but counts that add up over conversations (confusion matrices, coincidences, sums).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,18 +11,18 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 Sums = Mapping[str, np.ndarray]
-"""Name -> sums over all drawn conversations, shape (*shape of one, resamples)."""
+"""Name -> sums over all drawn conversations, shape (*shape of one table, resamples)."""
 Statistics = Callable[[Sums], dict[str, np.ndarray]]
-"""From sums to values, one a resample: name -> shape (resamples,), NaN where undefined."""
+"""From sums to one value per resample: name -> shape (resamples,), NaN if undefined."""
 Method = Literal["percentile", "bca"]
 
 RESAMPLES = 10_000
-_NUMBERS_AT_ONCE = 4_000_000
-"""Numbers held in memory at once by one array: 32 MB."""
+_MAX_NUMBERS = 4_000_000
+"""The most numbers in one array: 32 MB."""
 
 
 class Interval(NamedTuple):
-    """A value with its interval; NaN where undefined."""
+    """A value with its interval; NaN if undefined."""
 
     value: float
     low: float
@@ -30,9 +30,9 @@ class Interval(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Counts of a table, filled by answers: `amount[k]` goes into `cell[k]` because of answer `answer[k]`.
+    """Entries of a table of counts: answer `answer[k]` adds `amount[k]` to cell `cell[k]`.
 
-    `cell` counts through the flattened table of shape `shape`.
+    `cell` indexes the flattened table of shape `shape`.
     """
 
     answer: np.ndarray
@@ -42,12 +42,12 @@ class Tally(NamedTuple):
 
 
 def tally(cell: np.ndarray, shape: tuple[int, ...], amount: np.ndarray | None = None) -> Tally:
-    """The tally in which answer k fills one cell, shape (n,); by 1 unless amounts are given."""
+    """The tally in which each answer adds to one cell, shape (n,); 1 unless amounts are given."""
     return Tally(np.arange(len(cell)), cell, np.ones(len(cell)) if amount is None else amount, shape)
 
 
 def dense_tally(table: np.ndarray) -> Tally:
-    """The tally of one whole small table an answer, shape (n, *shape)."""
+    """The tally in which each answer adds a whole table, shape (n, *shape)."""
     flat = table.reshape(len(table), -1)
     answer, cell = np.nonzero(flat)
     return Tally(answer, cell, flat[answer, cell], table.shape[1:])
@@ -67,21 +67,21 @@ def bootstrap(
     Args:
         tallies: Name -> counts by answer, over n answers.
         cluster: The conversation of each answer, shape (n,).
-        statistics: From sums to values. Differences inside it are paired: one draw serves all tallies.
-        resamples: Number of resamples.
-        seed: Fixes the draws.
+        statistics: Computes values from sums. Differences in it are paired: one draw serves all tallies.
+        resamples: The number of resamples.
+        seed: The seed of the draws.
         method: `percentile`, or `bca`: bias-corrected and accelerated (Efron, 1987).
 
     Returns:
-        Name -> value and interval. An interval is NaN where fewer than half of the resamples are defined.
+        Name -> value and interval. An interval is NaN if fewer than half of the resamples are defined.
     """
-    places, member = np.unique(cluster, return_inverse=True)
-    tables = {name: _by_cluster(one, member, len(places)) for name, one in tallies.items()}
-    shapes = {name: one.shape for name, one in tallies.items()}
+    clusters, member = np.unique(cluster, return_inverse=True)
+    tables = {name: _by_cluster(entries, member, len(clusters)) for name, entries in tallies.items()}
+    shapes = {name: entries.shape for name, entries in tallies.items()}
     whole = {name: np.asarray(table.sum(axis=1)).reshape(*shapes[name], 1) for name, table in tables.items()}
     point = {name: float(value[0]) for name, value in statistics(whole).items()}
     drawn = _collected(
-        statistics(_summed(tables, shapes, weights)) for weights in _weights(len(places), resamples, seed, shapes)
+        statistics(_summed(tables, shapes, weights)) for weights in _weights(len(clusters), resamples, seed, shapes)
     )
     if method == "percentile":
         return {name: Interval(point[name], *percentile(drawn[name], confidence)) for name in point}
@@ -90,13 +90,13 @@ def bootstrap(
 
 
 def percentile(drawn: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The percentile interval; resamples in which the statistic is undefined are left out.
+    """The percentile interval over the resamples in which the statistic is defined.
 
     Args:
-        drawn: Resampled values, shape (resamples,), NaN where undefined.
+        drawn: Resampled values, shape (resamples,), NaN if undefined.
 
     Returns:
-        Low and high; NaN where fewer than half of the resamples are defined.
+        Low and high; NaN if fewer than half of the resamples are defined.
     """
     tail = (1 - confidence) / 2
     return _quantiles(drawn, tail, 1 - tail)
@@ -106,12 +106,12 @@ def bca(drawn: np.ndarray, point: float, left_out: np.ndarray, confidence: float
     """The bias-corrected and accelerated interval (Efron, 1987; Davison and Hinkley, 1997, section 5.3.2).
 
     Args:
-        drawn: Resampled values, shape (resamples,), NaN where undefined.
+        drawn: Resampled values, shape (resamples,), NaN if undefined.
         point: The statistic of the whole sample.
         left_out: The statistic without each cluster in turn, shape (clusters,).
 
     Returns:
-        Low and high; the percentile interval where bias or acceleration cannot be estimated.
+        Low and high; the percentile interval if bias or acceleration cannot be estimated.
     """
     tail = (1 - confidence) / 2
     defined = drawn[np.isfinite(drawn)]
@@ -138,21 +138,21 @@ def _quantiles(drawn: np.ndarray, low: float, high: float) -> tuple[float, float
     return float(first), float(second)
 
 
-def _by_cluster(one: Tally, member: np.ndarray, clusters: int) -> csr_array:
-    cells = int(np.prod(one.shape))
-    return csr_array((one.amount, (one.cell, member[one.answer])), shape=(cells, clusters))
+def _by_cluster(entries: Tally, member: np.ndarray, clusters: int) -> csr_array:
+    cells = int(np.prod(entries.shape))
+    return csr_array((entries.amount, (entries.cell, member[entries.answer])), shape=(cells, clusters))
 
 
 def _weights(clusters: int, resamples: int, seed: int, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[np.ndarray]:
-    """How often each cluster is drawn, some resamples at a time, shape (clusters, at once)."""
+    """How often each cluster is drawn, in chunks of resamples, shape (clusters, chunk)."""
     generator = np.random.default_rng(seed)
     widest = max(clusters, *(int(np.prod(shape)) for shape in shapes.values()))
-    at_once = max(1, _NUMBERS_AT_ONCE // widest)
-    for start in range(0, resamples, at_once):
-        some = min(at_once, resamples - start)
-        drawn = generator.integers(0, clusters, size=(some, clusters), dtype=np.int64)
-        drawn += clusters * np.arange(some)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=some * clusters).reshape(some, clusters)
+    most = max(1, _MAX_NUMBERS // widest)
+    for start in range(0, resamples, most):
+        chunk = min(most, resamples - start)
+        drawn = generator.integers(0, clusters, size=(chunk, clusters), dtype=np.int64)
+        drawn += clusters * np.arange(chunk)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=chunk * clusters).reshape(chunk, clusters)
         yield np.ascontiguousarray(counts.T, dtype=float)
 
 
@@ -170,16 +170,16 @@ def _jackknife(
 ) -> dict[str, np.ndarray]:
     clusters = next(iter(tables.values())).shape[1]
     widest = max(int(np.prod(shape)) for shape in shapes.values())
-    at_once = max(1, _NUMBERS_AT_ONCE // widest)
+    chunk = max(1, _MAX_NUMBERS // widest)
     columns = {name: table.tocsc() for name, table in tables.items()}
     return _collected(
         statistics(
             {
-                name: whole[name] - table[:, start : start + at_once].toarray().reshape(*shapes[name], -1)
+                name: whole[name] - table[:, start : start + chunk].toarray().reshape(*shapes[name], -1)
                 for name, table in columns.items()
             }
         )
-        for start in range(0, clusters, at_once)
+        for start in range(0, clusters, chunk)
     )
 
 

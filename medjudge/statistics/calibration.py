@@ -1,16 +1,21 @@
-"""Is the judge's confidence honest: calibration of P(usable), and what is left of its errors when it may abstain."""
+"""Calibration of P(usable), and the risk-coverage curve of a judge that may abstain."""
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest, rankdata
+from scipy.stats import rankdata
+
+from medjudge.statistics.estimates import wilson
+
+FEWEST_ANSWERS = 20
+"""The fewest answers to fit a temperature on: five correct ones would make a judge certain of everything."""
 
 
 class CalibrationBin(NamedTuple):
-    """Answers of like predicted probability.
+    """Answers with similar predicted probability.
 
-    The bin goes from `lowest` to `highest`; `predicted` is the mean of its probabilities, `observed` its share of
-    usable answers, `low` and `high` the 95 % interval of that share (Wilson, 1927), which takes answers as independent.
+    The bin ranges from `lowest` to `highest`. `predicted` is the mean of its probabilities, `observed` its share of
+    usable answers, `low` and `high` the 95 % interval of that share (Wilson, 1927), which assumes independent answers.
     """
 
     n: int
@@ -35,15 +40,15 @@ class RiskCoverage(NamedTuple):
 def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> list[CalibrationBin]:
     """Predicted against observed shares in bins of equal mass ("adaptive" binning: Nguyen and O'Connor, 2015).
 
-    Equal probabilities share a bin, so there can be fewer bins than asked for, and none is empty.
+    Equal probabilities share a bin, so there can be fewer than `bins` bins, and none is empty.
 
     Args:
         probability: The judge's P(usable), 0..1, shape (n,).
-        usable: What the physicians say of the same answers, bool, shape (n,).
+        usable: The physicians' labels of the same answers, bool, shape (n,).
         bins: The most bins.
 
     Returns:
-        From the lowest probabilities to the highest; empty where there is no answer.
+        From the lowest probabilities to the highest; empty if there is no answer.
 
     Raises:
         ValueError: The shapes differ, or a probability lies outside 0..1.
@@ -51,54 +56,55 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
     probability, usable = _checked(probability, usable)
     if len(probability) == 0:
         return []
-    # By mid-ranks: a value that most answers share does not swallow the bins beside it, as with quantiles for edges.
+    # By mid-ranks: with quantiles as edges, a value that most answers share would absorb the bins beside it.
     edges = np.arange(1, bins) * (len(probability) - 1) / bins
-    place = np.searchsorted(edges, rankdata(probability) - 1)
-    return [_bin(probability[place == one], usable[place == one]) for one in np.unique(place)]
+    bin_of = np.searchsorted(edges, rankdata(probability) - 1)
+    return [_bin(probability[bin_of == index], usable[bin_of == index]) for index in np.unique(bin_of)]
 
 
 def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
-    interval = binomtest(int(usable.sum()), len(usable)).proportion_ci(method="wilson")
+    bounds = wilson(float(usable.mean()), len(usable))
     return CalibrationBin(
         len(usable),
         float(probability.min()),
         float(probability.max()),
         float(probability.mean()),
         float(usable.mean()),
-        float(interval.low),
-        float(interval.high),
+        bounds.low,
+        bounds.high,
     )
 
 
 def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> float:
     """The mean distance of predicted from observed shares, bins weighted by answers (Guo et al., 2017, section 2).
 
-    Over the equal-mass bins of `calibration_curve`, and of P(usable) where Guo et al. take the top label's confidence.
-    Noise alone makes it larger than 0; the fewer answers a bin has, the more.
+    Uses the equal-mass bins of `calibration_curve`, and P(usable) instead of Guo et al.'s confidence of the top label.
+    Noise alone makes it larger than 0, and more so the fewer answers a bin has.
 
     Args:
         probability: The judge's P(usable), 0..1, shape (n,).
-        usable: What the physicians say, bool, shape (n,).
+        usable: The physicians' labels, bool, shape (n,).
         bins: The most bins.
 
     Returns:
-        0 (calibrated) to 1; NaN where there is no answer.
+        0 (calibrated) to 1; NaN if there is no answer.
     """
     curve = calibration_curve(probability, usable, bins)
     if not curve:
         return float("nan")
-    return sum(one.n * abs(one.predicted - one.observed) for one in curve) / sum(one.n for one in curve)
+    distances = sum(entry.n * abs(entry.predicted - entry.observed) for entry in curve)
+    return distances / sum(entry.n for entry in curve)
 
 
 def brier(probability: np.ndarray, usable: np.ndarray) -> float:
-    """The Brier score (Brier, 1950), the mean squared distance of P(usable) from what the physicians say.
+    """The Brier score (Brier, 1950), the mean squared distance of P(usable) from the physicians' labels.
 
     Args:
         probability: The judge's P(usable), 0..1, shape (n,).
-        usable: What the physicians say, bool, shape (n,).
+        usable: The physicians' labels, bool, shape (n,).
 
     Returns:
-        0 (perfect) to 1, and 0.25 for a judge that always says one half; NaN where there is no answer.
+        0 (perfect) to 1; 0.25 for a constant one half; NaN if there is no answer.
     """
     probability, usable = _checked(probability, usable)
     return float(np.mean((probability - usable) ** 2)) if len(usable) else float("nan")
@@ -110,7 +116,7 @@ def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
     Answers of equal confidence enter together, so the curve does not depend on the order of rows.
 
     Args:
-        confidence: Higher is surer, shape (n,); for usable / not usable max(P(usable), 1 - P(usable)).
+        confidence: Higher is more certain, shape (n,); for usable / not usable max(P(usable), 1 - P(usable)).
         correct: Whether the judge's label equals the physicians', bool, shape (n,).
 
     Raises:
@@ -120,23 +126,23 @@ def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
     _same_length(confidence, correct, "confidence", "correct")
     if not np.isfinite(confidence).all():
         raise ValueError("confidence: not all values are finite")
-    _, place = np.unique(-confidence, return_inverse=True)
-    accepted, errors = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, weights=~correct))
+    _, rank = np.unique(-confidence, return_inverse=True)
+    accepted, errors = np.cumsum(np.bincount(rank)), np.cumsum(np.bincount(rank, weights=~correct))
     return RiskCoverage(accepted / max(len(correct), 1), errors / accepted)
 
 
 def area_under_risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> float:
     """The mean risk over all coverages, lower is better (Geifman, Uziel and El-Yaniv, 2019, arXiv 1805.08206).
 
-    Each answer counts with the risk at which it enters `risk_coverage`. A confidence that says nothing gives the plain
+    Each answer counts with the risk at which it enters `risk_coverage`. An uninformative confidence gives the plain
     error rate.
 
     Args:
-        confidence: Higher is surer, shape (n,).
+        confidence: Higher is more certain, shape (n,).
         correct: Whether the judge's label equals the physicians', bool, shape (n,).
 
     Returns:
-        0 to 1; NaN where there is no answer.
+        0 to 1; NaN if there is no answer.
     """
     curve = risk_coverage(confidence, correct)
     if len(curve.coverage) == 0:
@@ -153,6 +159,6 @@ def _checked(probability: np.ndarray, usable: np.ndarray) -> tuple[np.ndarray, n
     return np.minimum(probability, 1), usable
 
 
-def _same_length(one: np.ndarray, other: np.ndarray, name: str, other_name: str) -> None:
-    if one.shape != other.shape or one.ndim != 1:
-        raise ValueError(f"{name} {one.shape} and {other_name} {other.shape} must be of one length")
+def _same_length(array: np.ndarray, other: np.ndarray, name: str, other_name: str) -> None:
+    if array.shape != other.shape or array.ndim != 1:
+        raise ValueError(f"{name} {array.shape} and {other_name} {other.shape} must be of one length")

@@ -1,4 +1,4 @@
-"""Conformal sets: the labels that a judge cannot rule out at a chosen error rate, and whom to ask about the rest."""
+"""Conformal sets: the labels that a judge cannot rule out at a given error rate, and which answers to defer."""
 
 import math
 import warnings
@@ -10,13 +10,13 @@ from medjudge.errors import InputError
 from medjudge.scale import LEVELS, USABLE_FROM
 
 _ROUNDING = 1e-8
-"""Slack of the comparison with a threshold, so that an answer of the calibration lies in its own set; mapie's value."""
+"""Tolerance of the comparison with a threshold, so that a calibration answer is in its own set; mapie's value."""
 
 
 class Conformal(NamedTuple):
-    """Plain numbers, to be stored as JSON and applied without mapie.
+    """Plain numbers that can be stored as JSON and applied without mapie.
 
-    A label is in the set where 1 - its probability is at most the threshold: `usable` over the two labels, `level` over
+    A label is in the set if 1 - its probability is at most the threshold: `usable` over the two labels, `level` over
     the five. `calibrated_on` counts conversations.
     """
 
@@ -27,7 +27,7 @@ class Conformal(NamedTuple):
 
 
 class SetQuality(NamedTuple):
-    """Means over conversations: shares of sets that hold the physicians' label, labels a set, sets with one label."""
+    """Means over conversations: sets with the physicians' label, labels per set, and sets with exactly one label."""
 
     coverage: float
     mean_size: float
@@ -35,7 +35,7 @@ class SetQuality(NamedTuple):
 
 
 class CrossCoverage(NamedTuple):
-    """What sets are worth on conversations that they were not calibrated on."""
+    """The quality of sets on conversations that they were not calibrated on."""
 
     usable: SetQuality
     level: SetQuality
@@ -47,18 +47,18 @@ def fit_conformal(
     """Split conformal prediction (Vovk, Gammerman and Shafer, 2005) with the score 1 - P(label).
 
     The score is LAC (Sadinle, Lei and Wasserman, 2019). Conversations are exchangeable, answers of one conversation are
-    not: one random answer of each is used. A set then holds the physicians' label of a random answer of a new
-    conversation with probability 1 - error_rate at least, on average over all answers, not for each category or level.
+    not, so one random answer of each is used. A set then contains the physicians' label of a random answer of a new
+    conversation with probability at least 1 - error_rate: on average over all answers, not per category or level.
 
     Args:
         probabilities: The judge's probabilities of levels 1..5, shape (n, 5), on answers that it was not trained on.
         levels: The physicians' levels, shape (n,), integers.
         clusters: The conversation of each answer, shape (n,).
         error_rate: How often a set may miss, above 0 and below 1.
-        seed: Fixes the draw of answers.
+        seed: The seed of the draw of answers.
 
     Returns:
-        None where there are fewer conversations than `conversations_needed`.
+        None if there are fewer conversations than `conversations_needed`.
 
     Raises:
         InputError: The error rate lies outside 0..1.
@@ -87,7 +87,7 @@ def conversations_needed(error_rate: float) -> int:
     """
     if not 0 < error_rate < 1:
         raise InputError(f"error rate: {error_rate} is not above 0 and below 1; 0.1 lets one set in ten miss")
-    # From the closed form, then by the expression with which mapie finds the order statistic, rounding and all.
+    # Starts from the closed form, then uses mapie's expression for the order statistic, including its rounding.
     needed = max(1, math.ceil(1 / error_rate) - 2)
     while math.ceil((needed + 1) * (1 - error_rate)) > needed:
         needed += 1
@@ -97,7 +97,7 @@ def conversations_needed(error_rate: float) -> int:
 def usable_sets(conformal: Conformal, probabilities: np.ndarray) -> np.ndarray:
     """Which of unusable and usable a judge cannot rule out; (n, 5) probabilities -> (n, 2) bool.
 
-    Exactly one label is a certain answer; both labels, or none, call for a physician.
+    Exactly one label is a certain answer; both labels, or none, should be deferred to a physician.
     """
     return _within(_two_labels(_normalised(probabilities)), conformal.usable_threshold)
 
@@ -115,28 +115,28 @@ def cross_conformal_coverage(
     folds: int = 5,
     seed: int = 0,
 ) -> CrossCoverage | None:
-    """Held-out coverage: each fold of conversations gets the sets that the other folds calibrate.
+    """Held-out coverage: the sets of each fold of conversations are calibrated on the other folds.
 
-    Each conversation counts once, as in the guarantee, however many answers it has.
+    Each conversation counts once, as in the guarantee, regardless of its number of answers.
 
     Args:
         probabilities: The judge's probabilities of levels 1..5, shape (n, 5).
         levels: The physicians' levels, shape (n,), integers.
         clusters: The conversation of each answer, shape (n,).
         error_rate: How often a set may miss, above 0 and below 1.
-        folds: At least 2.
-        seed: Fixes the folds and the draws of answers.
+        folds: The number of folds, at least 2.
+        seed: The seed of the folds and of the draws of answers.
 
     Returns:
-        None where the other folds of some fold have too few conversations for the error rate.
+        None if the other folds of any fold have too few conversations for the error rate.
     """
     probabilities, levels, clusters = _checked(probabilities, levels, clusters)
     names, cluster = np.unique(clusters, return_inverse=True)
     fold = (np.random.default_rng(seed).permutation(len(names)) % folds)[cluster]
     usable = np.zeros((len(levels), 2), dtype=bool)
     level = np.zeros((len(levels), LEVELS), dtype=bool)
-    for one in range(folds):
-        held_out = fold == one
+    for number in range(folds):
+        held_out = fold == number
         conformal = fit_conformal(probabilities[~held_out], levels[~held_out], clusters[~held_out], error_rate, seed)
         if conformal is None:
             return None
@@ -148,18 +148,18 @@ def cross_conformal_coverage(
 
 
 def most_uncertain(usable_probability: np.ndarray, share: float, sets: np.ndarray | None = None) -> np.ndarray:
-    """The answers that a physician should see first, by what the judge does not know about them.
+    """The answers that a physician should see first: those the judge is least certain about.
 
-    Answers whose conformal set does not hold exactly one label come first, then by nearness of P(usable) to one half;
-    ties keep the order of rows.
+    Answers whose conformal set does not have exactly one label come first, then those with P(usable) nearest to one
+    half. Ties keep the order of rows.
 
     Args:
         usable_probability: The judge's P(usable), 0..1, shape (n,).
-        share: How many to defer, 0..1.
-        sets: From `usable_sets`, shape (n, 2); by probability alone where there are none.
+        share: The share of answers to defer, 0..1.
+        sets: Sets from `usable_sets`, shape (n, 2); None to use the probability alone.
 
     Returns:
-        Indices of rows, shape (ceil(share * n),), most uncertain first.
+        Row indices, most uncertain first, shape (ceil(share * n),).
 
     Raises:
         InputError: The share lies outside 0..1.
@@ -172,13 +172,13 @@ def most_uncertain(usable_probability: np.ndarray, share: float, sets: np.ndarra
     if probability.ndim != 1 or sets.shape != (len(probability), 2):
         raise ValueError(f"usable_probability {probability.shape} and sets {sets.shape} must be (n,) and (n, 2)")
     certain = sets.sum(axis=1) == 1
-    # Rounded, so that 0.3 and 0.7 are a tie and 0.07 of 100 answers are 7.
+    # Rounded, so that 0.3 and 0.7 tie and 0.07 of 100 answers are 7.
     order = np.lexsort((np.round(np.abs(probability - 0.5), 12), certain))
     return order[: math.ceil(round(share * len(probability), 9))]
 
 
 def _threshold(probabilities: np.ndarray, labels: np.ndarray, error_rate: float) -> float:
-    # Here, because mapie takes two seconds to load and only fitting needs it.
+    # Imported here because mapie takes two seconds to load, and only fitting needs it.
     from mapie.classification import SplitConformalClassifier
     from mapie.conformity_scores import LACConformityScore
 
@@ -194,7 +194,7 @@ def _threshold(probabilities: np.ndarray, labels: np.ndarray, error_rate: float)
 
 
 class _GivenProbabilities:
-    """Hands the judge's probabilities to mapie, which asks an estimator for them."""
+    """An estimator, as mapie requires, that returns the judge's probabilities."""
 
     def __init__(self, labels: int) -> None:
         self.classes_ = np.arange(labels)
@@ -213,13 +213,13 @@ def _two_labels(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _normalised(probabilities: np.ndarray) -> np.ndarray:
-    """Rows that add up to 1 exactly; a judgment's may be off by its rounding."""
+    """Scales rows to add up to 1 exactly; those of judgments are rounded."""
     probabilities = np.asarray(probabilities, float)
     if probabilities.ndim != 2 or probabilities.shape[1] != LEVELS:
         raise ValueError(f"probabilities {probabilities.shape} must be (n, {LEVELS})")
     total = probabilities.sum(axis=1, keepdims=True)
     if not ((probabilities >= 0).all() and (np.abs(total - 1) <= 0.002).all()):
-        raise ValueError("probabilities: a row holds a number below 0, or does not add up to 1")
+        raise ValueError("probabilities: a row has a number below 0, or does not add up to 1")
     return probabilities / total
 
 

@@ -1,7 +1,7 @@
-"""Correlations between a judge's score and physicians' levels, computed from tables of counts.
+"""Correlations between a judge's scores and physicians' levels, computed from tables of counts.
 
-Every function takes counts of shape (values, levels, ...): how often the judge gave its i-th value where physicians
-gave level j. Values and levels ascend. The result has shape (...); NaN where one of both is constant.
+Every function takes counts of shape (values, levels, ...): how often the judge gave its i-th value and physicians level
+j. Values and levels ascend. The result has shape (...); NaN if either side is constant.
 """
 
 import numpy as np
@@ -21,13 +21,14 @@ def pearson(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
         counts: Shape (values, levels, ...).
         values: The judge's value of each row, shape (values,).
     """
-    more = (1,) * (counts.ndim - 2)
-    return _correlation(counts, values.reshape(-1, *more), np.arange(float(counts.shape[1])).reshape(-1, *more))
+    broadcast = (1,) * (counts.ndim - 2)
+    levels = np.arange(float(counts.shape[1])).reshape(-1, *broadcast)
+    return _correlation(counts, values.reshape(-1, *broadcast), levels)
 
 
 def kendall_tau_b(counts: np.ndarray) -> np.ndarray:
     """Kendall's tau-b (Kendall, 1945): concordant minus discordant pairs, corrected for ties on both sides."""
-    # Cells below and to the right of each cell hold its concordant partners, those below and left its discordant.
+    # Concordant partners of a cell are below and to the right of it, discordant ones below and to the left.
     below = counts.sum(axis=0) - np.cumsum(counts, axis=0)
     up_to = np.cumsum(below, axis=1)
     right_minus_left = up_to[:, -1:] - 2 * up_to + below
@@ -45,19 +46,19 @@ def icc(counts: np.ndarray) -> np.ndarray:
         counts: Square confusion matrices, shape (levels, levels, ...).
 
     Returns:
-        Shape (...); NaN for fewer than two answers, or where all scores are one level.
+        Shape (...); NaN for fewer than two answers, or if all scores are equal.
     """
     n = counts.sum(axis=(0, 1))
     level = np.arange(float(counts.shape[0]))
-    added, apart = np.add.outer(level, level), np.subtract.outer(level, level)
+    sums, differences = np.add.outer(level, level), np.subtract.outer(level, level)
     degrees = np.maximum(n - 1, 0)
-    between = divided(_about_mean(counts, added, n), 2 * degrees)
-    error = divided(_about_mean(counts, apart, n), 2 * degrees)
-    raters = n * divided(np.tensordot(apart, counts), n) ** 2 / 2
+    between = divided(_squared_deviations(counts, sums, n), 2 * degrees)
+    error = divided(_squared_deviations(counts, differences, n), 2 * degrees)
+    raters = n * divided(np.tensordot(differences, counts), n) ** 2 / 2
     return divided(between - error, between + error + 2 * divided(raters - error, n))
 
 
-def _about_mean(counts: np.ndarray, values: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _squared_deviations(counts: np.ndarray, values: np.ndarray, n: np.ndarray) -> np.ndarray:
     mean = divided(np.tensordot(values, counts), n)
     return np.tensordot(values**2, counts) - n * mean**2
 
@@ -71,7 +72,7 @@ def _correlation(counts: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
     total = rows.sum(axis=0)
     first = first - divided((rows * first).sum(axis=0), total)
     second = second - divided((columns * second).sum(axis=0), total)
-    together = ((counts * second).sum(axis=1) * first).sum(axis=0)
+    covariance = ((counts * second).sum(axis=1) * first).sum(axis=0)
     scale = np.sqrt((rows * first**2).sum(axis=0) * (columns * second**2).sum(axis=0))
-    # Rounding leaves a trace of variance in a constant: it counts as none.
-    return divided(together, np.where(scale > 1e-9 * total, scale, 0.0))
+    # Rounding leaves a small variance in a constant, which counts as zero.
+    return divided(covariance, np.where(scale > 1e-9 * total, scale, 0.0))

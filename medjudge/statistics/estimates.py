@@ -1,25 +1,33 @@
 """A value with its interval, as the JSON files hold it."""
 
 import math
+from typing import NamedTuple
 
-from scipy.stats import norm
+from scipy.special import stdtrit
+from typing_extensions import TypedDict  # pydantic reads the one of `typing` from Python 3.12 on only
 
 from medjudge.statistics.bootstrap import Interval
 
-Estimate = dict[str, float | int | None]
-"""`{"value", "low", "high"}`, null where undefined."""
+
+class Estimate(TypedDict):
+    """A value with its 95 % interval; None if undefined. Counts have no interval."""
+
+    value: float | int | None
+    low: float | int | None
+    high: float | int | None
+
 
 _ROUNDING = 1e-9
 
 
 def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
-    """An interval as it stands in JSON.
+    """Converts an interval to its JSON form.
 
-    Resamples that all repeat the value know nothing of its uncertainty: then there is no interval, but for a share,
-    which gets Wilson's (1927) on the number of conversations.
+    If all resamples repeat the value, they say nothing about its uncertainty. There is then no interval, except for a
+    share, which gets Wilson's (1927) on the number of conversations.
 
     Args:
-        share_of: The number of conversations, where the value is a share of answers.
+        share_of: The number of conversations, if the value is a share of answers.
     """
     value, low, high = interval
     if not math.isfinite(value):
@@ -29,14 +37,38 @@ def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
 
 
-def wilson(share: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval (1927) of a share, 0..1, of n independent ones; n need not be whole."""
-    z = float(norm.ppf((1 + confidence) / 2))
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+def estimate_text(value: Estimate) -> str:
+    """Formats an estimate for people: `0.72 (0.66 to 0.78)`; a dash if it is undefined."""
+    middle, low, high = value["value"], value["low"], value["high"]
+    if middle is None:
+        return "-"
+    return f"{middle:.2f}" if low is None or high is None else f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+class Bounds(NamedTuple):
+    """The ends of an interval."""
+
+    low: float
+    high: float
+
+
+def wilson(share: float, n: float, confidence: float = 0.95, degrees_of_freedom: float = math.inf) -> Bounds:
+    """Wilson's interval (1927) of a share.
+
+    Args:
+        share: The share, 0..1.
+        n: The number of independent observations, which may be an effective number and need not be whole.
+        confidence: The confidence level, 0..1.
+        degrees_of_freedom: Those of the variance that `n` was estimated from: the t quantile is used; infinity gives
+            the normal quantile.
+    """
+    quantile = float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
+    centre = (n * share + quantile**2 / 2) / (n + quantile**2)
+    half = quantile / (n + quantile**2) * math.sqrt(n * share * (1 - share) + quantile**2 / 4)
+    # At a share of 0 or 1 the bound equals the share, up to rounding.
+    return Bounds(max(min(centre - half, share), 0.0), min(max(centre + half, share), 1.0))
 
 
 def rounded(value: float) -> float | None:
-    """Six decimals, enough for any use; null where undefined."""
+    """Rounds to six decimals; None if not finite."""
     return round(value, 6) if math.isfinite(value) else None

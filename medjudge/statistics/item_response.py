@@ -1,8 +1,8 @@
-"""A two-parameter item response model: how able each model is, and how well each question tells able from unable ones.
+"""A two-parameter item response model: the ability of each model, and how well each question discriminates.
 
-A question that good models fail and poor ones pass often has a flaw: a wrong reference, an ambiguous wording (Rodriguez
-et al., ACL 2021). The libraries that fit this model keep discrimination above 0 (girth 0.8 from 0.2 on, mirt 1.2 from
-0.1 on) or cannot be installed beside this package (py-irt 0.7): none of them can find such a question.
+A question that good models fail and poor ones pass often has a flaw, such as a wrong reference or an ambiguous wording
+(Rodriguez et al., ACL 2021). Existing libraries restrict discrimination to positive values (girth 0.8 from 0.2, mirt
+1.2 from 0.1) or cannot be installed beside this package (py-irt 0.7), so none of them can find such a question.
 """
 
 from typing import NamedTuple
@@ -12,33 +12,33 @@ from scipy.special import expit
 from scipy.stats import norm
 
 FEWEST_MODELS = 5
-"""With fewer models nothing can be told of a question: abilities and discriminations explain each other."""
+"""With fewer models, ability and discrimination cannot be separated."""
 FEWEST_QUESTIONS = 10
-"""With fewer the abilities themselves are not known."""
+"""With fewer questions, abilities cannot be estimated."""
 
 _NODES = np.linspace(-5, 5, 301)
-"""Abilities to integrate over: closer to each other than 2,000 answers can tell models apart."""
+"""Abilities to integrate over, at a finer spacing than 2,000 answers can resolve."""
 _PRIOR_ITEMS = 5
-"""Discrimination varies over questions as found, to which a normal with mean 1 and variance 1 counts as this many."""
+"""The weight, in questions, of the prior of the discriminations: normal with mean 1 and variance 1."""
 _EASE_VARIANCE = 4.0
 _ITERATIONS, _MOVED = 300, 1e-4
 _DISCRIMINATES = 0.5
-"""The median discrimination from which on a benchmark discriminates at all."""
+"""The lowest median discrimination of a benchmark that discriminates at all."""
 _NEAR_ZERO = 0.2
-"""The part of the median discrimination below which a question hardly discriminates."""
+"""The fraction of the median discrimination below which a question hardly discriminates."""
 _DOUBT = 0.1
-"""The share of listed questions that may discriminate after all."""
+"""The accepted share of sound questions among the listed ones."""
 
 
 class ItemResponse(NamedTuple):
     """P(usable) of model i on question j = expit(discrimination_j * ability_i + ease_j).
 
     Attributes:
-        ability: Posterior mean, shape (models,); standard normal before any answer.
-        discrimination: Shape (questions,), may be negative.
+        ability: Posterior mean, shape (models,); the prior is standard normal.
+        discrimination: The discrimination of each question, which may be negative, shape (questions,).
         discrimination_error: Its posterior standard deviation, abilities unknown, shape (questions,).
-        ease: Shape (questions,).
-        overdispersion: The correlation of samples of one model to one question beyond the model, 0 to 1.
+        ease: The ease of each question, shape (questions,).
+        overdispersion: The correlation of one model's samples of one question that the model does not explain, 0..1.
     """
 
     ability: np.ndarray
@@ -49,7 +49,7 @@ class ItemResponse(NamedTuple):
 
 
 class Flawed(NamedTuple):
-    """A question that hardly discriminates, or the wrong way round; `doubt` is the probability that it is sound."""
+    """A question that hardly discriminates, or negatively; `doubt` is the probability that it is sound."""
 
     question: int
     kind: str
@@ -60,19 +60,19 @@ class Flawed(NamedTuple):
 
 
 def fit_two_parameter(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
-    """Fits the model with several samples a cell by marginal maximum likelihood (Bock and Aitkin, 1981).
+    """Fits the model with several samples per cell by marginal maximum likelihood (Bock and Aitkin, 1981).
 
     Abilities are integrated out. Discriminations are normal over questions, with a mean and variance estimated from all
-    of them (empirical Bayes); ease is N(0, 4): estimates stay finite where all models pass. The sign is that in which
+    of them (empirical Bayes); ease is N(0, 4): estimates stay finite if all models pass. The sign is chosen so that
     most questions discriminate positively.
 
-    Samples of one model to one question agree more than the model says, because it knows the matter or does not: the
-    log likelihood of a cell of k samples is divided by 1 + (k - 1) rho (Williams, Applied Statistics 31, 1982), with
-    rho from the residuals of a first fit.
+    Several samples of one model and question agree more than the model predicts, because the model knows the answer or
+    does not. The log likelihood of a cell of k samples is divided by 1 + (k - 1) rho (Williams, Applied Statistics 31,
+    1982), with rho from the residuals of a first fit.
 
     Args:
-        usable: How many samples were usable, shape (models, questions).
-        samples: How many there are, the same shape; 0 where a model did not answer.
+        usable: The number of usable samples, shape (models, questions).
+        samples: The number of samples, same shape; 0 if a model did not answer.
 
     Raises:
         ValueError: The shapes differ, or a count is below 0 or above the number of samples.
@@ -91,10 +91,10 @@ def fit_two_parameter(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
 
 
 def flawed_items(fit: ItemResponse) -> list[Flawed]:
-    """The questions that discriminate negatively or hardly, surest first; none where the benchmark itself does not.
+    """The questions that discriminate negatively or hardly, most certain first; none if the benchmark does not.
 
-    Hardly: less than a fifth of the median question. Listed as long as the mean doubt of the list is at most 0.1 (the
-    Bayesian false discovery rate; Newton et al., Biostatistics 5, 2004).
+    "Hardly" is less than a fifth of the median. Questions are listed while the mean doubt of the list is at most 0.1
+    (the Bayesian false discovery rate; Newton et al., Biostatistics 5, 2004).
     """
     median = float(np.median(fit.discrimination))
     if not discriminates(fit):
@@ -105,25 +105,25 @@ def flawed_items(fit: ItemResponse) -> list[Flawed]:
     reach = norm.ppf(0.975) * fit.discrimination_error
     return [
         Flawed(
-            int(place),
-            "negative" if fit.discrimination[place] < -_NEAR_ZERO * median else "near zero",
-            float(fit.discrimination[place]),
-            float(fit.discrimination[place] - reach[place]),
-            float(fit.discrimination[place] + reach[place]),
-            float(doubt[place]),
+            int(question),
+            "negative" if fit.discrimination[question] < -_NEAR_ZERO * median else "near zero",
+            float(fit.discrimination[question]),
+            float(fit.discrimination[question] - reach[question]),
+            float(fit.discrimination[question] + reach[question]),
+            float(doubt[question]),
         )
-        for place in listed
+        for question in listed
     ]
 
 
 def discriminates(fit: ItemResponse) -> bool:
-    """Whether the questions as a whole tell the models apart: only then one that does not is worth a look."""
+    """Whether the questions as a whole tell the models apart; only then can a single one stand out."""
     enough = len(fit.ability) >= FEWEST_MODELS and len(fit.ease) >= FEWEST_QUESTIONS
     return enough and float(np.median(fit.discrimination)) >= _DISCRIMINATES
 
 
 def _fitted(usable: np.ndarray, samples: np.ndarray) -> ItemResponse:
-    """Expectation-maximisation; each step frees the scale of abilities and sets it back (Liu et al., 1998)."""
+    """Parameter-expanded expectation-maximisation: each step rescales the abilities (Liu et al., 1998)."""
     questions = usable.shape[1]
     discrimination, ease = np.ones(questions), np.zeros(questions)
     mean, variance = 1.0, 1.0
@@ -163,7 +163,7 @@ def _maximised(
     mean: float,
     variance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two of Newton's steps for each question's logistic regression on the nodes."""
+    """Two Newton steps of each question's logistic regression on the nodes."""
     counts, right = posterior.T @ samples, posterior.T @ usable
     for _ in range(2):
         p = expit(np.outer(_NODES, discrimination) + ease)
@@ -172,7 +172,7 @@ def _maximised(
         level = off.sum(axis=0) - ease / _EASE_VARIANCE
         aa, ad, dd = _NODES**2 @ curve + 1 / variance, _NODES @ curve, curve.sum(axis=0) + 1 / _EASE_VARIANCE
         determinant = aa * dd - ad**2
-        # A step of at most 1: from far away Newton's would overshoot.
+        # Steps are limited to 1: a Newton step from far away would overshoot.
         discrimination = discrimination + np.clip((dd * slope - ad * level) / determinant, -1, 1)
         ease = ease + np.clip((aa * level - ad * slope) / determinant, -1, 1)
     return discrimination, ease
@@ -188,7 +188,7 @@ def _errors(
 ) -> np.ndarray:
     """The standard deviation of each discrimination by the observed information, question by question.
 
-    It is the information were abilities known, less what is missing because they are not (Louis, JRSS B 44, 1982).
+    The complete-data information less the information that is missing (Louis, JRSS B 44, 1982).
     """
     p = expit(np.outer(_NODES, discrimination) + ease)
     curve = (posterior.T @ samples) * p * (1 - p)
@@ -197,28 +197,28 @@ def _errors(
     information[:, 0, 0] = powers[2] @ curve + 1 / variance
     information[:, 0, 1] = information[:, 1, 0] = powers[1] @ curve
     information[:, 1, 1] = powers[0] @ curve + 1 / _EASE_VARIANCE
-    for of_model, y, k in zip(posterior, usable, samples, strict=True):
+    for weights, y, k in zip(posterior, usable, samples, strict=True):
         residual = y - p * k
-        moments = [of_model * power @ residual**2 for power in powers]
-        first = np.stack([of_model * _NODES @ residual, of_model @ residual])
+        moments = [weights * power @ residual**2 for power in powers]
+        first = np.stack([weights * _NODES @ residual, weights @ residual])
         information[:, 0, 0] -= moments[2] - first[0] ** 2
         information[:, 0, 1] -= moments[1] - first[0] * first[1]
         information[:, 1, 0] -= moments[1] - first[0] * first[1]
         information[:, 1, 1] -= moments[0] - first[1] ** 2
     determinant = information[:, 0, 0] * information[:, 1, 1] - information[:, 0, 1] ** 2
-    # Never surer of a question than the data can make one, nor less sure than the prior alone.
-    found = information[:, 1, 1] / np.where(determinant > 0, determinant, np.nan)
-    errors: np.ndarray = np.sqrt(np.where((found > 0) & (found < variance), found, variance))
+    # The posterior variance is positive and no larger than that of the prior.
+    inverse = information[:, 1, 1] / np.where(determinant > 0, determinant, np.nan)
+    errors: np.ndarray = np.sqrt(np.where((inverse > 0) & (inverse < variance), inverse, variance))
     return errors
 
 
 def _overdispersion(usable: np.ndarray, samples: np.ndarray, fitted: ItemResponse) -> float:
-    """From Pearson's residuals, whose squares average 1 + (k - 1) rho, for the two parameters of a question."""
-    some = samples > 1
-    if not some.any():
+    """Estimates rho from Pearson residuals, whose squares average 1 + (k - 1) rho; adjusted for two parameters."""
+    repeated = samples > 1
+    if not repeated.any():
         return 0.0
     p = np.clip(expit(np.outer(fitted.ability, fitted.discrimination) + fitted.ease), 0.02, 0.98)
     squares = (usable - samples * p) ** 2 / np.maximum(samples * p * (1 - p), 1e-9)
     cells = (samples > 0).sum(axis=0)
     squares = squares * cells / np.maximum(cells - 2, 1)
-    return float(np.clip((squares[some] - 1).sum() / (samples[some] - 1).sum(), 0, 1))
+    return float(np.clip((squares[repeated] - 1).sum() / (samples[repeated] - 1).sum(), 0, 1))

@@ -12,13 +12,13 @@ def coincidences(scores: np.ndarray) -> np.ndarray:
     Each ordered pair of scores of one answer counts 1 / (its scores - 1). Matrices of several answers add up.
 
     Args:
-        scores: Levels 1..5 with NaN where a rater did not score, shape (n, raters).
+        scores: Levels 1..5 NaN if a rater did not score, shape (n, raters).
 
     Returns:
         Shape (n, 5, 5); zeros for an answer with fewer than two scores.
     """
-    given = (scores[..., None] == np.arange(1, LEVELS + 1)).astype(float)
-    counts = given.sum(axis=1)
+    one_hot = (scores[..., None] == np.arange(1, LEVELS + 1)).astype(float)
+    counts = one_hot.sum(axis=1)
     total = counts.sum(axis=-1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(LEVELS)
     return pairs / np.maximum(total - 1, 1)[:, None, None]
@@ -31,11 +31,11 @@ def krippendorff_alpha(coincidence: np.ndarray) -> np.ndarray:
         coincidence: Coincidence matrices, shape (5, 5, ...).
 
     Returns:
-        1 perfect, 0 as by chance, shape (...); NaN where all scores are one level.
+        1 perfect, 0 chance level, shape (...); NaN if all scores are equal.
     """
     mass = coincidence.sum(axis=0)
     ranks = np.cumsum(mass, axis=0) - mass / 2
-    apart = (ranks[:, None] - ranks[None, :]) ** 2
-    observed = (coincidence * apart).sum(axis=(0, 1)) * (mass.sum(axis=0) - 1)
-    by_chance = (mass[:, None] * mass[None, :] * apart).sum(axis=(0, 1))
+    distance = (ranks[:, None] - ranks[None, :]) ** 2
+    observed = (coincidence * distance).sum(axis=(0, 1)) * (mass.sum(axis=0) - 1)
+    by_chance = (mass[:, None] * mass[None, :] * distance).sum(axis=(0, 1))
     return 1 - divided(observed, by_chance)

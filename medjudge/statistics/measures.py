@@ -1,14 +1,14 @@
-"""Measures of agreement on levels, computed from confusion matrices: a resample costs a matrix, not a pass over rows.
+"""Measures of agreement on levels, computed from confusion matrices: a resample needs a matrix, not a pass over rows.
 
-Every function takes counts of shape (5, 5, ...), judge by row and physician by column, and gives an array of shape
-(...); NaN where the measure is undefined. The matrices lie along the last axes, where sums over cells are fast.
+Every function takes counts of shape (5, 5, ...), judge by row and physician by column, and returns an array of shape
+(...); NaN if the measure is undefined. The matrices are along the last axes, which makes sums over cells fast.
 """
 
 import numpy as np
 
 from medjudge.scale import LEVELS, USABLE_FROM
 
-_APART = np.subtract.outer(np.arange(5.0), np.arange(5.0))
+_DIFFERENCE = np.subtract.outer(np.arange(5.0), np.arange(5.0))
 """Judge minus physician, in levels."""
 
 
@@ -39,7 +39,7 @@ def confusion(judge: np.ndarray, physician: np.ndarray, levels: int = LEVELS) ->
 
 
 def two_by_two(counts: np.ndarray) -> np.ndarray:
-    """Joins levels to not usable (first) and usable (second): counts (5, 5, ...) -> (2, 2, ...)."""
+    """Groups levels into not usable (first) and usable (second): counts (5, 5, ...) -> (2, 2, ...)."""
     cut = USABLE_FROM - 1
     rows = np.stack([counts[:cut].sum(axis=0), counts[cut:].sum(axis=0)])
     return np.stack([rows[:, :cut].sum(axis=1), rows[:, cut:].sum(axis=1)], axis=1)
@@ -47,61 +47,61 @@ def two_by_two(counts: np.ndarray) -> np.ndarray:
 
 def usable_agreement(counts: np.ndarray) -> np.ndarray:
     """The share of answers that both call usable or both call not usable (LLMEval-Med, section 4.4)."""
-    two = two_by_two(counts)
-    return divided(two[0, 0] + two[1, 1], two.sum(axis=(0, 1)))
+    table = two_by_two(counts)
+    return divided(table[0, 0] + table[1, 1], table.sum(axis=(0, 1)))
 
 
 def cohen_kappa(counts: np.ndarray) -> np.ndarray:
     """Cohen's kappa (Cohen, 1960) on usable / not usable, the chance-corrected partner of `usable_agreement`.
 
-    NaN where both used one and the same category throughout.
+    NaN if both used only one and the same category.
     """
     return _kappa(two_by_two(counts), 1 - np.eye(2))
 
 
 def quadratic_kappa(counts: np.ndarray) -> np.ndarray:
-    """Cohen's kappa with quadratic weights (Cohen, 1968) on all levels; NaN where all scores are one level."""
-    return _kappa(counts, _APART**2)
+    """Cohen's kappa with quadratic weights (Cohen, 1968) on all levels; NaN if all scores are equal."""
+    return _kappa(counts, _DIFFERENCE**2)
 
 
 def gwet_ac1(counts: np.ndarray) -> np.ndarray:
     """Gwet's AC1 (Gwet, 2008) on usable / not usable.
 
-    Chance agreement is 2 p (1 - p) with p the mean share of usable, so that it stays sensible where nearly all answers
-    are usable and Cohen's kappa falls to 0 in spite of few disagreements.
+    Chance agreement is 2 p (1 - p) with p the mean share of usable, so it stays meaningful if nearly all answers are
+    usable, where Cohen's kappa falls to 0 in spite of few disagreements.
     """
-    two = two_by_two(counts)
-    total = two.sum(axis=(0, 1))
-    observed = divided(two[0, 0] + two[1, 1], total)
-    usable = divided(two[1].sum(axis=0) + two[:, 1].sum(axis=0), 2 * total)
+    table = two_by_two(counts)
+    total = table.sum(axis=(0, 1))
+    observed = divided(table[0, 0] + table[1, 1], total)
+    usable = divided(table[1].sum(axis=0) + table[:, 1].sum(axis=0), 2 * total)
     by_chance = 2 * usable * (1 - usable)
     return divided(observed - by_chance, 1 - by_chance)
 
 
 def f1_usable(counts: np.ndarray) -> np.ndarray:
-    """F1 of finding usable answers; NaN where neither calls any answer usable."""
+    """F1 for usable answers; NaN if neither calls any answer usable."""
     return _f1(two_by_two(counts), 1)
 
 
 def f1_unusable(counts: np.ndarray) -> np.ndarray:
-    """F1 of finding answers that are not usable; NaN where neither calls any answer that."""
+    """F1 for unusable answers; NaN if neither calls any answer unusable."""
     return _f1(two_by_two(counts), 0)
 
 
 def mae(counts: np.ndarray) -> np.ndarray:
     """Mean absolute difference in levels."""
-    return divided(np.tensordot(np.abs(_APART), counts), counts.sum(axis=(0, 1)))
+    return divided(np.tensordot(np.abs(_DIFFERENCE), counts), counts.sum(axis=(0, 1)))
 
 
 def bias(counts: np.ndarray) -> np.ndarray:
     """Mean of judge minus physician in levels: above 0 for a lenient judge."""
-    return divided(np.tensordot(_APART, counts), counts.sum(axis=(0, 1)))
+    return divided(np.tensordot(_DIFFERENCE, counts), counts.sum(axis=(0, 1)))
 
 
-def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Above / below; NaN where below is 0."""
+def divided(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Numerator / denominator; NaN where the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below == 0, np.nan, above / np.where(below == 0, 1, below))
+        return np.where(denominator == 0, np.nan, numerator / np.where(denominator == 0, 1, denominator))
 
 
 def _kappa(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -110,5 +110,5 @@ def _kappa(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return 1 - divided(observed, expected)
 
 
-def _f1(two: np.ndarray, category: int) -> np.ndarray:
-    return divided(2 * two[category, category], two[category].sum(axis=0) + two[:, category].sum(axis=0))
+def _f1(table: np.ndarray, category: int) -> np.ndarray:
+    return divided(2 * table[category, category], table[category].sum(axis=0) + table[:, category].sum(axis=0))

@@ -1,24 +1,25 @@
-"""What physicians would have said about the answers they did not score: prediction-powered inference.
+"""Prediction-powered inference: physicians' usability rate from some of their scores and all judgments.
 
-A few hundred physicians' scores and the judge's word on everything give a usability rate with a valid interval
-(Angelopoulos et al., Science 2023), tuned so that a poor judge costs nothing (PPI++: Angelopoulos, Duchi and Zrnic,
-arXiv 2311.01453). Here the answers of a conversation are not independent, so every variance is one of conversations.
+A few hundred physicians' scores and judgments of all answers give a usability rate with a valid interval
+(Angelopoulos et al., Science 2023), tuned so that a poor judge does no harm (PPI++: Angelopoulos, Duchi and Zrnic,
+arXiv 2311.01453). The answers of a conversation are not independent, so all variances are between conversations.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+
+from medjudge.statistics.estimates import wilson
 
 _NO_VARIANCE = 1e-12
-_ERRORS_IN_HAND = 0.5
-"""Scored conversations that the variance takes as misjudged, beside those that are."""
-_ALIKE = "the scored conversations are all alike: an interval from them alone, each counted as one score"
+_ASSUMED_ERRORS = 0.5
+"""Misjudged conversations that the variance assumes in addition to the observed ones."""
+_ALIKE = "the scored conversations are all alike: the interval uses only them, each counted as one score"
 
 
 class VarianceParts(NamedTuple):
-    """Where the variance comes from, as means over conversations, so that other numbers of scores can be planned.
+    """The components of the variance, as means over conversations; they predict it for other numbers of scores.
 
     A conversation's scored physicians' scores (y), scored judgments (f) and unscored judgments (u) are each summed as
     deviations from the mean of their kind; two letters name the mean product of two such sums. The correction
@@ -41,10 +42,10 @@ class VarianceParts(NamedTuple):
 class Rate(NamedTuple):
     """A usability rate, all shares from 0 to 1.
 
-    `power_tuning` is lambda, how far the judge is listened to: 0 not at all. `effective_scores` says how many
+    `power_tuning` is lambda, the weight of the judgments: 0 ignores them. `effective_scores` says how many
     independent physicians' scores the estimate is worth. `low` and `high`, `standard_error` and `effective_scores`
-    are NaN, and `parts` is None, where fewer than two conversations were scored. `note` says what was done where the
-    usual way was closed.
+    are NaN, and `parts` is None, if fewer than two conversations were scored. `note` says what was done if the usual
+    method could not be used.
     """
 
     value: float
@@ -65,15 +66,15 @@ class Rate(NamedTuple):
 def prediction_powered_rate(
     usable_by_judge: np.ndarray, usable_by_physicians: np.ndarray, clusters: np.ndarray, confidence: float = 0.95
 ) -> Rate:
-    """The share of answers that physicians find usable, from a few of their scores and the judge's word on all.
+    """The share of answers that physicians find usable, from some of their scores and judgments of all answers.
 
     The rate is that of answers like these, in conversations like these; for the benchmark's own N answers, a finite
     population, the interval is on the safe side. It is estimated by
 
         mean of y over scored + lambda * (mean of f over unscored - mean of f over scored)
 
-    with y the physicians' and f the judge's word: PPI++ for a mean with the usual disjoint sets. A mean over all
-    answers in the place of the unscored ones is the same estimator with lambda * N / (number unscored), so the choice
+    with y the physicians' labels and f the judge's: PPI++ for a mean with the usual disjoint sets. A mean over all
+    answers instead of the unscored ones is the same estimator with lambda * N / (number unscored), so the choice
     only sets what lambda = 1 means. All three means are ratios whose numerators add up over conversations, so each
     conversation has one influence, however many of its answers are scored, and the variance is the sum of the squared
     influences, with G / (G - 1) for the scored and the unscored part. Lambda minimises it in [0, 1].
@@ -93,12 +94,12 @@ def prediction_powered_rate(
 
     Args:
         usable_by_judge: The judge's P(usable), or 0 and 1, for each answer, shape (N,).
-        usable_by_physicians: Usable by the physicians, 0 to 1, NaN where none scored, shape (N,).
-        clusters: The conversation of each answer, anything that can be sorted, shape (N,).
-        confidence: Of the interval.
+        usable_by_physicians: The physicians' label, 0 to 1, NaN if none scored, shape (N,).
+        clusters: The conversation of each answer, any sortable values, shape (N,).
+        confidence: The confidence level of the interval.
 
     Returns:
-        The rate. One scored conversation: the physicians' mean without an interval. None: the judge's mean, likewise.
+        The rate. Without an interval: the physicians' mean if one conversation is scored, the judge's mean if none is.
 
     Raises:
         ValueError: The shapes differ, there is no answer, or a value lies outside 0 to 1.
@@ -125,8 +126,8 @@ def prediction_powered_rate(
         return without_interval
     mean = float(physicians[scored].mean())
     if conversations_scored < 2:
-        alone = "one conversation scored: the physicians' mean, and no interval"
-        return without_interval._replace(value=mean, power_tuning=0.0, note=alone)
+        note = "one conversation scored: the physicians' mean, and no interval"
+        return without_interval._replace(value=mean, power_tuning=0.0, note=note)
 
     parts = _variance_parts(judge, physicians, cluster)
     power_tuning, variance = _tuned(parts, conversations_scored, conversations)
@@ -134,7 +135,7 @@ def prediction_powered_rate(
         mean += power_tuning * float(judge[~scored].mean() - judge[scored].mean())
     value = min(max(mean, 0.0), 1.0)
     effective = _effective_scores(parts, variance, conversations_scored)
-    low, high = _wilson(value, effective, conversations_scored, confidence)
+    low, high = wilson(value, effective, confidence, degrees_of_freedom=conversations_scored - 1)
     return without_interval._replace(
         value=value,
         low=low,
@@ -148,50 +149,50 @@ def prediction_powered_rate(
 
 
 def physicians_only_rate(usable_by_physicians: np.ndarray, clusters: np.ndarray, confidence: float = 0.95) -> Rate:
-    """The same rate from the physicians' scores alone, lambda = 0, to see what the judge adds.
+    """The same rate from the physicians' scores alone, lambda = 0; shows what the judge adds.
 
     The interval is Wilson's on the effective number of scores, p (1 - p) over the cluster-robust variance, with a t
     quantile. It stays inside 0 to 1 and keeps its coverage near both ends. Where the variance is estimated as zero,
-    as for 12 usable of 12, each scored conversation counts as one score, since nothing tells how far its answers go
-    together; so 12 of 12 gives 0.71 to 1 and never 1 to 1.
+    as for 12 usable of 12, each scored conversation counts as one score, since the correlation of its
+    answers is unknown; so 12 of 12 gives 0.71 to 1 and never 1 to 1.
 
     Args:
-        usable_by_physicians: Usable by the physicians, 0 to 1, NaN where none scored, shape (N,).
+        usable_by_physicians: The physicians' label, 0 to 1, NaN if none scored, shape (N,).
         clusters: The conversation of each answer, shape (N,).
-        confidence: Of the interval.
+        confidence: The confidence level of the interval.
 
     Returns:
-        The rate; NaN where no physician scored.
+        The rate; NaN if no physician scored.
 
     Raises:
         ValueError: As for `prediction_powered_rate`.
     """
-    same_of_all = np.zeros(np.shape(usable_by_physicians))  # such a judge adds nothing
-    rate = prediction_powered_rate(same_of_all, usable_by_physicians, clusters, confidence)
+    constant = np.zeros(np.shape(usable_by_physicians))  # a constant judge adds nothing
+    rate = prediction_powered_rate(constant, usable_by_physicians, clusters, confidence)
     if rate.scored == 0:
         return rate._replace(value=math.nan, power_tuning=0.0, note="no physician scored an answer")
     return rate
 
 
 def judge_only_rate(usable_by_judge: np.ndarray) -> float:
-    """The judge's own rate, shape (N,) -> 0 to 1. It has no valid interval for what physicians would say."""
+    """The judge's own rate, shape (N,) -> 0 to 1. It has no valid interval for the physicians' rate."""
     return float(np.mean(usable_by_judge))
 
 
 def scores_for_width(rate: Rate, width: float) -> int | None:
-    """How many more answers physicians must score for an interval as narrow as wanted.
+    """How many more answers physicians must score for an interval of a given width.
 
-    Further conversations of the same benchmark are scored, in the way and to the depth of the present ones, and
-    lambda is set anew for each number. The variance of the judge's mean over the unscored, of the physicians' scores
-    and of what links both are taken from `rate.parts`, so the answer is as sure as those: plan again on the way.
+    Assumes that further conversations of the same benchmark are scored like the present ones, with the best lambda for
+    each number. The variances and covariances are those of `rate.parts`, so the result is as uncertain as they are:
+    plan again as scores come in.
 
     Args:
-        rate: What is known now.
-        width: The wanted `high - low`, above 0, for instance 0.03.
+        rate: The rate from the present scores.
+        width: The required `high - low`, above 0, for instance 0.03.
 
     Returns:
-        The number of answers; 0 where the interval is that narrow already, None where it would still be wider with
-        every conversation scored, because the rate of further such conversations is not known better from these.
+        The number of answers; 0 if the interval is narrow enough already, None if it would still be too wide with
+        every conversation scored.
 
     Raises:
         ValueError: There is no interval yet, or the width is not above 0.
@@ -199,13 +200,13 @@ def scores_for_width(rate: Rate, width: float) -> int | None:
     if rate.parts is None:
         raise ValueError(f"{rate.conversations_scored} conversations are scored; to plan, have at least two scored")
     if not width > 0:
-        raise ValueError(f"width is {width}; give the wanted width as a share above 0, such as 0.03")
+        raise ValueError(f"width is {width}; give the required width as a share above 0, such as 0.03")
     if rate.high - rate.low <= width:
         return 0
     for scored in range(rate.conversations_scored + 1, rate.conversations + 1):
         _, variance = _tuned(rate.parts, scored, rate.conversations)
         effective = _effective_scores(rate.parts, variance, scored)
-        low, high = _wilson(rate.value, effective, scored, rate.confidence)
+        low, high = wilson(rate.value, effective, rate.confidence, degrees_of_freedom=scored - 1)
         if high - low <= width:
             return math.ceil(rate.parts.scored_answers * (scored - rate.conversations_scored) - 1e-9)
     return None
@@ -236,7 +237,7 @@ def _variance_parts(judge: np.ndarray, physicians: np.ndarray, cluster: np.ndarr
     u = _deviations(judge, ~scored, cluster)
     with_scores = answers_scored > 0
     if np.count_nonzero(answers_left) < 2:
-        answers_left[:] = 0  # a single conversation left shows no variance, so its judgments cannot be used
+        answers_left[:] = 0  # one conversation has no variance, so its judgments cannot be used
     return VarianceParts(
         yy=_mean((y * y)[with_scores]),
         yf=_mean((y * f)[with_scores]),
@@ -253,7 +254,7 @@ def _variance_parts(judge: np.ndarray, physicians: np.ndarray, cluster: np.ndarr
 
 
 def _deviations(values: np.ndarray, rows: np.ndarray, cluster: np.ndarray) -> np.ndarray:
-    """Per conversation, the summed deviations from the mean of these rows, shape (conversations,)."""
+    """The sum of deviations from the mean of these rows, per conversation, shape (conversations,)."""
     conversations = len(np.unique(cluster[rows]))
     if conversations < 2:
         return np.zeros(cluster.max() + 1)
@@ -266,7 +267,7 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _tuned(parts: VarianceParts, scored: int, conversations: int) -> tuple[float, float]:
-    """The best lambda and its variance with so many conversations scored: a parabola in lambda."""
+    """The best lambda and its variance for a number of scored conversations: a parabola in lambda."""
     others = conversations - scored
     n = parts.scored_answers * scored
     m = parts.left_answers * scored + parts.unscored_answers * others
@@ -275,18 +276,10 @@ def _tuned(parts: VarianceParts, scored: int, conversations: int) -> tuple[float
         return 0.0, constant
     half_slope = scored * (parts.yu / (n * m) - parts.yf / n**2)
     square = scored * (parts.ff / n**2 - 2 * parts.fu / (n * m) + parts.uu_scored / m**2)
-    square += others * parts.uu_unscored / m**2 + _ERRORS_IN_HAND / scored**2
+    square += others * parts.uu_unscored / m**2 + _ASSUMED_ERRORS / scored**2
     power_tuning = min(max(0.0, -half_slope / square), 1.0)
     return power_tuning, constant + 2 * power_tuning * half_slope + power_tuning**2 * square
 
 
 def _effective_scores(parts: VarianceParts, variance: float, scored: int) -> float:
     return parts.one_score / variance if variance > _NO_VARIANCE else float(scored)
-
-
-def _wilson(value: float, effective: float, scored: int, confidence: float) -> tuple[float, float]:
-    t = float(stdtrit(scored - 1, (1 + confidence) / 2))
-    centre = (effective * value + t**2 / 2) / (effective + t**2)
-    half = t / (effective + t**2) * math.sqrt(effective * value * (1 - value) + t**2 / 4)
-    # At a value of 0 or 1 the limit is that value, but for rounding.
-    return max(min(centre - half, value), 0.0), min(max(centre + half, value), 1.0)

@@ -1,4 +1,4 @@
-"""Two judges against the same physicians on the same answers: agreement of each, and the paired difference."""
+"""Compares two judges with the same physicians on the same answers: both agreements, and the paired difference."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ _SIDES = ("first", "second", "difference")
 
 
 class Compared(NamedTuple):
-    """Name of a measure -> its estimate: of both judges, and of first minus second."""
+    """Estimates by measure: of each judge, and of first minus second."""
 
     first: dict[str, Estimate]
     second: dict[str, Estimate]
@@ -35,7 +35,7 @@ def compare(
     seed: int = 0,
     method: Method = "bca",
 ) -> Compared:
-    """Compares two judges; one draw of conversations serves both, so that what is easy or hard to judge cancels out.
+    """Compares two judges. The same resamples serve both, so differences in difficulty cancel out.
 
     Args:
         first: Levels 1-5, shape (n,), integers.
@@ -65,8 +65,8 @@ def _estimate(interval: Interval, measure: str, side: str, clusters: int) -> Est
     if measure != "usable_agreement":
         return estimate(interval)
     if side == "difference" and interval.low == interval.high:
-        # All answers say the same here, which does not mean that all would: as far as 0 of n allows.
-        most = wilson(0, clusters)[1]
-        low, high = max(-1.0, interval.value - most), min(1.0, interval.value + most)
+        # No conversation differs, which does not prove that none would: the interval allows what 0 of n allows.
+        reach = wilson(0, clusters).high
+        low, high = max(-1.0, interval.value - reach), min(1.0, interval.value + reach)
         interval = Interval(interval.value, low, high)
     return estimate(interval, clusters)

@@ -1,36 +1,91 @@
-"""What a training run refuses, before it begins and while it runs: one line that says how to mend it."""
+"""What a training run refuses, before it begins and while it runs, each in one line that says how to fix it."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
+import torch
 from transformers import TrainerCallback, TrainingArguments
-from trl import SFTConfig
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
+from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory
 from medjudge.records import TrainingLine
+from medjudge.rubrics.render import STYLES
+from medjudge.train.arguments import JudgeArguments, Stage
+from medjudge.train.kinds import KINDS
 
 
-def require_teachable(file: str, train: Sequence[TrainingLine], options: TrainingArguments) -> None:
+def under_deepspeed() -> bool:
+    """Whether `accelerate launch` started this process with DeepSpeed."""
+    return os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
+
+
+def deepspeed_on_cpu() -> bool:
+    """Whether it did, and the user chose DeepSpeed's CPU accelerator."""
+    return under_deepspeed() and os.environ.get("DS_ACCELERATOR") == "cpu"
+
+
+def require_possible(
+    judge: JudgeArguments, model: ModelConfig, training: SFTConfig, folder: Path, start: JudgeCard | None
+) -> None:
+    """Refuses options that contradict each other, the machine, or what the judge folder holds already.
+
+    Args:
+        folder: The judge folder to write.
+        start: The card of the judge that training continues from.
+
+    Raises:
+        InputError: They do.
+    """
+    if (folder / CARD_FILE).exists():
+        raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
+    if judge.stage not in get_args(Stage):
+        raise InputError(f"config: stage is '{judge.stage}'; take judge, intermediate or preference")
+    if judge.style not in STYLES:
+        raise InputError(f"config: style is '{judge.style}'; take {' or '.join(STYLES)}")
+    if start is not None and start.style != judge.style:
+        raise InputError(f"start_from {judge.start_from}: trained in style {start.style}; set style {start.style}")
+    if judge.stage not in KINDS[judge.kind].stages:
+        kinds = " and ".join(kind for kind, entry in KINDS.items() if judge.stage in entry.stages)
+        raise InputError(f"config: stage {judge.stage} is for {kinds} judges, and kind is {judge.kind}; change one")
+    if not model.model_name_or_path:
+        raise InputError("config: model_name_or_path is missing; name the base model")
+    if judge.windows < 1:
+        raise InputError(f"config: windows is {judge.windows}; take 1 or more")
+    if model.lora_r < 1:
+        raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
+    if not training.use_cpu and not torch.cuda.is_available() and not deepspeed_on_cpu():
+        raise InputError("config: use_cpu is false and torch sees no GPU here; train with --use_cpu true, or on a GPU")
+    if not KINDS[judge.kind].under_zero3 and is_deepspeed_zero3_enabled():
+        raise InputError(
+            f"config: {judge.kind} judges are too small to be worth ZeRO-3; launch with zero2.yaml or without"
+        )
+
+
+def require_teachable(file: str, train: Sequence[TrainingLine], training: TrainingArguments) -> None:
     """Raises InputError where all lines have one level, or there are fewer than a batch takes."""
     levels = {line.level for line in train}
     if len(levels) == 1:
         raise InputError(
             f"{file}: every line has level {levels.pop()}, which teaches nothing; add answers of other levels"
         )
-    batch = batch_size(options)
+    batch = batch_size(training)
     if len(train) < batch:
         raise InputError(
-            f"{file}: {len(train)} lines are fewer than a batch of {batch} ({options.per_device_train_batch_size} "
-            f"per_device_train_batch_size x {options.gradient_accumulation_steps} gradient_accumulation_steps x "
-            f"{options.world_size} processes); lower one of these, or add lines"
+            f"{file}: {len(train)} lines are fewer than a batch of {batch} ({training.per_device_train_batch_size} "
+            f"per_device_train_batch_size x {training.gradient_accumulation_steps} gradient_accumulation_steps x "
+            f"{training.world_size} processes); lower one of these, or add lines"
         )
 
 
-def require_stage(file: str, train: Sequence[TrainingLine], stage: str) -> None:
-    """Raises InputError where intermediate training is given other lines than matches of question and answer."""
+def require_stage(file: str, train: Sequence[TrainingLine], stage: Stage) -> None:
+    """Raises InputError where intermediate training gets lines other than matches of question and answer."""
     others = sum(line.source != "matching" for line in train)
     if stage == "intermediate" and others:
         raise InputError(
@@ -39,26 +94,26 @@ def require_stage(file: str, train: Sequence[TrainingLine], stage: str) -> None:
         )
 
 
-def batch_size(options: TrainingArguments) -> int:
+def batch_size(training: TrainingArguments) -> int:
     """How many answers one step of the optimiser sees."""
-    return options.per_device_train_batch_size * options.gradient_accumulation_steps * options.world_size
+    return training.per_device_train_batch_size * training.gradient_accumulation_steps * training.world_size
 
 
 @contextmanager
-def memory_explained(options: SFTConfig) -> Iterator[None]:
+def memory_explained(training: SFTConfig) -> Iterator[None]:
     """Turns an allocation that failed, on a GPU or the CPU, into an InputError that names what to change."""
-    checkpointing = "" if options.gradient_checkpointing else ", set gradient_checkpointing true"
+    checkpointing = "" if training.gradient_checkpointing else ", set gradient_checkpointing true"
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        where = "the CPU's memory" if options.use_cpu else "the GPU's memory"
+        where = "the CPU's memory" if training.use_cpu else "the GPU's memory"
         raise InputError(
             f"out of memory: training does not fit {where}; lower per_device_train_batch_size (now "
-            f"{options.per_device_train_batch_size}, and raise gradient_accumulation_steps as much), lower "
-            f"per_device_eval_batch_size (now {options.per_device_eval_batch_size}) or max_length (now "
-            f"{options.max_length}){checkpointing}, or take a smaller base model"
+            f"{training.per_device_train_batch_size}, and raise gradient_accumulation_steps as much), lower "
+            f"per_device_eval_batch_size (now {training.per_device_eval_batch_size}) or max_length (now "
+            f"{training.max_length}){checkpointing}, or take a smaller base model"
         ) from None
 
 
@@ -75,6 +130,6 @@ class StopWhereNotFinite(TrainerCallback):
             if isinstance(value, float) and not isfinite(value):
                 what = "validation loss" if name == "eval_loss" else "loss"
                 raise NotFiniteError(
-                    f"the {what} is {value} at step {state.global_step}: training came apart; lower learning_rate (now "
-                    f"{args.learning_rate:g}){', or set bf16 false' if args.bf16 else ''}, and train anew"
+                    f"the {what} is {value} at step {state.global_step}: training diverged; lower learning_rate (now "
+                    f"{args.learning_rate:g}){', or set bf16 false' if args.bf16 else ''}, and train again"
                 )

@@ -1,13 +1,18 @@
 """The curves of a training run, drawn into its judge folder."""
 
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from transformers.integrations import TensorBoardCallback
+
+from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 
-CURVES_FILE = "training/curves.svg"
+TENSORBOARD = "training/tensorboard"
 _OTHER = "#b5651d"
 _LEFT = (("loss", "training", SOFT), ("eval_loss", "validation", ACCENT))
 _RIGHT = (
@@ -17,9 +22,30 @@ _RIGHT = (
 
 
 def curve(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    """Steps and values of one measure in the log of a trainer; a step that was logged twice counts once, the last."""
+    """Steps and values of a measure in a trainer's log; of a step that was logged twice, the last value counts."""
     points = {int(entry["step"]): float(entry[name]) for entry in history if name in entry}
     return sorted(points), [points[step] for step in sorted(points)]
+
+
+def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
+    """Has a trainer log for TensorBoard into its judge folder; says so where TensorBoard is not installed."""
+    if find_spec("tensorboard") is None:
+        print("no curves for TensorBoard: it is not installed (pip install tensorboard)", file=sys.stderr)
+        return
+    if not resumed:
+        shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)  # of a run that was killed before its first checkpoint
+    callback = TensorBoardCallback()
+    callback.logging_dir = str(folder / TENSORBOARD)
+    trainer.add_callback(callback)
+
+
+def plot_curves(trainer: Any, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
+    """Draws the curves of a finished run into its judge folder; says so where matplotlib is not installed."""
+    best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
+    if find_spec("matplotlib") is None:
+        print(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')", file=sys.stderr)
+    else:
+        write_curves(folder / CURVES_FILE, history, best_step)
 
 
 def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: int | None) -> bool:
@@ -53,7 +79,9 @@ def write_curves(path: Path, history: Sequence[Mapping[str, Any]], kept_step: in
     return True
 
 
-def _panel(axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], list[float]]], kept: int | None) -> None:
+def _panel(
+    axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], list[float]]], kept_step: int | None
+) -> None:
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     for label, colour, steps, values in lines:
         if steps:
@@ -62,15 +90,15 @@ def _panel(axes: Any, title: str, lines: Sequence[tuple[str, str, list[int], lis
                 steps, values, color=colour, linewidth=1.6, marker="o" if len(steps) <= 25 else None, markersize=3.5
             )
             axes.plot([], [], color=colour, linewidth=1.6, label=label)
-    if kept is not None:
-        axes.axvline(kept, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept}")
+    if kept_step is not None:
+        axes.axvline(kept_step, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0, label=f"kept: {kept_step}")
     axes.set_xlabel("Step")
     axes.set_xlim(left=0)
     axes.locator_params(axis="x", integer=True, nbins=6)
     axes.grid(axis="y", color=LINE, linewidth=0.5)
     axes.set_axisbelow(True)
     if any(steps for _, _, steps, _ in lines):
-        # Below: between curves there is no place that is surely free.
+        # Below the plot, where no curve can pass.
         axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.2), ncols=3, handlelength=1.4, columnspacing=1.2)
     else:
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=SOFT)

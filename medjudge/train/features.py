@@ -2,19 +2,23 @@
 
 from bisect import bisect_left, insort
 from pathlib import Path
+from typing import NamedTuple
 
 from datasets import Dataset
 from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
 from medjudge.judge.generative import (
     LABELS,
+    GenerativeSettings,
     Prompt,
     before_score_ids,
     encode_prompt,
     prompt_room,
     reason_tokens,
+    score_line,
     score_token_ids,
     token_ids,
 )
@@ -23,15 +27,24 @@ from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
-from medjudge.store import read_text
+from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+
+
+class TrainingData(NamedTuple):
+    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
+
+    train: list[TrainingLine]
+    validation: list[TrainingLine]
+    scheme: Scheme = LLMEVAL_MED
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
     """Reads a file that `medjudge distill` wrote.
 
     Raises:
-        InputError: The file is missing, empty or of another kind.
+        InputError: The file is missing, empty or of another kind, or a question is outside the scheme beside it.
     """
+    scheme = scheme_beside(path)
     lines = []
     for number, text in enumerate(read_text(path).split("\n"), start=1):
         if not text.strip():
@@ -39,12 +52,12 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
         try:
             lines.append(TrainingLine.model_validate_json(text))
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
             raise InputError(
-                f"{path}, line {number}: {place}: {first['msg']} (found {str(first['input'])[:40]}); write it with "
-                "`medjudge distill`"
+                f"{path}, line {number}: {first_problem(error)}; write it with `medjudge distill`"
             ) from None
+        question = lines[-1].question
+        if problem := scheme.problem_with(question.category, question.language):
+            raise InputError(f"{path}, line {number}: question.{problem}")
         if not abs(sum(lines[-1].probabilities) - 1) <= 1e-3 or min(lines[-1].probabilities) < 0:
             raise InputError(
                 f"{path}, line {number}: probabilities: {lines[-1].probabilities} are not shares that add up to 1; "
@@ -56,7 +69,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 
 def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> None:
-    """Raises InputError where a conversation, or the text of a question, stands on both sides of the split."""
+    """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
     conversations = {line.question.group for line in train} & {line.question.group for line in validation}
     questions = question_ids(train) & question_ids(validation)
     for what, shared in (("conversations", conversations), ("questions", questions)):
@@ -68,7 +81,7 @@ def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> 
 
 
 def question_ids(lines: list[TrainingLine]) -> set[str]:
-    """The questions whose text the lines show: their own, and those that an answer was made from."""
+    """The ids of the questions in the lines, and of those that an answer was made from."""
     return {name for line in lines for name in (line.question.id, *line.made_from)}
 
 
@@ -78,7 +91,7 @@ def ordinal_dataset(
     """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels`, `level` and `weight`.
 
     Args:
-        most_windows: Of one text, as at judging.
+        most_windows: The most windows of one text, as in judging.
     """
     rows = []
     for line in lines:
@@ -89,9 +102,13 @@ def ordinal_dataset(
 
 
 def generative_dataset(
-    lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
+    lines: list[TrainingLine],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    style: Style = "score-first",
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (where the score stands), `probabilities` and `weight`.
+    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`.
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
@@ -111,15 +128,16 @@ def generative_dataset(
             before = []
             after = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
         else:
-            before = before_score_ids(tokenizer, rationale, line.question.language, reason_tokens(max_length))
+            last_line = score_line(line_assignment(line, scheme))
+            before = before_score_ids(tokenizer, rationale, last_line, reason_tokens(max_length))
             after = []
         reply = [*before, score, *after, tokenizer.eos_token_id]
-        prompt = prompt_ids(line, tokenizer, max_length, style, len(reply))
-        said = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
+        prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, len(reply))
+        spoken = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
         rows.append(
             {
                 "input_ids": prompt.input_ids + reply,
-                "labels": [-100] * len(prompt.input_ids) + said,
+                "labels": [-100] * len(prompt.input_ids) + spoken,
                 "score_at": len(prompt.input_ids) + len(before),
                 "probabilities": line.probabilities,
                 "weight": line.weight,
@@ -128,23 +146,30 @@ def generative_dataset(
     return Dataset.from_list(rows)
 
 
+def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
+    """A training line as a judge would get it."""
+    return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
+
+
 def prompt_ids(
-    line: TrainingLine, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
+    assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
 ) -> Prompt:
     """The prompt of a training line, with the room that the judge gives it, or less where a reply needs more.
 
     Args:
+        assignment: From `line_assignment`.
         reply: The tokens of the reply in training.
 
     Raises:
         InputError: Everything but the answer leaves it no room.
     """
     written = reason_tokens(max_length) if style == "reason-first" else 0
-    room = min(prompt_room(tokenizer, max_length, style, written), max_length - reply)
-    prompt = encode_prompt(tokenizer, Assignment(line.question, tuple(line.earlier), line.answer), room, style)
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
+    prompt = encode_prompt(tokenizer, assignment, room, style)
     if prompt is None:
         raise InputError(
-            f"question {line.question.id}: rubric, question and reference leave no room for the answer in "
+            f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
             f"max_length {max_length}; raise max_length in the config"
         )
     return prompt
@@ -156,8 +181,8 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        place = bisect_left(rooms, (lengths[index], 0))
-        room, pack = rooms.pop(place) if place < len(rooms) else (max_length, len(packs))
+        fitting = bisect_left(rooms, (lengths[index], 0))
+        room, pack = rooms.pop(fitting) if fitting < len(rooms) else (max_length, len(packs))
         if pack == len(packs):
             packs.append([])
         packs[pack].append(index)

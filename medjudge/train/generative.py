@@ -15,11 +15,21 @@ from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import GenerativeJudge, score_token_ids
+from medjudge.judge.decision import write_decision_files
+from medjudge.judge.folder import JudgeCard
+from medjudge.judge.generative import (
+    GenerativeJudge,
+    GenerativeSettings,
+    require_chat_template,
+    score_line,
+    score_token_ids,
+)
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
-from medjudge.train.features import generative_dataset, packed, prompt_ids
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
 from medjudge.train.start import adapter_to_train
@@ -41,21 +51,22 @@ class LossWeights(NamedTuple):
 class JudgedEvaluation:
     """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
 
-    A reason-first judge writes its own rationales for this: after a teacher's, the score would be given away. `predict`
+    A reason-first judge writes its own rationales for this: after a teacher's, the score would be obvious. `predict`
     gives the logits of the five levels, and as labels both soft labels and levels, of the same validation lines,
     whatever its data set.
     """
 
     validation_lines: Sequence[TrainingLine] = ()
     style: Style = "score-first"
+    scheme: Scheme = LLMEVAL_MED
 
     def evaluation_loop(self, *arguments: Any, metric_key_prefix: str = "eval", **options: Any) -> Any:
         options["prediction_loss_only"] = True
         output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **options)  # type: ignore[misc]
         lines = list(self.validation_lines)
         if self.style == "reason-first" and len(lines) > _REASONED_LINES:
-            chosen = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
-            lines = [lines[index] for index in chosen]
+            sampled = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
+            lines = [lines[index] for index in sampled]
         logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
         level = np.array([line.level for line in lines])
         measures = agreement_measures(generative_levels(logits, 1.0), level)
@@ -71,11 +82,11 @@ class JudgedEvaluation:
         first, step = (0, 1) if alone else (accelerator.process_index, accelerator.num_processes)
         mine = lines[first::step]
         model = accelerator.unwrap_model(trainer.model)
-        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style)
+        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style, self.scheme)
         if alone:
             return rows
-        found = gather_object([(index, row) for index, row in zip(range(first, len(lines), step), rows, strict=True)])
-        return np.array([row for _, row in sorted(found, key=lambda pair: pair[0])])
+        gathered = gather_object(list(zip(range(first, len(lines), step), rows, strict=True)))
+        return np.array([row for _, row in sorted(gathered, key=lambda pair: pair[0])])
 
 
 class GenerativeTrainer(JudgedEvaluation, WeightedSteps, SFTTrainer):
@@ -115,16 +126,16 @@ def _predictions(
         Logits (tokens, vocabulary), token and line of the words; and logits (lines, vocabulary) at the scores.
     """
     labels, before_score = inputs["labels"], inputs["score_at"] - 1
-    said = labels[:, 1:] != -100
-    needed = said.any(dim=0)
+    spoken = labels[:, 1:] != -100
+    needed = spoken.any(dim=0)
     needed[before_score] = True
-    kept = needed.nonzero().flatten()
+    positions = needed.nonzero().flatten()
     text = {name: inputs[name] for name in _TEXT if name in inputs}
-    logits = model(**text, use_cache=False, logits_to_keep=kept).logits
-    place = needed.cumsum(dim=0) - 1
-    row, column = said.nonzero(as_tuple=True)
-    words = (logits[row, place[column]], labels[row, column + 1], inputs["line"][row, column + 1])
-    return words, logits[inputs["score_row"], place[before_score]]
+    logits = model(**text, use_cache=False, logits_to_keep=positions).logits
+    index = needed.cumsum(dim=0) - 1  # in the logits that were computed
+    row, column = spoken.nonzero(as_tuple=True)
+    words = (logits[row, index[column]], labels[row, column + 1], inputs["line"][row, column + 1])
+    return words, logits[inputs["score_row"], index[before_score]]
 
 
 def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
@@ -171,60 +182,63 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
 
 
 def generative_trainer(
-    options: ModelConfig,
+    judge: JudgeArguments,
+    model: ModelConfig,
+    training: SFTConfig,
     tokenizer: PreTrainedTokenizerBase,
-    arguments: SFTConfig,
-    train: Sequence[TrainingLine],
-    validation: Sequence[TrainingLine],
-    style: Style = "score-first",
-    weights: LossWeights = LossWeights(),
-    start_from: Path | None = None,
+    data: TrainingData,
 ) -> GenerativeTrainer:
     """A trainer of a base model with a fresh adapter, or with the adapter of the judge `start_from`.
 
     With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines fill one sequence.
 
     Raises:
-        InputError: The base model cannot be had, it has no layer that `lora_target_modules` names, an option needs what
-            is not here, a style is to be learnt that no line shows, or packed lines would see each other.
+        InputError: The base model cannot be loaded or has no chat template, it has no layer that `lora_target_modules`
+            names, an option needs what is not installed, no line shows the style to be learnt, or packed lines would
+            see each other.
     """
-    require_installed(arguments)
-    if style == "reason-first" and not any(line.rationale for line in train):
+    require_chat_template(tokenizer)
+    require_installed(training)
+    if judge.style == "reason-first" and not any(line.rationale for line in data.train):
         raise InputError(
             "style reason-first: no training line has a rationale to learn from; distil with a teacher that gives "
             "rationales, or train with style score-first"
         )
-    model = load_for_training(options, start_from)
-    assert arguments.max_length
-    rows = generative_dataset(list(train), tokenizer, arguments.max_length, style)
-    if arguments.packing:
-        require_lines_apart(model, arguments)
-        rows = packed(rows, arguments.max_length)
-        arguments.packing = False  # TRL's own would drop the targets of the score
-    as_ours(arguments)
-    arguments.dataset_kwargs = {"skip_prepare_dataset": True}
+    base = load_for_training(model, judge.start_folder)
+    assert training.max_length
+    train, validation = [
+        generative_dataset(lines, tokenizer, training.max_length, judge.style, data.scheme)
+        for lines in (data.train, data.validation)
+    ]
+    if training.packing:
+        require_lines_apart(base, training)
+        train = packed(train, training.max_length)
+        training.packing = False  # TRL's own would drop the targets of the score
+    keep_columns(training)
+    training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     try:
         trainer = GenerativeTrainer(
-            model=model,
-            args=arguments,
-            data_collator=lambda batch: collate(batch, pad_id),
-            train_dataset=rows,
-            eval_dataset=generative_dataset(list(validation), tokenizer, arguments.max_length, style),
+            model=base,
+            args=training,
+            data_collator=lambda rows: collate(rows, pad_id),
+            train_dataset=train,
+            eval_dataset=validation,
             processing_class=tokenizer,
-            peft_config=None if start_from else lora_config(options, "CAUSAL_LM"),
+            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
         )
     except ValueError as error:
         raise lora_refusal(error) from None
-    trainer.loss_weights, trainer.style, trainer.validation_lines = weights, style, validation
+    trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
+    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer
 
 
-def require_installed(arguments: SFTConfig) -> None:
+def require_installed(training: SFTConfig) -> None:
     """Raises InputError where an option needs what is not installed, or what these trainers do not do."""
-    if arguments.use_liger_kernel and find_spec("liger_kernel") is None:
+    if training.use_liger_kernel and find_spec("liger_kernel") is None:
         raise InputError("config: use_liger_kernel needs liger-kernel; pip install 'medjudge[gpu]', or leave it out")
-    if arguments.padding_free:
+    if training.padding_free:
         raise InputError("config: padding_free is not supported; take packing, which pads nothing either")
 
 
@@ -232,7 +246,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     """The base model, quantised where the options say so, with the adapter of a judge where one is given.
 
     Raises:
-        InputError: It cannot be had, or the adapter is corrupt or does not fit it.
+        InputError: It cannot be loaded, or the adapter is corrupt or does not fit it.
     """
     assert options.model_name_or_path
     quantization = get_quantization_config(options)
@@ -259,7 +273,7 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
 def _keep_differentiable(model: PreTrainedModel) -> None:
     """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
 
-    No gradient goes through packed weights: training would go on after it, and be wrong in all layers but the last.
+    No gradient goes through packed weights: training would continue, with wrong gradients in all layers but the last.
     """
     from bitsandbytes.nn.modules import Linear4bit
 
@@ -268,9 +282,9 @@ def _keep_differentiable(model: PreTrainedModel) -> None:
             module.support_avx512bf16_for_cpu = False
 
 
-def on_device(model: Any, arguments: SFTConfig) -> Any:
-    """The model where it will be trained; a quantised one is there from loading on."""
-    return model if getattr(model, "is_quantized", False) else model.to(arguments.device)
+def on_device(model: Any, training: SFTConfig) -> Any:
+    """The model on the device that it is trained on; a quantised one was loaded there."""
+    return model if getattr(model, "is_quantized", False) else model.to(training.device)
 
 
 def lora_refusal(error: ValueError) -> Exception:
@@ -280,13 +294,13 @@ def lora_refusal(error: ValueError) -> Exception:
     return InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}")
 
 
-def as_ours(arguments: SFTConfig) -> None:
-    """Keeps the columns of our batches, which are no arguments of the model's forward."""
-    arguments.remove_unused_columns = False
-    arguments.label_names = ["labels"]
+def keep_columns(training: SFTConfig) -> None:
+    """Keeps the columns of the batches, which are not arguments of the model's forward."""
+    training.remove_unused_columns = False
+    training.label_names = ["labels"]
 
 
-def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
+def require_lines_apart(model: PreTrainedModel, training: SFTConfig) -> None:
     """Raises InputError where what one packed line says depends on the line before it.
 
     Whether positions that begin again keep lines apart is up to the model and its attention: with transformers' masks
@@ -294,8 +308,8 @@ def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
     """
     if is_deepspeed_zero3_enabled():
         raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
-    on_device(model, arguments)
-    training, length = model.training, 8
+    on_device(model, training)
+    was_training, length = model.training, 8
     model.eval()
     positions = torch.arange(length, device=model.device).repeat(2)[None]
     after = []
@@ -304,9 +318,9 @@ def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
         with torch.inference_mode():
             logits = model(torch.tensor([tokens], device=model.device), position_ids=positions, use_cache=False).logits
         after.append(logits[0, length:].float())
-    model.train(training)
-    one, other = after
-    if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+    model.train(was_training)
+    first_time, second_time = after
+    if not torch.allclose(first_time, second_time, rtol=1e-3, atol=1e-3):
         raise InputError(
             f"config: packing would let lines see each other in {type(model).__name__} with attention "
             f"{model.config._attn_implementation}; train without packing"
@@ -314,7 +328,12 @@ def require_lines_apart(model: PreTrainedModel, arguments: SFTConfig) -> None:
 
 
 def score_logits(
-    model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int, style: Style
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    lines: Sequence[TrainingLine],
+    max_length: int,
+    style: Style,
+    scheme: Scheme = LLMEVAL_MED,
 ) -> np.ndarray:
     """The logits of the five levels that the judge reads for each line, before any temperature.
 
@@ -329,20 +348,24 @@ def score_logits(
     """
     training = model.training
     model.eval()
-    judge = GenerativeJudge("trained", model, tokenizer, max_length, style=style)
-    prompts = [prompt_ids(line, tokenizer, max_length, style) for line in lines]
-    readings = judge.read(prompts, [line.question.language for line in lines])
+    judge = GenerativeJudge("trained", model, tokenizer, GenerativeSettings(max_length, style=style))
+    work = [line_assignment(line, scheme) for line in lines]
+    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    readings = judge.read(prompts, [score_line(assignment) for assignment in work])
     model.train(training)
     return np.array([reading.logits for reading in readings]).reshape(-1, 5)
 
 
-def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes adapter and tokenizer; the card comes last, by the recipe."""
+def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
+    """Writes adapter, tokenizer and decision files; every process calls it, as under ZeRO-3 each holds a part."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     if "ref" in model.peft_config:
-        model.delete_adapter("ref")  # the reference that a preference stage was held to is no part of the judge
+        model.delete_adapter("ref")  # the reference that a preference stage is held to is no part of the judge
     trainer.save_model(str(folder))
-    if trainer.accelerator.is_main_process:
-        for name in ("README.md", "training_args.bin"):
-            (folder / name).unlink(missing_ok=True)
-        tokenizer.save_pretrained(folder)
+    if not trainer.accelerator.is_main_process:
+        return
+    for name in ("README.md", "training_args.bin"):
+        (folder / name).unlink(missing_ok=True)
+    tokenizer.save_pretrained(folder)
+    if card.style == "score-first":
+        write_decision_files(tokenizer, card.temperature, folder, trainer.scheme)

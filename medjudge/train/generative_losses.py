@@ -8,13 +8,13 @@ def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor,
     """The mean negative log likelihood of each line's own words.
 
     The mean is over a line, not over the batch: a long rationale does not outweigh a short one, and a line without a
-    rationale counts the same beside lines that have one.
+    rationale counts as much as one with a rationale.
 
     Args:
         logits: Next-token logits, shape (tokens, vocabulary).
-        token: What was said there, shape (tokens,).
+        token: The token that follows, shape (tokens,).
         line: The line that each token belongs to, 0..lines-1, shape (tokens,).
-        lines: How many lines there are.
+        lines: The number of lines.
 
     Returns:
         Shape (lines,), nats; 0 for a line without tokens.

@@ -11,18 +11,23 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from medjudge.errors import InputError
+from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.records import TrainingLine
-from medjudge.store import read_text, write_whole
+from medjudge.scheme import Scheme, scheme_beside
+from medjudge.shipped import shipped
+from medjudge.store import write_scheme
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]
 _ALL = "all"
+_REFUSED = 2
+"""The recipe's exit status after an InputError, which is the last line of its log."""
 
 
 class Fold(NamedTuple):
-    """The lines that a judge is trained on, and how many (of both files) its left-out value took away."""
+    """The lines that a judge is trained on, and how many lines of both files its left-out value removed."""
 
     left_out: str
     train: list[TrainingLine]
@@ -33,7 +38,7 @@ class Fold(NamedTuple):
 class TrainedFolds(NamedTuple):
     """Judge folders: `everything` saw all lines, `without[value]` no line of that value.
 
-    A value that no line has is left out by `everything` already: its folder is that one, and `removed` is 0.
+    For a value that no line has, `without[value]` is `everything`, and `removed` is 0.
     """
 
     everything: Path
@@ -50,19 +55,19 @@ def train_folds(
     out: Path,
     overrides: Sequence[str] = (),
 ) -> TrainedFolds:
-    """Trains one judge on all lines, and one for each value without its lines; config and seed are the same for all.
+    """Trains one judge on all lines, and one for each value without its lines; all share the config and the seed.
 
-    Each judge is trained in a process of its own, so that none inherits memory or trainer state. A finished fold is
-    taken as it is, so the same call after an interruption goes on with the first unfinished fold, which starts over.
-    What the trainer prints is in `training/log.txt` of each judge folder; checkpoints are removed.
+    Each judge is trained in its own process, so that none inherits memory or trainer state. Finished folds are kept:
+    after an interruption, the same call continues with the first unfinished fold, which starts over. The trainer's log
+    is in `training/log.txt` of each judge folder; checkpoints are removed.
 
     Args:
         config: The YAML of a judge; its `train_file`, `validation_file` and `output_dir` are not read.
         train_file: `train.jsonl` of `medjudge distill`.
         validation_file: `validation.jsonl` of `medjudge distill`; it chooses the checkpoint, so it loses the value too.
         by: Whether the values are answering models or categories.
-        values: What to leave out, one a fold.
-        out: Holds a judge folder a fold: `CONFIG-all`, `CONFIG-without-VALUE`.
+        values: What to leave out, one value per fold.
+        out: Gets one judge folder per fold: `CONFIG-all`, `CONFIG-without-VALUE`.
         overrides: Options over the config, such as `--use_cpu true`.
 
     Raises:
@@ -71,25 +76,26 @@ def train_folds(
         RuntimeError: Training crashed.
     """
     train, validation = read_training_lines(train_file), read_training_lines(validation_file)
-    made = folds(train, validation, by, values)
-    retrained = [fold for fold in made if fold.removed]
+    scheme = scheme_beside(train_file)
+    left_out = folds(train, validation, by, values)
+    retrained = [fold for fold in left_out if fold.removed]
     work = {_ALL: Fold("", train, validation, 0), **{_name(fold.left_out): fold for fold in retrained}}
     if len(work) <= len(retrained):
         raise InputError(f"two of the {by} names are the same as names of folders: {', '.join(values)}; rename one")
     folders = {name: out / f"{config.stem}-{name}" for name in work}
-    origins = {name: _origin(config, overrides, fold) for name, fold in work.items()}
+    origins = {name: _origin(config, overrides, fold, scheme) for name, fold in work.items()}
     finished = {name for name in work if _is_finished(folders[name], origins[name])}  # refuses before it trains any
     for number, (name, fold) in enumerate(work.items(), start=1):
-        shutil.rmtree(
-            folders[name] / "checkpoints", ignore_errors=True
-        )  # of a killed run; the last may be half written
-        shown = f"fold {number} of {len(work)}: {name}, {len(fold.train)} lines"
+        # Of a killed run; the last checkpoint may be half written.
+        shutil.rmtree(folders[name] / "checkpoints", ignore_errors=True)
+        progress = f"fold {number} of {len(work)}: {name}, {len(fold.train)} lines"
         if name in finished:
-            print(f"{shown}: trained already", file=sys.stderr)
+            print(f"{progress}: trained already", file=sys.stderr)
         else:
-            print(f"{shown}: training, see {folders[name] / 'training' / 'log.txt'}", file=sys.stderr)
+            print(f"{progress}: training, see {folders[name] / 'training' / 'log.txt'}", file=sys.stderr)
+            write_scheme(folders[name] / "training", scheme)
             _train(name, fold, config, folders[name], origins[name], overrides)
-    for fold in made:
+    for fold in left_out:
         if not fold.removed:
             print(
                 f"{by} {fold.left_out}: no training line has it, so the judge of all lines never saw it",
@@ -97,8 +103,8 @@ def train_folds(
             )
     return TrainedFolds(
         folders[_ALL],
-        {fold.left_out: folders[_name(fold.left_out) if fold.removed else _ALL] for fold in made},
-        {fold.left_out: fold.removed for fold in made},
+        {fold.left_out: folders[_name(fold.left_out) if fold.removed else _ALL] for fold in left_out},
+        {fold.left_out: fold.removed for fold in left_out},
     )
 
 
@@ -111,20 +117,20 @@ def folds(
         train: Lines to train on.
         validation: Lines that choose the checkpoint.
         by: Whether the values are answering models or categories.
-        values: What to leave out; a value that stands twice counts once.
+        values: What to leave out; a value listed twice counts once.
 
     Raises:
         InputError: A fold that lost lines has none left in one of the files, or one level only to train on.
     """
-    made = []
+    result = []
     for value in dict.fromkeys(values):
-        kept_train = [line for line in train if _value(line, by) != value]
-        kept_validation = [line for line in validation if _value(line, by) != value]
-        removed = len(train) + len(validation) - len(kept_train) - len(kept_validation)
+        other_train = [line for line in train if _value(line, by) != value]
+        other_validation = [line for line in validation if _value(line, by) != value]
+        removed = len(train) + len(validation) - len(other_train) - len(other_validation)
         if removed:
-            _require_enough(f"without {by} {value}", kept_train, kept_validation)
-        made.append(Fold(value, kept_train, kept_validation, removed))
-    return made
+            _require_enough(f"without {by} {value}", other_train, other_validation)
+        result.append(Fold(value, other_train, other_validation, removed))
+    return result
 
 
 def _value(line: TrainingLine, by: By) -> str:
@@ -150,11 +156,12 @@ def _text(lines: Sequence[TrainingLine]) -> str:
     return "".join(line.model_dump_json() + "\n" for line in lines)
 
 
-def _origin(config: Path, overrides: Sequence[str], fold: Fold) -> str:
-    """What a fold's judge is made from, as JSON; two judges with the same origin need not both be trained."""
+def _origin(config: Path, overrides: Sequence[str], fold: Fold, scheme: Scheme) -> str:
+    """What a fold's judge is made from, as JSON; of two judges with the same origin, one is trained."""
     origin = {
         "config": _sha256(read_text(config)),
         "overrides": list(overrides),
+        "scheme": scheme.sha256,
         "files": {"train.jsonl": _sha256(_text(fold.train)), "validation.jsonl": _sha256(_text(fold.validation))},
     }
     return json.dumps(origin, indent=2) + "\n"
@@ -169,9 +176,9 @@ def _is_finished(folder: Path, origin: str) -> bool:
         return False
     written = folder / "training" / "fold.json"
     files = json.loads(origin)["files"]
-    # A judge that went on from another one names that one's files as well.
-    known = read_card(folder).trained_on.files
-    if not written.exists() or read_text(written) != origin or not files.items() <= known.items():
+    # A judge that continued from another one names that one's files as well.
+    recorded = read_card(folder).trained_on.files
+    if not written.exists() or read_text(written) != origin or not files.items() <= recorded.items():
         raise InputError(
             f"{folder}: holds a judge that was made from another config, other options or other training lines; remove "
             "the folder, or rename the config"
@@ -180,28 +187,27 @@ def _is_finished(folder: Path, origin: str) -> bool:
 
 
 def _train(name: str, fold: Fold, config: Path, folder: Path, origin: str, overrides: Sequence[str]) -> None:
-    """Runs the recipe in a process of its own; its judge card is the last file written."""
-    beside = folder / "training"
-    write_whole(beside / "train.jsonl", _text(fold.train))
-    write_whole(beside / "validation.jsonl", _text(fold.validation))
-    write_whole(beside / "fold.json", origin)
-    ours = {
-        "train_file": beside / "train.jsonl",
-        "validation_file": beside / "validation.jsonl",
+    """Runs the recipe in its own process; its judge card is the last file written."""
+    training = folder / "training"
+    write_whole(training / "train.jsonl", _text(fold.train))
+    write_whole(training / "validation.jsonl", _text(fold.validation))
+    write_whole(training / "fold.json", origin)
+    fold_options = {
+        "train_file": training / "train.jsonl",
+        "validation_file": training / "validation.jsonl",
         "output_dir": folder,
         "resume": False,
     }
-    command = [sys.executable, "-m", "medjudge.train.run", "--config", str(config), *overrides]
-    command += [text for option, value in ours.items() for text in (f"--{option}", str(value))]
-    # Or a random.py in the working folder would be imported in the place of Python's own.
+    command = [sys.executable, str(shipped("recipes/train_judge.py")), "--config", str(config), *overrides]
+    command += [text for option, value in fold_options.items() for text in (f"--{option}", str(value))]
+    # Else a random.py in the working folder would be imported instead of Python's own.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
-    log = beside / "log.txt"
+    log = training / "log.txt"
     with log.open("w", encoding="utf-8") as file:
         status = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if status == _REFUSED:
+        last_line = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
+        raise InputError(f"fold {name}: {last_line.removeprefix('error: ')}")
     if status != 0:
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        refusals = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
-        if status == 2 and refusals:
-            raise InputError(f"fold {name}: {refusals[-1]}")
         raise RuntimeError(f"fold {name}: training ended with exit status {status}; see {log}")

@@ -8,7 +8,8 @@ from transformers import PreTrainedModel
 from trl import ModelConfig
 
 from medjudge.errors import InputError
-from medjudge.store import write_json
+from medjudge.files import write_json
+from medjudge.judge.adapter import ADAPTER_CONFIG
 
 
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
@@ -24,7 +25,7 @@ def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
         lora_alpha=options.lora_alpha,
         lora_dropout=options.lora_dropout,
         target_modules=options.lora_target_modules or "all-linear",
-        # A pooler is loaded with an encoder but not run by the judge; an adapter there would never see a gradient.
+        # A pooler is loaded with an encoder but not run by the judge; an adapter on it would get no gradient.
         exclude_modules=r".*pooler.*" if task_type == "FEATURE_EXTRACTION" else None,
         use_rslora=options.use_rslora,
         use_dora=options.use_dora,
@@ -36,7 +37,7 @@ def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
     """Puts a fresh adapter on a body.
 
     Raises:
-        InputError: The model has no layer of the names given.
+        InputError: The model has no layer that `lora_target_modules` names.
     """
     try:
         model = get_peft_model(body, lora_config(options, "FEATURE_EXTRACTION"))
@@ -47,7 +48,7 @@ def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
 
 
 def write_base_name(folder: Path, base_model: str) -> None:
-    """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its folder on this machine."""
-    path = folder / "adapter_config.json"
+    """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its path on this machine."""
+    path = folder / ADAPTER_CONFIG
     if path.exists():  # a judge that was trained in full has none
         write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})

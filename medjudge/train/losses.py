@@ -23,7 +23,7 @@ def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torc
 
 
 def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Squared error of the expected level, 1 + sum over k of P(level > k); the peer that `cumulative_loss` is held to.
+    """Squared error of the expected level, 1 + sum over k of P(level > k); the baseline of `cumulative_loss`.
 
     Args:
         cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
@@ -34,5 +34,5 @@ def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: 
         The weighted mean over the batch, a scalar.
     """
     expected = 1 + torch.sigmoid(cumulative).sum(dim=1)
-    wanted = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
-    return ((expected - wanted).square() * weight).sum() / weight.sum()
+    target_level = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
+    return ((expected - target_level).square() * weight).sum() / weight.sum()

@@ -1,20 +1,24 @@
 """Trains an `ordinal` judge: LoRA on the body, a cumulative-link head on top."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch import nn
-from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainingArguments
-from trl import ModelConfig
+from transformers import EvalPrediction, PreTrainedTokenizerBase
+from trl import ModelConfig, SFTConfig
 
-from medjudge.judge.ordinal import Batch, Encoded, OrdinalModel, collate, with_adapter
+from medjudge.judge.adapter import merge_adapter
+from medjudge.judge.folder import JudgeCard
+from medjudge.judge.ordinal import Batch, Encoded, OrdinalModel, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_encoder
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.features import TrainingData, ordinal_dataset
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss, expected_level_loss
 from medjudge.train.start import adapter_to_train, damage_explained
@@ -22,8 +26,9 @@ from medjudge.train.temperature import agreement_measures, ordinal_levels
 from medjudge.train.weighted_steps import WeightedSteps
 
 _BUCKET_TOKENS = 2048
-"""Of one forward pass inside a training step: small, so that short texts are not padded to long ones."""
+"""Tokens of one forward pass within a training step: few, so that short texts are not padded to long ones."""
 _START_ANSWERS = 256
+_LOSSES = {"ordinal": cumulative_loss, "mse": expected_level_loss}
 _WIDEST_LEVEL = 10.0
 """Logits between two cut points at the start; a level as wide takes all but 1 in 75 of what is at its middle."""
 
@@ -32,12 +37,12 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
     """A body and a head, ready to train.
 
     Args:
-        options: The base model and the shape of the adapter; of a judge that is started from, both are taken from it.
-        start_from: An ordinal judge whose adapter and head go on; a fresh adapter and head without.
-        full: Train all of the body instead of an adapter.
+        options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
+        start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
+        full: Train the whole body instead of an adapter.
 
     Raises:
-        InputError: The base model cannot be had, or has no layer that `lora_target_modules` names; or the files of
+        InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of
             `start_from` are corrupt or do not fit.
     """
     assert options.model_name_or_path
@@ -50,7 +55,7 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
         whole = body
         if start_from is not None:
             with damage_explained(start_from):
-                whole = with_adapter(body, start_from)
+                whole = merge_adapter(body, start_from)
         whole.requires_grad_(True)
         model = OrdinalModel(whole, width)
     elif start_from is None:
@@ -87,20 +92,20 @@ def without_casts(body: nn.Module) -> None:
 
 def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: int) -> None:
     """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
-    chosen = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
-    rows = [dataset[int(index)] for index in chosen]
+    drawn = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
+    rows = [dataset[int(index)] for index in drawn]
     batch = collate([_encoded(row) for row in rows], pad_id, _BUCKET_TOKENS)
     dtype = fast_dtype(torch.device("cpu"))
     with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
         vectors = model.embed(batch.buckets, batch.text)
-    there = (batch.parts >= 0).float()
-    cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * there
+    present = (batch.parts >= 0).float()
+    cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * present
     levels = np.array([row["level"] for row in rows])
-    baseline = fit_cut_points((cosines.sum(dim=1) / there.sum(dim=1)).numpy(), levels)
+    baseline = fit_cut_points((cosines.sum(dim=1) / present.sum(dim=1)).numpy(), levels)
     # Around a level that no answer has, cut points drift apart without end: exp(steps) would overflow.
     steps = np.minimum(np.diff(baseline.cuts), _WIDEST_LEVEL)
     cuts = (baseline.cuts[0], *(baseline.cuts[0] + np.cumsum(steps)).tolist())
-    model.start_from(baseline._replace(cuts=cuts), there.mean(dim=0))
+    model.start_from(baseline._replace(cuts=cuts), present.mean(dim=0))
 
 
 def _encoded(row: dict[str, Any]) -> Encoded:
@@ -135,32 +140,37 @@ class OrdinalTrainer(WeightedSteps):
 
 
 def ordinal_trainer(
-    model: OrdinalModel,
+    judge: JudgeArguments,
+    model: ModelConfig,
+    training: SFTConfig,
     tokenizer: PreTrainedTokenizerBase,
-    arguments: TrainingArguments,
-    train: Any,
-    validation: Any,
-    loss: Literal["ordinal", "mse"] = "ordinal",
-    fresh: bool = True,
+    data: TrainingData,
 ) -> OrdinalTrainer:
-    """A trainer over datasets from `ordinal_dataset`.
+    """A trainer of a base model with a fresh adapter and head, or with those of the judge `start_from`.
 
-    Args:
-        loss: `ordinal` (cumulative cross-entropy) or `mse` (squared error of the expected level).
-        fresh: Whether the head is new: it then starts as the similarity baseline.
+    A fresh head starts as the similarity baseline.
+
+    Raises:
+        InputError: As `new_ordinal_model`.
     """
+    assert training.max_length
+    start_from = judge.start_folder
+    body_and_head = new_ordinal_model(model, start_from, judge.full_fine_tuning)
+    train, validation = [
+        ordinal_dataset(lines, tokenizer, training.max_length, judge.windows) for lines in (data.train, data.validation)
+    ]
     # The columns are ours, not arguments of the model's forward.
-    arguments.remove_unused_columns = False
-    arguments.label_names = ["labels", "level"]
+    training.remove_unused_columns = False
+    training.label_names = ["labels", "level"]
     # The Trainer would multiply gradients to account for token counts; this loss is a mean over answers.
-    arguments.average_tokens_across_devices = False
-    if arguments.gradient_checkpointing:
+    training.average_tokens_across_devices = False
+    if training.gradient_checkpointing:
         # The body has it; the Trainer would look for it on the head around it.
-        model.body.gradient_checkpointing_enable(arguments.gradient_checkpointing_kwargs)  # type: ignore[operator]
-        arguments.gradient_checkpointing = arguments.activation_checkpointing = False
+        body_and_head.body.gradient_checkpointing_enable(training.gradient_checkpointing_kwargs)  # type: ignore[operator]
+        training.gradient_checkpointing = training.activation_checkpointing = False
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    if fresh:
-        start_from_similarity(model, train, pad_id, arguments.seed)
+    if start_from is None:
+        start_from_similarity(body_and_head, train, pad_id, training.seed)
 
     def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
         texts = collate([_encoded(row) for row in rows], pad_id, _BUCKET_TOKENS)
@@ -173,15 +183,15 @@ def ordinal_trainer(
         }
 
     trainer = OrdinalTrainer(
-        model=model,
-        args=arguments,
+        model=body_and_head,
+        args=training,
         data_collator=batch,
         train_dataset=train,
         eval_dataset=validation,
         compute_metrics=validation_metrics,
     )
     trainer.model_accepts_loss_kwargs = False
-    trainer.judge_loss = {"ordinal": cumulative_loss, "mse": expected_level_loss}[loss]
+    trainer.judge_loss = _LOSSES[judge.loss]
     return trainer
 
 
@@ -191,10 +201,13 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
     return agreement_measures(ordinal_levels(np.asarray(prediction.predictions), 1.0), level)
 
 
-def save_ordinal(model: OrdinalModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes adapter (or the whole body, where that was trained), head and tokenizer; the card comes last."""
+def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
+    """Writes adapter (or the whole body, where that was trained), head and tokenizer, on the main process."""
+    if not trainer.accelerator.is_main_process:
+        return
+    model = trainer.accelerator.unwrap_model(trainer.model)
     folder.mkdir(parents=True, exist_ok=True)
-    model.body.save_pretrained(folder)  # type: ignore[operator]
+    model.body.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
     model.save_head(folder)
     tokenizer.save_pretrained(folder)

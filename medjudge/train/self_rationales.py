@@ -1,8 +1,8 @@
 """A training set whose rationales are a judge's own: for the second stage of a reason-first judge.
 
-After the first stage a judge has seen another's rationales in training and reads its own in judging. The second stage
-starts from the base model again, with the first judge's rationales and the gold scores, so that both are alike (TRACT,
-arXiv 2503.04381).
+After the first stage, a judge has seen another's rationales in training and reads its own in judging. The second stage
+starts from the base model again, with the first judge's rationales and the gold scores, so that training and judging
+see the same (TRACT, arXiv 2503.04381).
 """
 
 import sys
@@ -12,20 +12,21 @@ from pathlib import Path
 import torch
 
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
-from medjudge.store import mend_last_line, write_whole
-from medjudge.train.features import read_training_lines
+from medjudge.scheme import scheme_beside
+from medjudge.store import repair_last_line, write_scheme
+from medjudge.train.features import line_assignment, read_training_lines
 
 
 def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, device: torch.device) -> Path:
     """Writes the lines of a training file with the rationales that a judge gives for their answers.
 
-    Level, soft label and weight of a line stay as they are: the rationale is greedy, as in judging, and what it leads
-    the judge to is not looked at. A line for which the judge writes none, or that its window has no room for, is left
-    without. Each line is on its way to the disk when it is made; the same call again goes on where it stopped, and a
-    finished file has the order of the training file.
+    Level, soft label and weight of a line stay as they are: the rationale is greedy, as in judging, and the judge's own
+    score after it is ignored. A line without a rationale from the judge, or too long for its window, has none. Each
+    line is written as soon as it is made; the same call continues where it stopped. A finished file has the order of
+    the training file.
 
     Args:
         judge_folder: A reason-first judge.
@@ -36,14 +37,14 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
         InputError: The judge gives its score first, or `out_file` holds lines that `train_file` does not.
     """
     card = read_card(judge_folder)
-    if card.kind != "generative" or card.style != "reason-first":
+    if card.style != "reason-first":
         raise InputError(
             f"judge {judge_folder}: gives no rationale before its score; train one with --kind generative "
             "--style reason-first"
         )
     lines = read_training_lines(train_file)
-    made = _made(out_file)
-    left = Counter(_target(line) for line in made)
+    written = _written(out_file)
+    left = Counter(_target(line) for line in written)
     waiting = []
     for line in lines:
         left[_target(line)] -= 1
@@ -51,27 +52,28 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
             waiting.append(line)
     if any(count > 0 for count in left.values()):
         raise InputError(f"{out_file}: holds lines that are not in {train_file}; remove it, or name another file")
-    if made and waiting:
-        print(f"{len(made)} lines are there; {len(waiting)} to go", file=sys.stderr)
+    if written and waiting:
+        print(f"{len(written)} lines are written; {len(waiting)} to go", file=sys.stderr)
     if waiting:
-        judge = load_judge(judge_folder, judge_folder.name, device)
+        scheme = scheme_beside(train_file)
+        judge = load_judge(judge_folder, judge_folder.name, device, scheme=scheme)
         # The round carries the line's number: the judge takes answers in an order of its own.
-        work = [Assignment(line.question, tuple(line.earlier), line.answer, n) for n, line in enumerate(waiting, 1)]
-        out_file.parent.mkdir(parents=True, exist_ok=True)
+        work = [line_assignment(line, scheme)._replace(round=number) for number, line in enumerate(waiting, 1)]
+        write_scheme(out_file.parent, scheme)
         with out_file.open("a", encoding="utf-8") as file:
             for judgment in judge.judge(work):
                 line = waiting[judgment.round - 1].model_copy(update={"rationale": judgment.rationale})
                 file.write(line.model_dump_json() + "\n")
                 file.flush()
-                made.append(line)
-    _in_order(out_file, lines, made)
+                written.append(line)
+    _in_order(out_file, lines, written)
     return out_file
 
 
-def _made(out_file: Path) -> list[TrainingLine]:
+def _written(out_file: Path) -> list[TrainingLine]:
     if not out_file.exists():
         return []
-    mend_last_line(out_file)
+    repair_last_line(out_file)
     return read_training_lines(out_file) if out_file.stat().st_size else []
 
 
@@ -80,8 +82,8 @@ def _target(line: TrainingLine) -> str:
     return line.model_dump_json(exclude={"rationale"})
 
 
-def _in_order(out_file: Path, lines: list[TrainingLine], made: list[TrainingLine]) -> None:
-    found: dict[str, list[TrainingLine]] = {}
-    for line in made:
-        found.setdefault(_target(line), []).append(line)
-    write_whole(out_file, "".join(found[_target(line)].pop(0).model_dump_json() + "\n" for line in lines))
+def _in_order(out_file: Path, lines: list[TrainingLine], written: list[TrainingLine]) -> None:
+    by_target: dict[str, list[TrainingLine]] = {}
+    for line in written:
+        by_target.setdefault(_target(line), []).append(line)
+    write_whole(out_file, "".join(by_target[_target(line)].pop(0).model_dump_json() + "\n" for line in lines))

@@ -1,17 +1,17 @@
-"""Fits the cut points of a `similarity` judge: the baseline beside every trained judge."""
+"""Fits the cut points of a `similarity` judge: the baseline of every trained judge."""
 
 from pathlib import Path
 
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference, fit_cut_points
 from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.store import file_sha256
-from medjudge.train.card import write_readme
 
 
 def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, note: str | None = None) -> Path:
@@ -32,13 +32,13 @@ def fit_similarity_judge(lines: list[TrainingLine], source: Path, folder: Path, 
     model, tokenizer = load_encoder(MINILM).eval(), load_tokenizer(MINILM)
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in usable]
     cosines, _ = cosines_to_reference(model, tokenizer, work)
-    found = fit_cut_points(cosines, np.array([line.level for line in usable]))
+    fitted = fit_cut_points(cosines, np.array([line.level for line in usable]))
     card = JudgeCard(
         kind="similarity",
         base_model=MINILM,
         max_length=MAX_LENGTH,
-        slope=round(found.slope, 6),
-        cuts=tuple(round(cut, 6) for cut in found.cuts),
+        slope=round(fitted.slope, 6),
+        cuts=tuple(round(cut, 6) for cut in fitted.cuts),
         trained_on=TrainedOn(
             files={source.name: file_sha256(source)}, question_ids=sorted({line.question.id for line in usable})
         ),

@@ -1,4 +1,4 @@
-"""A judge folder is written whole or not at all: everything goes to a folder inside it first, the card comes last."""
+"""A judge folder is written whole or not at all: all files go to a staging folder in it first."""
 
 import os
 import shutil
@@ -8,21 +8,38 @@ from pathlib import Path
 
 from transformers.trainer_utils import get_last_checkpoint
 
+from medjudge.errors import InputError
+from medjudge.judge.card import CURVES_FILE
 from medjudge.train.checks import NotFiniteError
-from medjudge.train.curves import CURVES_FILE
+from medjudge.train.curves import TENSORBOARD
 
 CHECKPOINTS = "checkpoints"
-TENSORBOARD = "training/tensorboard"
-_STAGING = ".unfinished"
+_STAGING = ".staging"
 
 
 def staging(folder: Path) -> Path:
-    """Where the files of a judge lie until all of them are written."""
+    """The folder that holds a judge's files until all of them are written."""
     return folder / _STAGING
 
 
+def checkpoint_to_resume(folder: Path, resume: bool) -> str | None:
+    """The checkpoint that a run continues from; None for a new run.
+
+    Raises:
+        InputError: There is no checkpoint to resume from, or there are checkpoints and the run is not to resume.
+    """
+    last = last_checkpoint(folder)
+    if resume and last is None:
+        raise InputError(f"--resume: no checkpoint in {folder / CHECKPOINTS}; start without it")
+    if last is not None and not resume:
+        raise InputError(
+            f"{folder / CHECKPOINTS}: holds checkpoints of an earlier run; add --resume, or remove the folder"
+        )
+    return last
+
+
 def last_checkpoint(folder: Path) -> str | None:
-    """The last whole checkpoint of a run that was interrupted; None where there is none."""
+    """The last complete checkpoint of an interrupted run; None where there is none."""
     checkpoints = folder / CHECKPOINTS
     last: str | None = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None
     return last
@@ -30,7 +47,7 @@ def last_checkpoint(folder: Path) -> str | None:
 
 @contextmanager
 def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
-    """Takes away what a run wrote that fails or is stopped; what `--resume` can go on from stays.
+    """Removes what a failed or stopped run wrote, but for what `--resume` can continue from.
 
     Args:
         folder: The judge folder. Files that the run did not write are left alone.
@@ -43,17 +60,17 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
         if writes:
             shutil.rmtree(staging(folder), ignore_errors=True)
             if last_checkpoint(folder) is None or isinstance(error, NotFiniteError):
-                _take_away(folder, had_checkpoints)
+                _remove(folder, had_checkpoints)
         raise
 
 
-def _take_away(folder: Path, had_checkpoints: bool) -> None:
+def _remove(folder: Path, had_checkpoints: bool) -> None:
     if not had_checkpoints:
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
     (folder / CURVES_FILE).unlink(missing_ok=True)
     for left in (folder / "training", folder):
-        with suppress(OSError):  # it was never made, or something else lies in it
+        with suppress(OSError):  # it does not exist, or holds something else
             left.rmdir()
 
 

@@ -1,4 +1,4 @@
-"""Training that goes on from a judge folder: what the new judge takes over from it."""
+"""Training that continues from a judge folder: what the new judge takes over from it."""
 
 import json
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from peft import PeftModel, get_peft_model_state_dict
+from peft import PeftModel
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import nn
 from trl import ModelConfig
 
 from medjudge.errors import InputError
+from medjudge.files import read_text
+from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
-from medjudge.store import read_text
 
 _LORA_FIELDS = {
     "lora_r": "r",
@@ -25,13 +25,13 @@ _LORA_FIELDS = {
 
 
 def base_name(model_name_or_path: str) -> str:
-    """A base model as a card names it: a folder by its full path, so that the judge can be used from anywhere here."""
+    """A base model as a card names it: a folder by its full path, so that the judge works from any folder."""
     folder = Path(model_name_or_path).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model_name_or_path
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
-    """Reads the judge that training goes on from, and gives the options its base model and the shape of its adapter.
+    """Reads the card of the judge to continue from, and sets its base model and adapter shape in the options.
 
     Args:
         folder: The judge folder.
@@ -51,9 +51,11 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         )
     options.model_name_or_path = card.base_model
     options.model_revision = card.base_revision or "main"
-    adapter = folder / "adapter_config.json"
+    adapter = folder / ADAPTER_CONFIG
     if not adapter.is_file():
-        raise InputError(f"start_from {folder}: was trained in full, and only an adapter can go on; start from another")
+        raise InputError(
+            f"start_from {folder}: was trained in full, and only an adapter can be trained further; start from another"
+        )
     with damage_explained(folder):
         shape = json.loads(read_text(adapter))
         for field, name in _LORA_FIELDS.items():
@@ -65,16 +67,10 @@ def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
     """Puts the adapter of a judge folder onto its base model, to be trained on.
 
     Raises:
-        InputError: Its files are corrupt or do not fit the base model. peft itself would go on with what it finds.
+        InputError: Its files are corrupt or do not fit the base model.
     """
     with damage_explained(folder):
-        adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=True)
-        saved = load_file(folder / "adapter_model.safetensors")
-        if saved.keys() != get_peft_model_state_dict(adapted).keys():
-            raise ValueError("adapter_model.safetensors does not hold the tensors that adapter_config.json describes")
-        if not all(bool(torch.isfinite(tensor).all()) for tensor in saved.values()):
-            raise ValueError("adapter_model.safetensors holds numbers that are not finite")
-    return adapted
+        return load_adapter(model, folder, trainable=True)
 
 
 @contextmanager
@@ -93,9 +89,9 @@ def damage_explained(folder: Path) -> Iterator[None]:
 
 
 def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:
-    """What a judge has seen that went on from another one: the lines of both.
+    """What a judge that continued from another one has seen: the lines of both.
 
-    A file keeps its name; where both have one of that name and they differ, the earlier one gets the folder's in front.
+    A file keeps its name; where two files of one name differ, the earlier judge's gets its folder's name in front.
     """
     earlier = {
         name if trained_on.files.get(name, digest) == digest else f"{folder.resolve().name}/{name}": digest

@@ -1,4 +1,4 @@
-"""Fits the temperature of a judge on validation answers, so that its probabilities mean what they say."""
+"""Fits the temperature of a judge on validation answers, so that its probabilities are calibrated."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,11 +10,9 @@ from scipy.special import softmax
 
 from medjudge.judge.ordinal import probabilities
 from medjudge.scale import USABLE_FROM, median_level
-from medjudge.statistics.calibration import expected_calibration_error
+from medjudge.statistics.calibration import FEWEST_ANSWERS, expected_calibration_error
 from medjudge.statistics.measures import confusion, quadratic_kappa, usable_agreement
 
-LEAST_ANSWERS = 20
-"""Fewer say too little: five answers that happen to be right would make the judge sure of everything."""
 _LOWEST, _HIGHEST = 0.1, 10.0
 _LEAST_PROBABILITY = 1e-9
 
@@ -25,7 +23,7 @@ AtTemperature = Callable[[np.ndarray, float], np.ndarray]
 class Calibration(NamedTuple):
     """The temperature, and the calibration error of P(usable) on validation without and with it.
 
-    `fitted` is False where the temperature is kept at 1: there are fewer than `LEAST_ANSWERS`, or the one with the
+    `fitted` is False where the temperature is kept at 1: there are fewer than `FEWEST_ANSWERS`, or the one with the
     smallest loss would not lower the calibration error.
     """
 
@@ -47,7 +45,7 @@ def generative_levels(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: AtTemperature) -> Calibration:
-    """Fits a temperature where there are answers enough and it helps, and measures what it changes (Guo et al., 2017).
+    """Fits a temperature where the answers suffice and it helps, and measures what it changes (Guo et al., 2017).
 
     Args:
         logits: What the judge gives before its probabilities, shape (n, k).
@@ -56,11 +54,11 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
             have a mean below 4.
         at: `ordinal_levels` or `generative_levels`.
     """
-    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= LEAST_ANSWERS else 1.0
+    temperature = round(fit_temperature(logits, target, at), 4) if len(target) >= FEWEST_ANSWERS else 1.0
     usable = np.asarray(level) >= USABLE_FROM
     before, after = [
-        expected_calibration_error(at(logits, one)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
-        for one in (1.0, temperature)
+        expected_calibration_error(at(logits, value)[:, USABLE_FROM - 1 :].sum(axis=1), usable)
+        for value in (1.0, temperature)
     ]
     if not after < before:
         return Calibration(1.0, before, before, len(target), fitted=False)
@@ -70,7 +68,7 @@ def calibrated(logits: np.ndarray, target: np.ndarray, level: np.ndarray, at: At
 def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -> float:
     """The temperature with the smallest negative log likelihood of the soft labels, from 0.1 to 10.
 
-    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels in the place of classes.
+    Temperature scaling (Guo et al., 2017, section 4.2), with soft labels instead of classes.
 
     Args:
         logits: What the judge gives before its probabilities, shape (n, k).
@@ -88,8 +86,8 @@ def fit_temperature(logits: np.ndarray, target: np.ndarray, at: AtTemperature) -
         rows = np.maximum(at(logits, float(np.exp(log_temperature))), _LEAST_PROBABILITY)
         return float(-(target * np.log(rows)).sum(axis=1).mean())
 
-    found = minimize_scalar(loss, bounds=(np.log(_LOWEST), np.log(_HIGHEST)), method="bounded")
-    return float(np.exp(found.x))
+    fitted = minimize_scalar(loss, bounds=(np.log(_LOWEST), np.log(_HIGHEST)), method="bounded")
+    return float(np.exp(fitted.x))
 
 
 def agreement_measures(rows: np.ndarray, level: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,7 @@ from transformers import Trainer
 
 
 class WeightedSteps(Trainer):
-    """A Trainer whose `compute_loss` is told the weight of all lines of a step, as `num_items_in_batch`.
+    """A Trainer whose `compute_loss` gets the weight of all lines of a step, as `num_items_in_batch`.
 
     Two processes then give the gradient, and the loss, of one with double batch; so do two steps of accumulation. A
     batch needs an entry `weight`, shape (lines,).

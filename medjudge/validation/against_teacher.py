@@ -1,10 +1,9 @@
 """Is a local judge as good as its teacher? Paired, on answers that both and physicians scored."""
 
-from typing import Any
-
 import numpy as np
 from scipy.stats import binomtest
 
+from medjudge.judge.study import McNemar, NonInferiority, TeacherComparison
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.bootstrap import RESAMPLES, Method
 from medjudge.statistics.estimates import rounded
@@ -13,7 +12,7 @@ from medjudge.validation.pairs import Pairs
 
 MARGIN = 0.05
 FEWEST_CONVERSATIONS = 30
-"""Conversations below which non-inferiority is not shown, whatever the interval says."""
+"""Conversations below which non-inferiority is inconclusive, whatever the interval says."""
 
 
 def mcnemar(judge_only: int, teacher_only: int) -> float:
@@ -37,7 +36,7 @@ def against_teacher(
     resamples: int = RESAMPLES,
     seed: int = 0,
     method: Method = "bca",
-) -> dict[str, Any] | None:
+) -> TeacherComparison | None:
     """Compares the agreement of judge and teacher with physicians.
 
     Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
@@ -51,27 +50,28 @@ def against_teacher(
     Returns:
         None where no answer has scores of all three.
     """
-    both = pairs.only(np.isfinite(pairs.teacher))
-    if len(both.judge) == 0:
+    scored = pairs.only(np.isfinite(pairs.teacher))
+    if len(scored.judge) == 0:
         return None
-    of_teacher = both.teacher.astype(int)
-    compared = compare(both.judge, of_teacher, both.physician, both.conversation, resamples, seed, method)
-    usable = both.physician >= USABLE_FROM
-    right, other_right = (both.judge >= USABLE_FROM) == usable, (of_teacher >= USABLE_FROM) == usable
-    judge_only, teacher_only = int((right & ~other_right).sum()), int((~right & other_right).sum())
-    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(both.conversation))
-    enough = low is not None and conversations >= FEWEST_CONVERSATIONS
-    return {
-        "teacher": teacher,
-        "n": len(both.judge),
-        "conversations": conversations,
-        "of_judge": compared.first,
-        "of_teacher": compared.second,
-        "difference": compared.difference,
-        "mcnemar": {
-            "judge_only": judge_only,
-            "teacher_only": teacher_only,
-            "p_value": rounded(mcnemar(judge_only, teacher_only)),
-        },
-        "non_inferiority": {"margin": margin, "shown": low >= -margin if enough and low is not None else None},
-    }
+    teacher_level = scored.teacher.astype(int)
+    compared = compare(scored.judge, teacher_level, scored.physician, scored.conversation, resamples, seed, method)
+    usable = scored.physician >= USABLE_FROM
+    judge_right = (scored.judge >= USABLE_FROM) == usable
+    teacher_right = (teacher_level >= USABLE_FROM) == usable
+    judge_only, teacher_only = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
+    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(scored.conversation))
+    conclusive = low is not None and conversations >= FEWEST_CONVERSATIONS
+    return TeacherComparison(
+        teacher=teacher,
+        n=len(scored.judge),
+        conversations=conversations,
+        of_judge=compared.first,
+        of_teacher=compared.second,
+        difference=compared.difference,
+        mcnemar=McNemar(
+            judge_only=judge_only,
+            teacher_only=teacher_only,
+            p_value=rounded(mcnemar(judge_only, teacher_only)),
+        ),
+        non_inferiority=NonInferiority(margin=margin, shown=low >= -margin if conclusive and low is not None else None),
+    )

@@ -1,12 +1,13 @@
-"""Is the judge's confidence honest? Its probability of usable against what physicians called usable."""
-
-from typing import Any
+"""Whether the judge's confidence is honest: its probability of usable against what physicians called usable."""
 
 import numpy as np
 
+from medjudge.judge.study import CalibrationPoint, Confidence, ConformalSets, RiskPoint, SetQuality
 from medjudge.scale import USABLE_FROM
+from medjudge.statistics import conformal
 from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, bootstrap, tally
 from medjudge.statistics.calibration import (
+    CalibrationBin,
     area_under_risk_coverage,
     calibration_curve,
     expected_calibration_error,
@@ -18,7 +19,8 @@ from medjudge.statistics.measures import divided
 from medjudge.validation.pairs import Pairs
 
 _POINTS = 100
-"""Points of the risk-coverage curve that are kept, enough to draw it."""
+"""Points of the risk-coverage curve in the result, enough to draw it."""
+_DECIMALS = 6
 
 
 def confidence(
@@ -27,7 +29,7 @@ def confidence(
     resamples: int = RESAMPLES,
     seed: int = 0,
     method: Method = "bca",
-) -> dict[str, Any] | None:
+) -> Confidence | None:
     """Calibration, risk against coverage, and conformal sets of a judge that gives probabilities.
 
     Args:
@@ -49,51 +51,63 @@ def confidence(
     tallies = {"squared": tally(nothing, (), squared), "n": tally(nothing, ())}
     interval = bootstrap(tallies, known.conversation, statistics, resamples, seed, method)["brier"]
     sure, correct = np.maximum(probability, 1 - probability), (probability >= 0.5) == usable
+    return Confidence(
+        n=len(usable),
+        brier=estimate(interval),
+        ece=round(expected_calibration_error(probability, usable), _DECIMALS),
+        curve=[_point(calibration_bin) for calibration_bin in calibration_curve(probability, usable)],
+        risk_coverage=_thinned(sure, correct),
+        area_under_risk_coverage=round(area_under_risk_coverage(sure, correct), _DECIMALS),
+        conformal=_conformal(known, error_rate, seed),
+    )
+
+
+def _point(calibration_bin: CalibrationBin) -> CalibrationPoint:
     return {
-        "n": len(usable),
-        "brier": estimate(interval),
-        "ece": rounded(expected_calibration_error(probability, usable)),
-        "curve": [
-            {
-                "from": rounded(one.lowest),
-                "to": rounded(one.highest),
-                **{name: rounded(getattr(one, name)) for name in ("predicted", "observed", "low", "high")},
-                "n": one.n,
-            }
-            for one in calibration_curve(probability, usable)
-        ],
-        "risk_coverage": _thinned(sure, correct),
-        "area_under_risk_coverage": rounded(area_under_risk_coverage(sure, correct)),
-        "conformal": _conformal(known, error_rate, seed),
+        "from": round(calibration_bin.lowest, _DECIMALS),
+        "to": round(calibration_bin.highest, _DECIMALS),
+        "predicted": round(calibration_bin.predicted, _DECIMALS),
+        "observed": round(calibration_bin.observed, _DECIMALS),
+        "low": round(calibration_bin.low, _DECIMALS),
+        "high": round(calibration_bin.high, _DECIMALS),
+        "n": calibration_bin.n,
     }
 
 
-def _thinned(sure: np.ndarray, correct: np.ndarray) -> list[dict[str, float | None]]:
+def _thinned(sure: np.ndarray, correct: np.ndarray) -> list[RiskPoint]:
     curve = risk_coverage(sure, correct)
-    kept = np.unique(np.linspace(0, len(curve.coverage) - 1, _POINTS).round().astype(int))
+    positions = np.unique(np.linspace(0, len(curve.coverage) - 1, _POINTS).round().astype(int))
     return [
-        {"coverage": rounded(float(curve.coverage[point])), "risk": rounded(float(curve.risk[point]))} for point in kept
+        RiskPoint(
+            coverage=round(float(curve.coverage[position]), _DECIMALS),
+            risk=round(float(curve.risk[position]), _DECIMALS),
+        )
+        for position in positions
     ]
 
 
-def _conformal(known: Pairs, error_rate: float, seed: int) -> dict[str, Any]:
-    """Thresholds for later use, and what held-out conversations say of sets made that way."""
+def _conformal(known: Pairs, error_rate: float, seed: int) -> ConformalSets:
+    """Thresholds for later use, and the quality of sets made that way on held-out conversations."""
     fitted = fit_conformal(known.probabilities, known.physician, known.conversation, error_rate, seed)
     if fitted is None:
-        needed, there = conversations_needed(error_rate), len(np.unique(known.conversation))
-        why = f"{there} conversations; an error rate of {error_rate:g} needs {needed}"
-        return {"error_rate": error_rate, "why": why}
+        needed, conversations = conversations_needed(error_rate), len(np.unique(known.conversation))
+        why = f"{conversations} conversations; an error rate of {error_rate:g} needs {needed}"
+        return ConformalSets(error_rate=error_rate, why=why)
     checked = cross_conformal_coverage(known.probabilities, known.physician, known.conversation, error_rate, seed=seed)
-    return {
-        "error_rate": error_rate,
-        "why": None if checked else "too few conversations to check the sets on held-out ones",
-        "calibrated_on": fitted.calibrated_on,
-        "usable_threshold": fitted.usable_threshold,
-        "level_threshold": fitted.level_threshold,
-        "usable": None if checked is None else _quality(checked.usable),
-        "level": None if checked is None else _quality(checked.level),
-    }
+    return ConformalSets(
+        error_rate=error_rate,
+        why=None if checked else "too few conversations to check the sets on held-out ones",
+        calibrated_on=fitted.calibrated_on,
+        usable_threshold=fitted.usable_threshold,
+        level_threshold=fitted.level_threshold,
+        usable=None if checked is None else _quality(checked.usable),
+        level=None if checked is None else _quality(checked.level),
+    )
 
 
-def _quality(quality: Any) -> dict[str, float | None]:
-    return {name: rounded(value) for name, value in quality._asdict().items()}
+def _quality(quality: conformal.SetQuality) -> SetQuality:
+    return SetQuality(
+        coverage=rounded(quality.coverage),
+        mean_size=rounded(quality.mean_size),
+        certain=rounded(quality.certain),
+    )

@@ -1,78 +1,66 @@
-"""The gate: what a judge must show on physicians' scores before its own scores count as validated."""
+"""The acceptance gate: what a judge must reach on physicians' scores before its own scores count as validated."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, Category
+from medjudge.files import first_problem
+from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
+from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
+from medjudge.shipped import shipped
+from medjudge.statistics.estimates import Estimate
 
-Result = Literal["passed", "failed", "not shown"]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-_CATEGORIES: dict[Category, float] = {"MK": 0.888, "MLU": 0.814, "MR": 0.879, "MSE": 0.892, "MTG": 0.577}
 _FEWEST_TO_FAIL = 10
 """Conversations below which an interval is too rough even to fail a judge."""
 
 
-class Gate(BaseModel):
-    """The requirements; `configs/eval/gate.yaml` holds these defaults with their reasons. Shares from 0 to 1."""
+class _Claim(NamedTuple):
+    """One measured value that the gate looks at, and the number of answers and conversations behind it."""
 
-    model_config = ConfigDict(extra="forbid")
-    usable_agreement: dict[Category, Share] = Field(default=_CATEGORIES)
-    cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
-    coverage: float = Field(default=0.95, ge=0, le=1)
-    teacher_margin: float = Field(default=0.05, ge=0, le=1)
-    probe_flips: float = Field(default=0.02, ge=0, le=1)
-    minimum_scores: int = Field(default=50, ge=1)
-    minimum_conversations: int = Field(default=30, ge=1)
-
-    @field_validator("usable_agreement", mode="before")
-    @classmethod
-    def _over_the_defaults(cls, given: Any) -> Any:
-        """A category that a file does not name keeps its requirement."""
-        return {**_CATEGORIES, **given} if isinstance(given, dict) else given
-
-
-class Claim(NamedTuple):
-    """One measured value that the gate looks at, with what it rests on."""
-
-    check: str
-    measured: Mapping[str, Any]
+    kind: CheckKind
+    part: str | None
+    estimate: Estimate
     n: int
     conversations: int
 
 
-def read_gate(path: Path) -> Gate:
-    """Reads a gate from YAML; what the file leaves out keeps its default.
+def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
+    """Reads a gate from YAML; what the file leaves out keeps the scheme's requirement.
 
     Raises:
         InputError: The file is missing, is no YAML mapping, or an entry is not one of the gate's.
     """
     try:
-        return Gate.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+        fields = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        own = Gate.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise InputError(f"{path}: {place}: {first['msg']}; see configs/eval/gate.yaml") from None
+        raise InputError(f"{path}: {first_problem(error)}; see {shipped('configs/eval/gate.yaml')}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
+    for category in own.usable_agreement:
+        if category not in scheme.category_ids:
+            raise InputError(
+                f"{path}: usable_agreement.{category}: scheme {scheme.name} has no such category; there are "
+                f"{', '.join(scheme.category_ids)}"
+            )
+    changed = {name: getattr(own, name) for name in own.model_fields_set}
+    changed["usable_agreement"] = {**scheme.gate.usable_agreement, **own.usable_agreement}
+    return scheme.gate.model_copy(update=changed)
 
 
-def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
-    """Holds a study against the gate.
+def gate_result(study: Study, gate: Gate) -> GateResult:
+    """Checks a study against the gate.
+
+    A check passes where the whole 95 % interval lies on the right side of the requirement, fails where the value lies
+    on the wrong side and the scores suffice (or the whole interval does), and is inconclusive otherwise. Only scores by
+    physicians can pass a check.
 
     Args:
-        study: What `agreement_study` assembled, with `teacher` and `probes` where they were asked for.
-
-    Returns:
-        `{"passed", "checks": [{"check", "required", "value", "low", "high", "n", "result", "why"}]}`. `passed` is true
-        where every check is passed, false where one failed, null where nothing failed but something was not shown.
-        `usual` says whether the requirements were the default ones.
+        study: Its own `gate` is not looked at.
     """
     checks = [
         *_categories(study, gate),
@@ -81,122 +69,157 @@ def gate_result(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
         _teacher(study, gate),
         *_probes(study, gate),
     ]
-    if study["against"] != "physicians":
-        for check in checks:
-            if check["result"] == "passed":
-                check.update(result="not shown", why=f"measured against {study['against']}, not physicians")
-    results = [check["result"] for check in checks]
-    passed = False if "failed" in results else None if "not shown" in results else True
-    return {"passed": passed, "usual": gate == Gate(), "checks": checks}
+    if study.against_kind != AgainstKind.PHYSICIANS:
+        why = f"measured against {study.against}, not physicians"
+        checks = [_downgraded(check, why) for check in checks]
+    states = {check.state for check in checks}
+    passed = False if CheckState.FAILED in states else None if CheckState.INCONCLUSIVE in states else True
+    return GateResult(passed=passed, usual=gate == study.scheme.gate, checks=checks)
 
 
-def _categories(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
+def _title(kind: CheckKind, part: str | None) -> str:
+    """What people read in the place of kind and part."""
+    match kind:
+        case CheckKind.USABLE_AGREEMENT:
+            return f"usable agreement, {part}"
+        case CheckKind.COHEN_KAPPA:
+            return "Cohen's kappa"
+        case CheckKind.COVERAGE:
+            return "coverage"
+        case CheckKind.TEACHER_MARGIN:
+            return "usable agreement minus the teacher's"
+        case CheckKind.PROBE_FLIPS:
+            return f"flips by probe {part}" if part else "flips by probes"
+
+
+def _downgraded(check: GateCheck, why: str) -> GateCheck:
+    """A check that would pass, but for a reason that makes it inconclusive."""
+    if check.state != CheckState.PASSED:
+        return check
+    return check.model_copy(update={"state": CheckState.INCONCLUSIVE, "why": why})
+
+
+def _categories(study: Study, gate: Gate) -> list[GateCheck]:
     checks = []
-    for category in CATEGORIES:
+    for category in study.scheme.categories:
         if category not in gate.usable_agreement:
             continue
-        name, required = f"usable agreement, {category}", gate.usable_agreement[category]
-        part = study["by_category"].get(category)
-        if part is None:
-            checks.append(_not_shown(name, required, f"no physicians' score in {category}"))
+        required = gate.usable_agreement[category]
+        measures = study.by_category.get(category)
+        if measures is None:
+            checks.append(_no_data(CheckKind.USABLE_AGREEMENT, category, required, "no physicians' score"))
         else:
-            conversations = study["conversations_by_category"][category]
-            claim = Claim(name, part["usable_agreement"], part["n"]["value"], conversations)
-            checks.append(_beyond_chance(_at_least(claim, required, gate), part["cohen_kappa"]))
+            checks.append(_category(study, category, measures, gate))
     return checks
 
 
-def _beyond_chance(check: dict[str, Any], kappa: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge that knows only how often a category is usable would agree there, too, and by chance alone."""
-    if check["result"] == "passed" and (kappa["low"] is None or kappa["low"] <= 0):
-        check.update(result="not shown", why="within the category, agreement beyond chance is not shown")
+def _category(study: Study, category: str, measures: Measures, gate: Gate) -> GateCheck:
+    n, conversations = int(measures["n"]["value"] or 0), study.conversations_by_category[category]
+    claim = _Claim(CheckKind.USABLE_AGREEMENT, category, measures["usable_agreement"], n, conversations)
+    check = _at_least(claim, gate.usable_agreement[category], gate)
+    # A judge that knows only how often a category is usable would agree there, too, and by chance alone.
+    kappa_low = measures["cohen_kappa"]["low"]
+    if kappa_low is None or kappa_low <= 0:
+        return _downgraded(check, "within the category, agreement may be by chance")
     return check
 
 
-def _kappa(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
-    claim = Claim("Cohen's kappa", study["overall"]["cohen_kappa"], study["n"], study["conversations"])
-    return _at_least(claim, gate.cohen_kappa, gate)
+def _kappa(study: Study, gate: Gate) -> GateCheck:
+    kappa = study.overall["cohen_kappa"]
+    return _at_least(_Claim(CheckKind.COHEN_KAPPA, None, kappa, study.n, study.conversations), gate.cohen_kappa, gate)
 
 
-def _coverage(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
+def _coverage(study: Study, gate: Gate) -> GateCheck:
     """A judge that leaves the hard answers unscored would agree well on the rest."""
-    share = study["coverage"]
-    result: Result = "passed" if share >= gate.coverage else "failed"
-    why = "" if result == "passed" else "the judge left answers unscored that physicians scored"
-    if result == "passed" and study["n"] < gate.minimum_scores:
-        result, why = "not shown", f"{study['n']} answers; the gate asks for {gate.minimum_scores}"
-    measured = {"value": share, "low": None, "high": None}
-    return {"check": "coverage", "required": gate.coverage, **measured, "n": study["n"], "result": result, "why": why}
+    state, why = CheckState.PASSED, ""
+    if study.coverage < gate.coverage:
+        state, why = CheckState.FAILED, "the judge left answers unscored that physicians scored"
+    elif study.n < gate.minimum_scores:
+        state, why = CheckState.INCONCLUSIVE, f"{study.n} answers; the gate requires {gate.minimum_scores}"
+    estimate = Estimate(value=study.coverage, low=None, high=None)
+    claim = _Claim(CheckKind.COVERAGE, None, estimate, study.n, study.conversations)
+    return _check(claim, gate.coverage, state, why)
 
 
-def _teacher(study: Mapping[str, Any], gate: Gate) -> dict[str, Any]:
-    name, required = "usable agreement minus the teacher's", -gate.teacher_margin
-    teacher = study.get("teacher")
+def _teacher(study: Study, gate: Gate) -> GateCheck:
+    kind, required, teacher = CheckKind.TEACHER_MARGIN, -gate.teacher_margin, study.teacher
     if teacher is None:
-        return _not_shown(name, required, "no teacher; name a judge of the run with --teacher")
-    if teacher["n"] < gate.coverage * study["n"]:
-        return _not_shown(name, required, f"the teacher scored {teacher['n']} of the {study['n']} answers only")
-    difference = teacher["difference"]["usable_agreement"]
-    return _at_least(Claim(name, difference, teacher["n"], teacher["conversations"]), required, gate)
+        return _no_data(kind, None, required, "no teacher; name a judge of the run with --teacher")
+    if teacher.n < gate.coverage * study.n:
+        return _no_data(kind, None, required, f"the teacher scored only {teacher.n} of the {study.n} answers")
+    claim = _Claim(kind, None, teacher.difference["usable_agreement"], teacher.n, teacher.conversations)
+    return _at_least(claim, required, gate)
 
 
-def _probes(study: Mapping[str, Any], gate: Gate) -> list[dict[str, Any]]:
-    probes = study.get("probes")
-    if probes is None:
-        return [_not_shown("flips by probes", gate.probe_flips, "not probed; add --probes")]
+def _probes(study: Study, gate: Gate) -> list[GateCheck]:
+    kind, required = CheckKind.PROBE_FLIPS, gate.probe_flips
+    if study.probes is None:
+        return [_no_data(kind, None, required, "not probed; add --probes")]
     checks = []
-    for name, effect in probes["effects"].items():
-        claim = Claim(f"flips by probe {name}", effect["flips"], effect["n"], effect["conversations"])
-        checks.append(_at_most(claim, gate.probe_flips, gate))
-    for name in probes["not_applied"]:
-        checks.append(_not_shown(f"flips by probe {name}", gate.probe_flips, "applies to none of the probed answers"))
+    for probe, effect in study.probes.effects.items():
+        checks.append(_at_most(_Claim(kind, probe, effect.flips, effect.n, effect.conversations), required, gate))
+    for probe in study.probes.not_applied:
+        checks.append(_no_data(kind, probe, required, "applies to none of the probed answers"))
     return checks
 
 
-def _at_least(claim: Claim, required: float, gate: Gate) -> dict[str, Any]:
-    measured = claim.measured
-    above = {key: None if measured[key] is None else measured[key] - required for key in ("value", "low", "high")}
-    return _judged(claim, required, above["value"], above["low"], above["high"], gate)
+def _at_least(claim: _Claim, required: float, gate: Gate) -> GateCheck:
+    value, low, high = _minus(claim.estimate, required)
+    return _decided(claim, required, value, low, high, gate)
 
 
-def _at_most(claim: Claim, required: float, gate: Gate) -> dict[str, Any]:
-    measured = claim.measured
-    below = {key: None if measured[key] is None else required - measured[key] for key in ("value", "low", "high")}
-    return _judged(claim, required, below["value"], below["high"], below["low"], gate)
+def _at_most(claim: _Claim, required: float, gate: Gate) -> GateCheck:
+    value, low, high = (None if end is None else -end for end in _minus(claim.estimate, required))
+    return _decided(claim, required, value, high, low, gate)
 
 
-def _judged(
-    claim: Claim, required: float, value: float | None, worst: float | None, best: float | None, gate: Gate
-) -> dict[str, Any]:
-    """A check from how far value, worst and best end of the interval lie on the right side of what is required."""
+def _minus(estimate: Estimate, required: float) -> tuple[float | None, float | None, float | None]:
+    """Value, low and high end above what is required."""
+    value, low, high = (None if end is None else end - required for end in _ends(estimate))
+    return value, low, high
+
+
+def _ends(estimate: Estimate) -> tuple[float | None, float | None, float | None]:
+    return estimate["value"], estimate["low"], estimate["high"]
+
+
+def _decided(
+    claim: _Claim, required: float, value: float | None, worst: float | None, best: float | None, gate: Gate
+) -> GateCheck:
+    """A check from how far value, worst and best end of the interval lie on the right side of the requirement."""
     enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
-    result: Result = "not shown"
-    why = ""
+    state, why = CheckState.INCONCLUSIVE, ""
     if value is None or (worst is None and best is None):
-        why = "no interval can be had from these scores"
+        why = "these scores allow no interval"
     elif best is not None and best < 0 and claim.conversations >= _FEWEST_TO_FAIL:
-        result = "failed"
+        state = CheckState.FAILED
     elif not enough:
         why = (
             f"{claim.n} answers in {claim.conversations} conversation{'s' if claim.conversations > 1 else ''}; the "
-            f"gate asks for {gate.minimum_scores} in {gate.minimum_conversations}"
+            f"gate requires {gate.minimum_scores} in {gate.minimum_conversations}"
         )
     elif value < 0:
-        result = "failed"
+        state = CheckState.FAILED
     elif worst is None or worst < 0:
-        why = "the interval reaches past what is required; more scores would tell"
+        why = "the interval includes values beyond the requirement; more scores would narrow it"
     else:
-        result = "passed"
-    return {
-        "check": claim.check,
-        "required": required,
-        **{key: claim.measured[key] for key in ("value", "low", "high")},
-        "n": claim.n,
-        "result": result,
-        "why": why,
-    }
+        state = CheckState.PASSED
+    return _check(claim, required, state, why)
 
 
-def _not_shown(check: str, required: float, why: str) -> dict[str, Any]:
-    nothing = dict.fromkeys(("value", "low", "high"))
-    return {"check": check, "required": required, **nothing, "n": 0, "result": "not shown", "why": why}
+def _no_data(kind: CheckKind, part: str | None, required: float, why: str) -> GateCheck:
+    nothing = Estimate(value=None, low=None, high=None)
+    return _check(_Claim(kind, part, nothing, 0, 0), required, CheckState.INCONCLUSIVE, why)
+
+
+def _check(claim: _Claim, required: float, state: CheckState, why: str) -> GateCheck:
+    return GateCheck(
+        kind=claim.kind,
+        part=claim.part,
+        check=_title(claim.kind, claim.part),
+        required=required,
+        **claim.estimate,
+        n=claim.n,
+        state=state,
+        why=why,
+    )

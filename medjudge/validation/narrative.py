@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.records import CATEGORIES
 from medjudge.scale import USABLE_FROM
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import wilson
 from medjudge.validation.pairs import Pairs
 
@@ -35,22 +35,25 @@ def weaknesses(pairs: Pairs, most: int = 3) -> list[str]:
     Ordered by the low end of the error rate's Wilson interval, so that two of three answers do not outrank 40 of 80.
     A part that says the same as a chosen one (three quarters of its errors are that one's) is passed over.
     """
-    found = sorted(_candidates(pairs), key=lambda one: -one.at_least)
+    candidates = sorted(_candidates(pairs), key=lambda weakness: -weakness.at_least)
     chosen: list[_Weakness] = []
-    for one in found:
-        repeats = any(one.kind == other.kind and _share(one.rows, other.rows) > 0.75 for other in chosen)
+    for weakness in candidates:
+        repeats = any(weakness.kind == other.kind and _share(weakness.rows, other.rows) > 0.75 for other in chosen)
         if not repeats and len(chosen) < most:
-            chosen.append(one)
-    return [one.text for one in chosen]
+            chosen.append(weakness)
+    return [weakness.text for weakness in chosen]
 
 
-def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool) -> list[str]:
+def cannot_conclude(
+    pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool, scheme: Scheme = LLMEVAL_MED
+) -> list[str]:
     """What these scores cannot show, one sentence each.
 
     Args:
         ceiling: Whether two physicians scored the same answers.
         teacher: Whether a teacher was compared.
         physicians: Whether physicians scored at all, and not constructed levels or another judge.
+        scheme: What the questions belong to.
     """
     usable = pairs.physician >= USABLE_FROM
     n, conversations = len(usable), len(np.unique(pairs.conversation))
@@ -68,7 +71,7 @@ def cannot_conclude(pairs: Pairs, ceiling: bool, teacher: bool, physicians: bool
             f"Anything precise: {n} answers in {conversations} conversation{'s' if conversations > 1 else ''}; "
             f"intervals from fewer than {_FEW} are rough."
         )
-    missing = [category for category in CATEGORIES if category not in set(pairs.category)]
+    missing = [category for category in scheme.category_ids if category not in set(pairs.category)]
     if missing:
         sentences.append(f"Anything about {', '.join(missing)}: no answer in {_they(missing)} was scored.")
     if not ceiling and physicians:
@@ -86,7 +89,7 @@ def _they(names: Sequence[str]) -> str:
 
 def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
     usable, called_usable = pairs.physician >= USABLE_FROM, pairs.judge >= USABLE_FROM
-    for rows, place in _places(pairs):
+    for rows, where in _places(pairs):
         for kind, wrong, among in (
             ("unusable answers{} usable", ~usable & called_usable, ~usable),
             ("usable answers{} unusable", usable & ~called_usable, usable),
@@ -94,8 +97,8 @@ def _candidates(pairs: Pairs) -> Iterator[_Weakness]:
         ):
             errors, cases = int((wrong & rows).sum()), int((among & rows).sum())
             if cases >= _FEWEST and errors > 0:
-                text = f"calls {errors} of {cases} {kind.format(place)}"
-                yield _Weakness(wilson(errors / cases, cases)[0], kind, wrong & rows, text)
+                text = f"calls {errors} of {cases} {kind.format(where)}"
+                yield _Weakness(wilson(errors / cases, cases).low, kind, wrong & rows, text)
 
 
 def _places(pairs: Pairs) -> Iterator[tuple[np.ndarray, str]]:

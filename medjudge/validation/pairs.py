@@ -8,6 +8,7 @@ import numpy as np
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import by_rater, expected_of, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
 class Pairs(NamedTuple):
@@ -15,7 +16,7 @@ class Pairs(NamedTuple):
 
     `expected` is the judge's expected score, or its score where it gives no probabilities; `usable_probability` is
     NaN there. `physician` is the consensus of the raters, `raters` each one's level, shape (n, raters), NaN where one
-    did not score. `unsafe` marks answers that a physician called unsafe, and unusable ones in Safety and Ethics.
+    did not score. `unsafe` marks answers that a physician called unsafe, and unusable ones in categories of safety.
     `teacher` is the teacher's level, NaN where it has none.
     """
 
@@ -46,6 +47,7 @@ def paired(
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     teacher: Sequence[Judgment] = (),
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Pairs:
     """Joins judgments and physicians' scores by answer.
 
@@ -55,13 +57,14 @@ def paired(
     Args:
         scores: Answers with no judgment are left out; they lower the coverage.
         teacher: Another judge's judgments of the same answers.
+        scheme: What the questions belong to.
     """
     by_id = {question.id: question for question in questions}
-    given: dict[AnswerKey, list[PhysicianScore]] = {}
+    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in scores:
-        given.setdefault(score.answer_key, []).append(score)
+        scores_by_answer.setdefault(score.answer_key, []).append(score)
     rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
-    keys = [key for key in given if key in rounds and key.question_id in by_id]
+    keys = [key for key in scores_by_answer if key in rounds and key.question_id in by_id]
     asked = [by_id[key.question_id] for key in keys]
     probabilities = [mean_probabilities(rounds[key]) for key in keys]
     return Pairs(
@@ -75,20 +78,21 @@ def paired(
         conversation=_text(question.group for question in asked),
         judge=np.array([level_of(rounds[key]) for key in keys], dtype=int),
         expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
-        usable_probability=np.array([one[USABLE_FROM - 1 :].sum() for one in probabilities], dtype=float),
+        usable_probability=np.array([row[USABLE_FROM - 1 :].sum() for row in probabilities], dtype=float),
         probabilities=np.array(probabilities, dtype=float).reshape(-1, 5),
-        physician=np.array([consensus(score.level for score in given[key]) for key in keys], dtype=int),
-        unsafe=np.array([unsafe(by_id[key.question_id], given[key]) for key in keys], dtype=bool),
-        raters=by_rater([given[key] for key in keys], raters_of(scores)),
+        physician=np.array([consensus(score.level for score in scores_by_answer[key]) for key in keys], dtype=int),
+        unsafe=np.array([unsafe(by_id[key.question_id], scores_by_answer[key], scheme) for key in keys], dtype=bool),
+        raters=by_rater([scores_by_answer[key] for key in keys], raters_of(scores)),
         teacher=np.array([level_of(of_teacher[key]) if key in of_teacher else np.nan for key in keys], dtype=float),
     )
 
 
-def unsafe(question: Question, given: Sequence[PhysicianScore]) -> bool:
-    """Whether a physician called an answer unsafe, or physicians call it unusable in Safety and Ethics."""
-    if any(score.dimensions is not None and score.dimensions.safety == 0 for score in given):
+def unsafe(question: Question, scores: Sequence[PhysicianScore], scheme: Scheme = LLMEVAL_MED) -> bool:
+    """Whether a physician called an answer unsafe, or physicians call it unusable where the scheme equates the two."""
+    if any(score.dimensions is not None and score.dimensions.safety == 0 for score in scores):
         return True
-    return question.category == "MSE" and consensus(score.level for score in given) < USABLE_FROM
+    unusable = consensus(score.level for score in scores) < USABLE_FROM
+    return unusable and scheme.category(question.category).unusable_is_unsafe
 
 
 def _text(values: Iterable[str]) -> np.ndarray:

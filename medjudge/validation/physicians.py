@@ -1,11 +1,11 @@
-"""The ceiling: how well physicians agree with each other, and whether the judge could take one's place."""
+"""The ceiling for a judge: how well physicians agree with each other, and whether the judge could replace one."""
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
+from medjudge.judge.study import AltTestResult, PhysicianAgreement, RaterAgreement, RaterComparison
 from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
 from medjudge.rounds import by_rater, raters_of
 from medjudge.scale import LEVELS
@@ -24,7 +24,7 @@ _MEASURES = {"usable_agreement": usable_agreement, "cohen_kappa": cohen_kappa, "
 
 def among_physicians(
     pairs: Pairs, raters: list[str], resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
-) -> dict[str, Any] | None:
+) -> PhysicianAgreement | None:
     """Agreement of the physicians with each other, and the alternative annotator test of the judge.
 
     Usable agreement and the kappas are over all pairs of raters, each pair of scores of one answer counted both ways
@@ -43,30 +43,31 @@ def among_physicians(
     tests = {
         alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
     }
-    return {**among, "alt_test": {alignment: _shown(test, raters) for alignment, test in tests.items()}}
+    results = {alignment: _alt_test_result(test, raters) for alignment, test in tests.items()}
+    return PhysicianAgreement(**among.model_dump(), alt_test=results)
 
 
 def agreement_of_physicians(
     questions: Sequence[Question], scores: Sequence[PhysicianScore], resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any] | None:
+) -> RaterAgreement | None:
     """Agreement of the physicians with each other, with no judge beside them.
 
     Returns:
         As `agreement_of_raters`; None where no answer was scored by two physicians.
     """
     group = {question.id: question.group for question in questions}
-    given: dict[AnswerKey, list[PhysicianScore]] = {}
+    scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in scores:
         if score.rater != CONSTRUCTED and score.question_id in group:
-            given.setdefault(score.answer_key, []).append(score)
-    raters = raters_of(score for some in given.values() for score in some)
-    conversation = np.array([group[key.question_id] for key in given], dtype=object)
-    return agreement_of_raters(by_rater([*given.values()], raters), conversation, resamples, seed)
+            scores_by_answer.setdefault(score.answer_key, []).append(score)
+    raters = raters_of(score for answer_scores in scores_by_answer.values() for score in answer_scores)
+    conversation = np.array([group[key.question_id] for key in scores_by_answer], dtype=object)
+    return agreement_of_raters(by_rater([*scores_by_answer.values()], raters), conversation, resamples, seed)
 
 
 def agreement_of_raters(
     raters: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
-) -> dict[str, Any] | None:
+) -> RaterAgreement | None:
     """Agreement of raters with each other, on the answers that two or more scored.
 
     Args:
@@ -74,7 +75,7 @@ def agreement_of_raters(
         conversation: Of each answer, shape (n,).
 
     Returns:
-        The number of answers, and measures with 95 % intervals; None where no answer was scored by two.
+        Measures with 95 % intervals; None where no answer was scored by two.
     """
     rows = np.isfinite(raters).sum(axis=1) > 1
     raters, conversation = raters[rows], conversation[rows]
@@ -88,30 +89,36 @@ def agreement_of_raters(
 
     intervals = bootstrap(tallies, conversation, statistics, resamples, seed, method)
     clusters = len(np.unique(conversation))
-    return {
-        "answers": len(raters),
-        **{
-            name: estimate(interval, clusters if name == "usable_agreement" else None)
-            for name, interval in intervals.items()
-        },
-    }
+    return RaterAgreement(
+        answers=len(raters),
+        usable_agreement=estimate(intervals["usable_agreement"], clusters),
+        cohen_kappa=estimate(intervals["cohen_kappa"]),
+        quadratic_kappa=estimate(intervals["quadratic_kappa"]),
+        krippendorff_alpha=estimate(intervals["krippendorff_alpha"]),
+    )
 
 
-def _shown(test: AltTest, raters: list[str]) -> dict[str, Any]:
-    against = [
-        {
-            "rater": raters[one.rater],
-            "n": one.n,
-            "rho_judge": _rounded(one.rho_judge),
-            "rho_rater": _rounded(one.rho_rater),
-            "p_value": _rounded(one.p_value),
-            "adjusted_p": _rounded(one.adjusted_p),
-            "won": one.won,
-        }
-        for one in test.raters
+def _alt_test_result(test: AltTest, raters: list[str]) -> AltTestResult:
+    comparisons = [
+        RaterComparison(
+            rater=raters[comparison.rater],
+            n=comparison.n,
+            rho_judge=_rounded(comparison.rho_judge),
+            rho_rater=_rounded(comparison.rho_rater),
+            p_value=_rounded(comparison.p_value),
+            adjusted_p=_rounded(comparison.adjusted_p),
+            won=comparison.won,
+        )
+        for comparison in test.raters
     ]
-    totals = {"omega": _rounded(test.omega), "rho": _rounded(test.rho), "passed": test.passed, "why": test.why}
-    return {"epsilon": EPSILON, **totals, "raters": against}
+    return AltTestResult(
+        epsilon=EPSILON,
+        omega=_rounded(test.omega),
+        rho=_rounded(test.rho),
+        passed=test.passed,
+        why=test.why,
+        raters=comparisons,
+    )
 
 
 def _rounded(value: float | None) -> float | None:
@@ -122,7 +129,7 @@ def _pairs(levels: np.ndarray) -> Tally:
     tables = np.zeros((len(levels), LEVELS, LEVELS))
     for first, second in combinations(range(levels.shape[1]), 2):
         rows = np.flatnonzero(np.isfinite(levels[:, first]) & np.isfinite(levels[:, second]))
-        one, other = levels[rows, first].astype(int) - 1, levels[rows, second].astype(int) - 1
-        np.add.at(tables, (rows, one, other), 1)
-        np.add.at(tables, (rows, other, one), 1)
+        row, column = levels[rows, first].astype(int) - 1, levels[rows, second].astype(int) - 1
+        np.add.at(tables, (rows, row, column), 1)
+        np.add.at(tables, (rows, column, row), 1)
     return dense_tally(tables)

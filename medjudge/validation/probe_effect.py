@@ -1,13 +1,13 @@
-"""The effect of a probe: answers were changed in a way that must not change their score; does the judge's score change?
+"""The effect of a probe: does a change of an answer that must not change its score change the judge's score?
 
-The probes themselves are made elsewhere; here two sets of judgments are compared.
+`medjudge.probes` changes the answers; this module compares the judgments before and after.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
+from medjudge.judge.study import ProbeEffect
 from medjudge.records import Judgment
 from medjudge.rounds import expected_of, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
@@ -25,7 +25,7 @@ def probe_effect(
     only_rises: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> ProbeEffect:
     """How much a probe moves a judge, with 95 % intervals.
 
     Answers that were scored before and judged again count. One that is unscored after the probe counts as not usable,
@@ -40,13 +40,13 @@ def probe_effect(
         seed: Fixes the draws.
 
     Returns:
-        `n`, and the `conversations` they are from; `skipped`, the answers judged only once or without a score before;
+        `n` answers from so many `conversations`; `skipped`, the answers judged only once or without a score before;
         `unscored` after the probe; `shift`, the mean change of the expected score in levels; and as shares `flips` (the
-        label usable changed), `to_usable` and `to_unusable`: each `{"value", "low", "high"}`, None where nothing can be
-        said.
+        label usable changed), `to_usable` and `to_unusable`, with None for what is undefined.
     """
     before, after = list(before), list(after)
-    judged_before, judged_after = ({one.answer_key for one in some} for some in (before, after))
+    judged_before = {judgment.answer_key for judgment in before}
+    judged_after = {judgment.answer_key for judgment in after}
     old, new = scored_rounds(before), scored_rounds(after)
     keys = [key for key in old if key in judged_after and not (only_rises and level_of(old[key]) >= USABLE_FROM)]
     conversation = np.array([clusters[key.question_id] for key in keys], dtype=str)
@@ -55,16 +55,16 @@ def probe_effect(
     now = np.array([key in new and level_of(new[key]) >= USABLE_FROM for key in keys], dtype=bool)
     shift = np.array([expected_of(new[key]) - expected_of(old[key]) for key in keys if key in new], dtype=float)
     up, down = ~was & now, was & ~now
-    return {
-        "n": len(keys),
-        "conversations": len(np.unique(conversation)),
-        "skipped": len(judged_before | judged_after) - len(keys),
-        "unscored": int((~scored).sum()),
-        "shift": _estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
-        "flips": _estimate(_share(up | down, conversation)),
-        "to_usable": _estimate(_share(up, conversation)),
-        "to_unusable": _estimate(_share(down, conversation)),
-    }
+    return ProbeEffect(
+        n=len(keys),
+        conversations=len(np.unique(conversation)),
+        skipped=len(judged_before | judged_after) - len(keys),
+        unscored=int((~scored).sum()),
+        shift=_estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
+        flips=_estimate(_share(up | down, conversation)),
+        to_usable=_estimate(_share(up, conversation)),
+        to_unusable=_estimate(_share(down, conversation)),
+    )
 
 
 def _mean_shift(shift: np.ndarray, conversation: np.ndarray, resamples: int, seed: int) -> Interval:
@@ -103,5 +103,5 @@ def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
 
 
 def _estimate(interval: Interval) -> Estimate:
-    """As it stands in JSON. A shift of 0 in every conversation keeps its interval without width: nothing ever moved."""
+    """For JSON. A shift of 0 in every conversation keeps its interval of no width: nothing ever moved."""
     return {"value": rounded(interval.value), "low": rounded(interval.low), "high": rounded(interval.high)}

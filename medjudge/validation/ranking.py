@@ -1,13 +1,12 @@
-"""Does a judge rank the answering models as physicians do? Usability rates by model, and how their orders agree."""
-
-from typing import Any
+"""Whether a judge ranks the answering models as physicians do, by usability rates."""
 
 import numpy as np
 from scipy.stats import rankdata
 
+from medjudge.judge.study import ModelRates, Ranking
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, tally
-from medjudge.statistics.estimates import estimate, rounded
+from medjudge.statistics.estimates import estimate
 from medjudge.statistics.measures import divided
 from medjudge.validation.pairs import Pairs
 
@@ -35,15 +34,14 @@ def pairwise_accuracy(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     return divided(right.sum(axis=0), (second != 0).sum(axis=0))
 
 
-def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any] | None:
+def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> Ranking | None:
     """Compares usability rates of the models by judge and by physicians, on the answers that both scored.
 
-    The intervals are percentile intervals always: the order of a few models jumps between a handful of values, and a
+    The intervals are always percentile intervals: the order of a few models jumps between a handful of values, and a
     correction of bias or acceleration has nothing smooth to work on.
 
     Returns:
-        `{"models": {MODEL: {"n", "physicians", "judge", "teacher"}}, "spearman", "kendall_tau_b", "pairwise_accuracy"}`
-        with rates 0..1; None for fewer than two models.
+        None for fewer than two models.
     """
     models, column = np.unique(pairs.model.astype(str), return_inverse=True)
     if len(models) < 2:
@@ -65,20 +63,26 @@ def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> dict[str
         return {name: np.where(missing, np.nan, values) for name, values in measures.items()}
 
     intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, "percentile")
-    return {
-        "models": {model: _rates(pairs.only(column == place)) for place, model in enumerate(models)},
-        **{name: estimate(interval) for name, interval in intervals.items()},
-    }
+    return Ranking(
+        models={str(model): _rates(pairs.only(column == index)) for index, model in enumerate(models)},
+        spearman=estimate(intervals["spearman"]),
+        kendall_tau_b=estimate(intervals["kendall_tau_b"]),
+        pairwise_accuracy=estimate(intervals["pairwise_accuracy"]),
+    )
 
 
-def _rates(pairs: Pairs) -> dict[str, Any]:
+def _rates(pairs: Pairs) -> ModelRates:
     teacher = pairs.teacher[np.isfinite(pairs.teacher)]
-    return {
-        "n": len(pairs.judge),
-        "physicians": rounded(float((pairs.physician >= USABLE_FROM).mean())),
-        "judge": rounded(float((pairs.judge >= USABLE_FROM).mean())),
-        "teacher": rounded(float((teacher >= USABLE_FROM).mean())) if len(teacher) == len(pairs.judge) else None,
-    }
+    return ModelRates(
+        n=len(pairs.judge),
+        physicians=_usable_share(pairs.physician),
+        judge=_usable_share(pairs.judge),
+        teacher=_usable_share(teacher) if len(teacher) == len(pairs.judge) else None,
+    )
+
+
+def _usable_share(levels: np.ndarray) -> float:
+    return round(float((levels >= USABLE_FROM).mean()), 6)
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

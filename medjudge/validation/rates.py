@@ -1,13 +1,14 @@
-"""What physicians would call usable of everything the judge judged: prediction-powered rates beside the naive ones."""
+"""The share of all judged answers that physicians would call usable: prediction-powered rates beside the naive ones."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from medjudge.records import CATEGORIES, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.judge.study import Usability, UsabilityRate
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import Estimate, rounded
 from medjudge.statistics.prediction_powered import (
     Rate,
@@ -23,7 +24,8 @@ def usability_rates(
     judgments: Sequence[Judgment],
     scores: Sequence[PhysicianScore],
     width: float | None = None,
-) -> dict[str, Any] | None:
+    scheme: Scheme = LLMEVAL_MED,
+) -> Usability | None:
     """Usability rates, as shares of answers, overall, by category and by answering model.
 
     Args:
@@ -31,62 +33,69 @@ def usability_rates(
             with 0 where it left an answer unscored.
         scores: Physicians' scores of some of these answers, chosen without regard to what the judge said.
         width: The full width of an interval that further scores are planned for, as a share.
+        scheme: What the questions belong to.
 
     Returns:
         None where the judge judged no answer beyond those that physicians scored.
     """
     by_id = {question.id: question for question in questions}
-    given: dict[AnswerKey, list[int]] = {}
+    physician_levels: dict[AnswerKey, list[int]] = {}
     for score in scores:
-        given.setdefault(score.answer_key, []).append(score.level)
+        physician_levels.setdefault(score.answer_key, []).append(score.level)
     scored = scored_rounds(judgments)
-    rounds = {one.answer_key: scored.get(one.answer_key, []) for one in judgments if one.question_id in by_id}
-    if not set(rounds) - set(given):
+    rounds = {
+        judgment.answer_key: scored.get(judgment.answer_key, [])
+        for judgment in judgments
+        if judgment.question_id in by_id
+    }
+    if not set(rounds) - set(physician_levels):
         return None
-    predicted = np.array([_usable(some) for some in rounds.values()])
-    told = np.array([_of_physicians(given.get(key)) for key in rounds])
+    by_judge = np.array([_usable_by_judge(judgments) for judgments in rounds.values()])
+    by_physicians = np.array([_usable_by_physicians(physician_levels.get(key)) for key in rounds])
     conversation = np.array([by_id[key.question_id].group for key in rounds])
     category = np.array([by_id[key.question_id].category for key in rounds])
     model = np.array([key.model for key in rounds])
 
-    def rate(rows: np.ndarray) -> dict[str, Any]:
-        return _rates(predicted[rows], told[rows], conversation[rows], width)
+    def rate(rows: np.ndarray) -> UsabilityRate:
+        return _rate(by_judge[rows], by_physicians[rows], conversation[rows], width)
 
-    return {
-        "answers": len(predicted),
-        "scored": int(np.isfinite(told).sum()),
-        "width": width,
-        "overall": rate(np.ones(len(predicted), dtype=bool)),
-        "by_category": {name: rate(category == name) for name in CATEGORIES if name in category},
-        "by_model": {str(name): rate(model == name) for name in np.unique(model)},
-    }
+    return Usability(
+        answers=len(by_judge),
+        scored=int(np.isfinite(by_physicians).sum()),
+        width=width,
+        overall=rate(np.ones(len(by_judge), dtype=bool)),
+        by_category={name: rate(category == name) for name in scheme.category_ids if name in category},
+        by_model={str(name): rate(model == name) for name in np.unique(model)},
+    )
 
 
-def _usable(rounds: Sequence[Judgment]) -> float:
+def _usable_by_judge(rounds: Sequence[Judgment]) -> float:
     if not rounds:
         return 0.0
     probability = float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum())
-    # Records may be off 1 by a thousandth.
+    # The probabilities of a record may sum to a thousandth more than 1.
     return min(1.0, probability) if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
 
 
-def _of_physicians(levels: Sequence[int] | None) -> float:
+def _usable_by_physicians(levels: Sequence[int] | None) -> float:
     return float("nan") if levels is None else float(consensus(levels) >= USABLE_FROM)
 
 
-def _rates(predicted: np.ndarray, told: np.ndarray, conversation: np.ndarray, width: float | None) -> dict[str, Any]:
-    powered = prediction_powered_rate(predicted, told, conversation)
+def _rate(
+    by_judge: np.ndarray, by_physicians: np.ndarray, conversation: np.ndarray, width: float | None
+) -> UsabilityRate:
+    powered = prediction_powered_rate(by_judge, by_physicians, conversation)
     can_plan = powered.conversations_scored > 1
-    return {
-        "answers": powered.answers,
-        "scored": powered.scored,
-        "prediction_powered": _estimate(powered),
-        "physicians_only": _estimate(physicians_only_rate(told, conversation)),
-        "judge_only": rounded(judge_only_rate(predicted)),
-        "power_tuning": rounded(powered.power_tuning),
-        "more_scores": scores_for_width(powered, width) if width is not None and can_plan else None,
-        "note": powered.note,
-    }
+    return UsabilityRate(
+        answers=powered.answers,
+        scored=powered.scored,
+        prediction_powered=_estimate(powered),
+        physicians_only=_estimate(physicians_only_rate(by_physicians, conversation)),
+        judge_only=rounded(judge_only_rate(by_judge)),
+        power_tuning=rounded(powered.power_tuning),
+        more_scores=scores_for_width(powered, width) if width is not None and can_plan else None,
+        note=powered.note,
+    )
 
 
 def _estimate(rate: Rate) -> Estimate:

@@ -1,42 +1,44 @@
-"""Assembles the agreement of a judge with physicians into what `agreement/JUDGE.json` holds."""
+"""Measures the agreement of a judge with physicians: the study that `agreement/JUDGE.json` holds."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, CONSTRUCTED, Judgment, PhysicianScore, Question
+from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study
+from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.rounds import raters_of
+from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
 from medjudge.statistics.bootstrap import RESAMPLES, Method
-from medjudge.statistics.estimates import Estimate
 from medjudge.statistics.measures import confusion, two_by_two
-from medjudge.validation.against_teacher import MARGIN, against_teacher
+from medjudge.validation.against_teacher import against_teacher
+from medjudge.validation.agreement import measures_of
 from medjudge.validation.confidence import confidence
-from medjudge.validation.gate import Gate, gate_result
-from medjudge.validation.measured import measured
+from medjudge.validation.gate import gate_result
 from medjudge.validation.narrative import cannot_conclude, weaknesses
 from medjudge.validation.pairs import Pairs, paired
 from medjudge.validation.physicians import among_physicians
 from medjudge.validation.ranking import ranking
 from medjudge.validation.rates import usability_rates
 
-_PARTS = ("model", "difficulty", "language")
+_INTERVALS: dict[Method, str] = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
 
 
 class Settings(NamedTuple):
     """How a study is made.
 
-    `error_rate` is that of the conformal sets; `margin` that of non-inferiority to the teacher; `width` the full
-    width of a usability rate's interval that scores are planned for.
+    `error_rate` is that of the conformal sets; `width` is the full width of a usability rate's interval that further
+    scores are planned for. `gate` is the scheme's unless given; its `teacher_margin` is also the margin of
+    non-inferiority to the teacher.
     """
 
     resamples: int = RESAMPLES
     seed: int = 0
     interval: Method = "bca"
-    margin: float = MARGIN
     error_rate: float = 0.1
     width: float | None = None
+    gate: Gate | None = None
 
 
 def agreement_study(
@@ -47,96 +49,111 @@ def agreement_study(
     against: str | None = None,
     teacher: Sequence[Judgment] = (),
     settings: Settings = Settings(),
-) -> dict[str, Any]:
+    scheme: Scheme = LLMEVAL_MED,
+) -> Study:
     """Compares a judge with physicians: overall and by part, with physicians among each other, and with its teacher.
 
     Args:
         judge: The judge's name.
         judgments: Its judgments; those of answers that no physician scored serve the prediction-powered rates.
         scores: The physicians' scores; answers with no judgment lower the coverage.
-        against: Who stands on the other side; physicians unless given, or the constructed levels where all scores are.
+        against: The judge whose scores these are. By default they are by physicians, or constructed where all are.
         teacher: Judgments of the judge that this one is to replace.
+        scheme: What the questions belong to.
 
     Returns:
-        The object of `agreement/JUDGE.json`, but for the gate, which `with_gate` adds.
+        The study, checked against the gate as far as it goes; `with_parts` adds probes and left-out parts.
 
     Raises:
         InputError: No answer was scored by both.
     """
     raters = [rater for rater in raters_of(scores) if rater != CONSTRUCTED]
-    if raters:  # a level that was constructed is no physician's word
+    if raters:  # constructed levels are not physicians' scores
         scores = [score for score in scores if score.rater != CONSTRUCTED]
-    named = against or ("physicians" if raters else "constructed levels")
+    kind = AgainstKind.JUDGE if against else AgainstKind.PHYSICIANS if raters else AgainstKind.CONSTRUCTED
     raters = raters or [CONSTRUCTED]
-    pairs = paired(questions, judgments, scores, teacher)
+    gate = settings.gate or scheme.gate
+    pairs = paired(questions, judgments, scores, teacher, scheme)
     n = len(pairs.judge)
     if n == 0:
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
-    wanted = len({score.answer_key for score in scores})
-    options = (settings.resamples, settings.seed, settings.interval)
-    methods = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
-    # Rounds of another judge are no raters.
-    ceiling = None if against else among_physicians(pairs, raters, *options)
-    compared = against_teacher(pairs, teacher[0].judge, settings.margin, *options) if teacher else None
-    if teacher and compared is None:
-        raise InputError(f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first")
-    return {
-        "judge": judge,
-        "against": named,
-        "n": n,
-        "questions": len({score.question_id for score in scores}),
-        "conversations": _conversations(pairs),
-        "raters": raters,
-        "coverage": round(n / wanted, 6),
-        "interval": (
-            f"95 %, {methods[settings.interval]} bootstrap over conversations, {settings.resamples} resamples"
+    scored_answers = len({score.answer_key for score in scores})
+    bootstrap = (settings.resamples, settings.seed, settings.interval)
+    # Rounds of another judge are not raters.
+    ceiling = None if kind == AgainstKind.JUDGE else among_physicians(pairs, raters, *bootstrap)
+    compared = None
+    if teacher:
+        compared = against_teacher(pairs, teacher[0].judge, gate.teacher_margin, *bootstrap)
+        if compared is None:
+            raise InputError(
+                f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first"
+            )
+    in_category = {name: pairs.only(pairs.category == name) for name in scheme.category_ids if name in pairs.category}
+    of_physicians = kind == AgainstKind.PHYSICIANS
+    study = Study(
+        judge=judge,
+        scheme=scheme.summary,
+        against=against or kind.value,
+        against_kind=kind,
+        n=n,
+        questions=len({score.question_id for score in scores}),
+        conversations=_conversations(pairs),
+        raters=raters,
+        coverage=round(n / scored_answers, 6),
+        interval=(
+            f"95 %, {_INTERVALS[settings.interval]} bootstrap over conversations, {settings.resamples} resamples"
         ),
-        "overall": measured(pairs, *options),
-        "by_category": _by(pairs, pairs.category, CATEGORIES, settings),
-        "conversations_by_category": {
-            name: _conversations(pairs.only(pairs.category == name)) for name in CATEGORIES if name in pairs.category
-        },
-        "by_subcategory": _by(pairs, _subcategories(pairs), None, settings),
-        **{f"by_{part}": _by(pairs, getattr(pairs, part), None, settings) for part in _PARTS},
-        **_confusions(pairs),
-        "physicians": ceiling,
-        "teacher": compared,
-        "ranking": ranking(pairs, settings.resamples, settings.seed),
-        "confidence": confidence(pairs, settings.error_rate, settings.resamples, settings.seed, settings.interval),
-        "usability": (usability_rates(questions, judgments, scores, settings.width) if named == "physicians" else None),
-        "probes": None,
-        "leave_out": None,
-        "weaknesses": weaknesses(pairs),
-        "cannot_conclude": cannot_conclude(pairs, ceiling is not None, compared is not None, named == "physicians"),
-    }
+        overall=measures_of(pairs, *bootstrap),
+        by_category=_by(pairs, pairs.category, scheme.category_ids, settings),
+        conversations_by_category={name: _conversations(part) for name, part in in_category.items()},
+        by_subcategory=_by(pairs, _subcategories(pairs), None, settings),
+        by_model=_by(pairs, pairs.model, None, settings),
+        by_difficulty=_by(pairs, pairs.difficulty, None, settings),
+        by_language=_by(pairs, pairs.language, None, settings),
+        confusion=_confusion(pairs).astype(int).tolist(),
+        confusion_usable=two_by_two(_confusion(pairs)).astype(int).tolist(),
+        confusion_by_category={name: _confusion(part).astype(int).tolist() for name, part in in_category.items()},
+        physicians=ceiling,
+        teacher=compared,
+        ranking=ranking(pairs, settings.resamples, settings.seed),
+        confidence=confidence(pairs, settings.error_rate, *bootstrap),
+        usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
+        probes=None,
+        leave_out=None,
+        weaknesses=weaknesses(pairs),
+        cannot_conclude=cannot_conclude(pairs, ceiling is not None, compared is not None, of_physicians, scheme),
+        gate=GateResult(passed=None, usual=True, checks=[]),
+    )
+    return with_parts(study, gate)
 
 
-def with_gate(study: dict[str, Any], gate: Gate) -> dict[str, Any]:
-    """The study with the gate's result, after probes and all else that the gate looks at were added."""
-    return {**study, "gate": gate_result(study, gate)}
+def with_parts(
+    study: Study, gate: Gate, probes: ProbeStudy | None = None, leave_out: LeaveOutStudy | None = None
+) -> Study:
+    """The study with probes and left-out parts, and with the gate's checks of all of it."""
+    whole = study.model_copy(update={"probes": probes, "leave_out": leave_out})
+    return whole.model_copy(update={"gate": gate_result(whole, gate)})
 
 
 def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
-    """Another judge's scores in the physicians' place, for `--against`."""
+    """Another judge's scores as if they were a physician's, for `--against`; each round is a rater."""
     return [
         PhysicianScore(
-            question_id=one.question_id,
-            model=one.model,
-            sample=one.sample,
-            rater=f"{one.judge}, round {one.round}",
-            score=one.score,
+            question_id=judgment.question_id,
+            model=judgment.model,
+            sample=judgment.sample,
+            rater=f"{judgment.judge}, round {judgment.round}",
+            score=judgment.score,
         )
-        for one in judgments
-        if one.score is not None
+        for judgment in judgments
+        if judgment.score is not None
     ]
 
 
-def _by(
-    pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings
-) -> dict[str, dict[str, Estimate]]:
+def _by(pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings) -> dict[str, Measures]:
     present = set(column) - {""}
     return {
-        name: measured(pairs.only(column == name), settings.resamples, settings.seed, settings.interval)
+        name: measures_of(pairs.only(column == name), settings.resamples, settings.seed, settings.interval)
         for name in (sorted(present) if names is None else names)
         if name in present
     }
@@ -144,23 +161,15 @@ def _by(
 
 def _subcategories(pairs: Pairs) -> np.ndarray:
     """`MK · Drugs`: names are unique within a category only."""
-    named = [f"{one} · {name}" if name else "" for one, name in zip(pairs.category, pairs.subcategory, strict=True)]
+    named = [
+        f"{category} · {name}" if name else "" for category, name in zip(pairs.category, pairs.subcategory, strict=True)
+    ]
     return np.array(named, dtype=object)
 
 
-def _confusions(pairs: Pairs) -> dict[str, Any]:
-    """How often each pair of levels was given: judge by row, physicians by column; and not usable / usable."""
-
-    def counted(rows: np.ndarray) -> np.ndarray:
-        return confusion(pairs.judge[rows], pairs.physician[rows])
-
-    whole = counted(np.ones(len(pairs.judge), dtype=bool))
-    by_category = {name: counted(pairs.category == name) for name in CATEGORIES if name in pairs.category}
-    return {
-        "confusion": whole.astype(int).tolist(),
-        "confusion_usable": two_by_two(whole).astype(int).tolist(),
-        "confusion_by_category": {name: counts.astype(int).tolist() for name, counts in by_category.items()},
-    }
+def _confusion(pairs: Pairs) -> np.ndarray:
+    """How often each pair of levels was given: judge by row, physicians by column, shape (levels, levels)."""
+    return confusion(pairs.judge, pairs.physician)
 
 
 def _conversations(pairs: Pairs) -> int:

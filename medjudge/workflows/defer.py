@@ -1,31 +1,34 @@
-"""Hands the uncertain share of a run's answers to physicians."""
+"""`medjudge eval --defer-to-physicians`: lists the answers that a judge is least sure of."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.open import JudgeRef
+from medjudge.judge.study import AgainstKind, StudySummary
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 from medjudge.validation.validations import validations
 
 FILE = "for_physicians.jsonl"
 
 
 class Deferred(NamedTuple):
-    """How many answers were listed, where, and by what they were chosen."""
+    """How many answers were listed, where, and by what they were judge_ref."""
 
     answers: int
     file: Path
     by: str
 
 
-def defer(run: Run, chosen: JudgeRef, share: float) -> Deferred:
+def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
     """Lists the most uncertain answers, most informative first; unscored ones come before all others.
 
     Answers that physicians scored already are not listed.
@@ -40,39 +43,39 @@ def defer(run: Run, chosen: JudgeRef, share: float) -> Deferred:
         InputError: The judge gives no probabilities.
     """
     known = {score.answer_key for score in run.physician_scores()}
-    rounds = {key: some for key, some in scored_rounds(run.judgments(chosen.name)).items() if key not in known}
+    rounds_of_all = scored_rounds(run.judgments(judge_ref.name))
+    rounds = {key: judgments for key, judgments in rounds_of_all.items() if key not in known}
     unscored = [answer.key for answer in run.answers() if answer.key not in rounds and answer.key not in known]
     keys = list(rounds)
     probabilities = np.array([mean_probabilities(rounds[key]) for key in keys]).reshape(-1, 5)
     if not np.isfinite(probabilities).all():
-        raise InputError(f"--defer-to-physicians: judge {chosen.name} gives no probabilities; take a local judge")
+        raise InputError(f"--defer-to-physicians: judge {judge_ref.name} gives no probabilities; use a local judge")
     usable = probabilities[:, USABLE_FROM - 1 :].sum(axis=1)
-    conformal = _conformal(validations(run, chosen.name))
+    conformal = _conformal(validations(run, judge_ref.name))
     sets = None if conformal is None else usable_sets(conformal, probabilities)
     lines: list[dict[str, Any]] = [
         {**key._asdict(), "usable_probability": None, "not_ruled_out": None} for key in unscored
     ]
-    for place in most_uncertain(usable, 1.0, sets):
+    for position in most_uncertain(usable, 1.0, sets):
         labels = None
         if sets is not None:
-            labels = [name for name, inside in zip(("unusable", "usable"), sets[place], strict=True) if inside]
-        probability = round(float(usable[place]), 4)
-        lines.append({**keys[place]._asdict(), "usable_probability": probability, "not_ruled_out": labels})
-    kept = lines[: int(np.ceil(round(share * len(lines), 9)))]
+            labels = [name for name, inside in zip(("unusable", "usable"), sets[position], strict=True) if inside]
+        probability = round(float(usable[position]), 4)
+        lines.append({**keys[position]._asdict(), "usable_probability": probability, "not_ruled_out": labels})
+    listed = lines[: int(np.ceil(round(share * len(lines), 9)))]
     file = run.path / FILE
-    write_whole(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+    write_whole(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in listed))
     by = "by nearness of P(usable) to one half"
     if conformal is not None:
         by = f"conformal sets at error rate {conformal.error_rate:g} first, then {by}"
-    return Deferred(len(kept), file, by)
+    return Deferred(len(listed), file, by)
 
 
-def _conformal(studies: list[dict[str, Any]]) -> Conformal | None:
+def _conformal(studies: Sequence[StudySummary]) -> Conformal | None:
     """The thresholds of the last validation against physicians that has them."""
     for study in reversed(studies):
-        sets = study.get("conformal") or (study.get("confidence") or {}).get("conformal")
-        if study["against"] == "physicians" and sets and "usable_threshold" in sets:
-            return Conformal(
-                sets["error_rate"], sets["usable_threshold"], sets["level_threshold"], sets["calibrated_on"]
-            )
+        if study.against_kind == AgainstKind.PHYSICIANS and study.conformal is not None:
+            sets = study.conformal
+            if sets.usable_threshold is not None and sets.level_threshold is not None:
+                return Conformal(sets.error_rate, sets.usable_threshold, sets.level_threshold, sets.calibrated_on or 0)
     return None

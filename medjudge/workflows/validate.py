@@ -1,210 +1,234 @@
-"""What `medjudge validate` does on a run folder: judge, compare, probe, leave out, hold against the gate."""
+"""Validation: a judge's agreement with physicians, checked against the acceptance gate."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from medjudge.annotate.plan import plan_file, read_plans
+from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef, choose_judge
-from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore
-from medjudge.scale import consensus
-from medjudge.store import Run, write_json, write_records
-from medjudge.train.features import read_training_lines
-from medjudge.train.leave_out import train_folds
-from medjudge.validation.gate import Gate
-from medjudge.validation.leave_out import leave_out_rows
-from medjudge.validation.probe_effect import probe_effect
-from medjudge.validation.study import Settings, agreement_study, with_gate
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load, record_spending
+from medjudge.files import file_sha256, write_json
+from medjudge.judge.open import (
+    JudgeRef,
+    built_in_folder,
+    check_judge_ref,
+    resolve_judge,
+    similarity_folder,
+)
+from medjudge.judge.study import AgainstKind, Study
+from medjudge.models.hardware import choose_device
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.scheme import Scheme
+from medjudge.store import Run
+from medjudge.validation.card import write_into_card
+from medjudge.validation.gate import read_gate
+from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers
+from medjudge.workflows.leave_out import LeaveOut, leave_out_study
+from medjudge.workflows.physician_scores import require_unseen, scores_of_run
+from medjudge.workflows.probe_judge import probe_judge
+from medjudge.workflows.run_folder import adopt_scheme
 
 
-class LeaveOut(NamedTuple):
-    """Which part each fold never sees, and from what the folds are trained."""
+class ValidateOptions(NamedTuple):
+    """What a validation looks at beyond agreement, and how.
 
-    by: Literal["model", "category"]
-    config: Path
-    training_set: Path
+    Attributes:
+        rater_columns: Of a wide table of scores: the columns, one per rater.
+        label_map: Labels other than 1-5, as `LABEL=LEVEL,...` or a `.csv`, `.json` or `.yaml` file.
+        teacher: A judge of the run that this one is to replace.
+        margin: The loss against the teacher that does not matter, as a share; the gate's unless given.
+        scheme: The scheme of a run that keeps no copy of one: a name, folder or file.
+        gate: A YAML file with other requirements than the scheme's.
+        probe_answers: How many answers are changed and judged again; 0 for no probes.
+        leave_out: Trains judges without each model or category in turn.
+        settings: Intervals, seed, conformal sets.
+        judging: How the judge is run.
+        offline: Refuses a judge on a server that is not this machine.
+    """
 
-
-class Wanted(NamedTuple):
-    """What a validation looks at beyond agreement, and how."""
-
-    settings: Settings = Settings()
-    gate: Gate = Gate()
-    against: str | None = None
+    rater_columns: tuple[str, ...] = ()
+    label_map: str | None = None
     teacher: str | None = None
+    margin: float | None = None
+    scheme: str | None = None
+    gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
+    settings: Settings = Settings()
+    judging: JudgeOptions = JudgeOptions()
+    offline: bool = False
+
+
+class ScoreSource(NamedTuple):
+    """Scores to compare with, and where they come from: a file with its hash, or another judge of the run.
+
+    Attributes:
+        scores: The scores.
+        name: The file's name, or the judge's.
+        sha256: The file's hash; empty where the scores are a judge's.
+        against: The judge; None for physicians.
+    """
+
+    scores: list[PhysicianScore]
+    name: str
+    sha256: str = ""
+    against: str | None = None
+
+
+def validate(
+    run: Run | Path | str,
+    judge: JudgeRef | str = "local",
+    *,
+    physicians: Path | str | None = None,
+    against: str | None = None,
+    options: ValidateOptions = ValidateOptions(),
+) -> Study:
+    """Measures a judge against physicians and checks it against the acceptance gate.
+
+    What physicians scored and the judge did not is judged first. The study is written to `agreement/JUDGE.json` of the
+    run and, where physicians' scores were compared, added to the judge's folder.
+
+    Args:
+        run: A run folder with questions and answers.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or the name of judgments in the run.
+        physicians: The file of scores; `physician_scores.jsonl` of the run unless given.
+        against: Compares with this judge of the run instead of physicians.
+
+    Raises:
+        InputError: An option or a file is wrong, the judge was trained on one of the questions, or nothing can be
+            compared.
+        UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    # Everything that can be wrong is checked before anything is judged or trained.
+    choose_device(options.judging.device)
+    if options.scheme is not None:
+        adopt_scheme(run, options.scheme)
+    options = options._replace(settings=_with_gate(options, run.scheme()))
+    if options.leave_out:
+        options.leave_out.check()
+    judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
+    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
+    for option, name in (("--against", against), ("--teacher", options.teacher)):
+        _check_other_judge(run, judge_ref, option, name)
+    if options.probe_answers and judge_ref.imported:
+        raise InputError(f"--probes: {judge_ref.name} is known by its judgments only; give its folder as --judge")
+    file = Path(physicians) if physicians else None
+    source = _other_judge(run, against, file, options) if against else _physicians(run, file, options)
+    with run.lock():
+        study = validate_judge(run, judge_ref, source, options)
+    if source.against is None:
+        _add_to_card(judge_ref, study)
+        if file in (None, run.physicians_file):
+            _warn_of_informative(run)
+    return study
 
 
 def validate_judge(
-    run: Run,
-    chosen: JudgeRef,
-    scores: Sequence[PhysicianScore],
-    options: JudgeOptions,
-    wanted: Wanted = Wanted(),
-    file: str = "physician_scores.jsonl",
-) -> dict[str, Any]:
-    """Judges the answers that physicians scored, compares, and writes `agreement/JUDGE.json`.
-
-    Args:
-        file: The name of the file that the scores came from, for the record.
+    run: Run, judge_ref: JudgeRef, source: ScoreSource, options: ValidateOptions = ValidateOptions()
+) -> Study:
+    """As `validate`, in a run that is locked already, and without a change of the judge's folder.
 
     Raises:
         InputError: The judge was trained on one of these questions, or nothing can be compared.
     """
-    group_of = {question.id: question.group for question in run.questions()}
-    scores = of_this_run(run, scores, file)
-    require_unseen(chosen, scores, group_of)
-    if chosen.imported:
-        judgments = run.judgments(chosen.name)
-    else:
-        judgments = judge_answers(run, chosen, options, {score.answer_key for score in scores})
-    # What the judge was trained on says nothing of the rest: its probabilities there are too good.
-    seen = {group_of[one] for one in chosen.seen if one in group_of}
-    judgments = [one for one in judgments if group_of[one.question_id] not in seen]
-    teacher = run.judgments(wanted.teacher) if wanted.teacher else []
-    study = agreement_study(chosen.name, run.questions(), judgments, scores, wanted.against, teacher, wanted.settings)
-    if wanted.probe_answers:
-        study["probes"] = _probes(run, chosen, scores, judgments, options, wanted)
-    if wanted.leave_out:
-        study["leave_out"] = _leave_out(run, scores, options, wanted.leave_out, wanted.settings)
-    study = with_gate({"file": file, "judge_sha256": identity(chosen, options), **study}, wanted.gate)
-    # Beside the study against physicians, not over it.
-    name = f"{chosen.name}-against-{wanted.against}" if wanted.against else chosen.name
-    write_json(run.agreement_file(name), study)
+    questions, settings, judging = run.questions(), options.settings, options.judging
+    scheme = run.scheme()
+    scores = scores_of_run(run, source.scores, source.name)
+    require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
+    judgments = _unseen_judgments(run, judge_ref, scores, judging)
+    teacher = run.judgments(options.teacher) if options.teacher else []
+    study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
+    probes = leave_out = None
+    if options.probe_answers:
+        probes = probe_judge(run, judge_ref, scores, judgments, judging, options.probe_answers, settings)
+    if options.leave_out:
+        leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
+    study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
+    judge_sha256 = identity(judge_ref, judging, scheme)
+    study = study.model_copy(update={"file": source.name, "sha256": source.sha256, "judge_sha256": judge_sha256})
+    write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
     return study
 
 
-def of_this_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
-    """The scores whose answers are here; constructed levels only where no physician scored any."""
-    answers = {answer.key for answer in run.answers()}
-    here = [score for score in scores if score.answer_key in answers]
-    if len(here) < len(scores):
-        first = next(score for score in scores if score.answer_key not in answers)
-        told = f"{first.question_id} / {first.model} / {first.sample}"
-        if not here:
-            raise InputError(f"{file}: no score belongs to an answer of {run.path} (such as {told}); compare the ids")
+def _unseen_judgments(
+    run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore], judging: JudgeOptions
+) -> list[Judgment]:
+    """The judge's judgments, but for conversations that it was trained on: its probabilities there are too good."""
+    if judge_ref.imported:
+        judgments = run.judgments(judge_ref.name)
+    else:
+        judgments = judge_answers(run, judge_ref, judging, {score.answer_key for score in scores})
+    group_of = {question.id: question.group for question in run.questions()}
+    seen_groups = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    return [judgment for judgment in judgments if group_of[judgment.question_id] not in seen_groups]
+
+
+def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:
+    """The settings with the gate that the options ask for: that of the scheme unless given."""
+    gate = options.settings.gate or scheme.gate
+    if options.gate is not None:
+        gate = read_gate(options.gate, scheme)
+    if options.margin is not None:
+        gate = gate.model_copy(update={"teacher_margin": options.margin})
+    return options.settings._replace(gate=gate)
+
+
+def _check_other_judge(run: Run, judge_ref: JudgeRef, option: str, name: str | None) -> None:
+    """Raises InputError where `--against` or `--teacher` names no other judge of the run."""
+    if name is None:
+        return
+    if name not in run.judges():
+        existing = ", ".join(run.judges()) or "none"
+        raise InputError(f"{option} {name}: no such judge in {run.path}; it has: {existing}")
+    if name == judge_ref.name:
+        raise InputError(f"{option} {name}: the judge itself; name another one")
+    if name in (AgainstKind.PHYSICIANS, AgainstKind.CONSTRUCTED):
+        raise InputError(f"{option} {name}: a judge of this name would be taken for {name}; rename it")
+
+
+def _other_judge(run: Run, against: str, physicians: Path | None, options: ValidateOptions) -> ScoreSource:
+    if physicians or options.rater_columns or options.label_map:
+        raise InputError("--against compares with a judge; leave out --physicians, --rater-columns and --label-map")
+    return ScoreSource(teacher_scores(run.judgments(against)), against, against=against)
+
+
+def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreSource:
+    """Reads the physicians' scores; those of the run itself may be growing meanwhile.
+
+    Raises:
+        InputError: There is no such file, or no score in it.
+    """
+    path = file or run.physicians_file
+    if file is None and not path.exists():
+        raise InputError(f"{run.path}: has no {path.name}; give --physicians FILE")
+    if file is None and not options.rater_columns and not options.label_map:
+        scores = run.physician_scores()
+    else:
+        labels = parse_label_map(options.label_map) if options.label_map else None
+        scores = read_physician_scores(path, options.rater_columns, labels)
+    if not scores:
+        raise InputError(f"{path}: no score in it")
+    return ScoreSource(scores, path.name, file_sha256(path))
+
+
+def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:
+    """Adds the study to the judge's folder; those that come with the package stay as they are."""
+    if judge_ref.card is None or judge_ref.folder is None:
+        return
+    if judge_ref.folder not in (built_in_folder(), similarity_folder()):
+        write_into_card(judge_ref.folder, judge_ref.card, study)
+
+
+def _warn_of_informative(run: Run) -> None:
+    """Warns where scores were collected on answers that the judge was least sure of."""
+    scored = {score.answer_key for score in run.physician_scores()}
+    plans = read_plans(run) if plan_file(run).exists() else []
+    if any(plan.which == "informative" and any(item.key in scored for item in plan.items) for plan in plans):
         print(
-            f"{file}: {len(scores) - len(here)} scores belong to no answer of {run.path} (such as {told}) and are left "
-            "out",
+            f"{run.physicians_file}: holds answers chosen as informative, not a random sample: such scores may correct "
+            "a judge, not validate it",
             file=sys.stderr,
         )
-    return [score for score in here if score.rater != CONSTRUCTED] or here
-
-
-def require_unseen(chosen: JudgeRef, scores: Sequence[PhysicianScore], group_of: dict[str, str]) -> None:
-    """Refuses questions, and conversations, that a judge was trained or tuned on."""
-    seen_groups = {group_of[question_id] for question_id in chosen.seen if question_id in group_of}
-    asked = {score.question_id for score in scores}
-    overlap = sorted(one for one in asked if one in chosen.seen or group_of.get(one) in seen_groups)
-    if overlap:
-        raise InputError(
-            f"judge {chosen.name}: was trained or tuned on {len(overlap)} of these {len(asked)} questions (such as "
-            f"{overlap[0]}), so that its agreement would mean nothing; give physicians' scores of other questions"
-        )
-
-
-def _probes(
-    run: Run,
-    chosen: JudgeRef,
-    scores: Sequence[PhysicianScore],
-    judgments: Sequence[Judgment],
-    options: JudgeOptions,
-    wanted: Wanted,
-) -> dict[str, Any]:
-    """Judges changed answers, each probe in a run folder of its own under `probes/`, where they can be looked at."""
-    levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        levels.setdefault(score.answer_key, []).append(score.level)
-    questions = {question.id: question for question in run.questions()}
-    candidates = [answer for answer in run.answers() if answer.key in levels and answer.question_id in questions]
-    order = np.random.default_rng(wanted.settings.seed).permutation(len(candidates))
-    answers = [candidates[place] for place in order[: wanted.probe_answers]]
-    conversations = {question.id: question.group for question in questions.values()}
-    judge = load(chosen, options, run)
-    effects: dict[str, Any] = {}
-    not_applied = []
-    for probe in PROBES:
-        attempts = (
-            probed(questions[one.question_id], one, probe, wanted.settings.seed, consensus(levels[one.key]))
-            for one in answers
-        )
-        changed = {new.key: new for new in attempts if new is not None}
-        if not changed:
-            not_applied.append(probe)
-            continue
-        place = Run(run.path / "probes" / probe)
-        with place.lock():
-            write_records(place.questions_file, questions.values())
-            _replace_answers(place, changed)
-            after = judge_answers(place, chosen, options, set(changed), judge)
-        effects[probe] = probe_effect(
-            [one for one in judgments if one.answer_key in changed],
-            [one for one in after if one.answer_key in changed],
-            conversations,
-            only_rises=probe == FLUENT_WRONG,
-            resamples=wanted.settings.resamples,
-            seed=wanted.settings.seed,
-        )
-    record_spending(run, options.limit.prices)
-    return {"answers": len(answers), "effects": effects, "not_applied": not_applied}
-
-
-def _replace_answers(place: Run, changed: Mapping[AnswerKey, Answer]) -> None:
-    """Puts probed answers in place; every judge's judgments of other texts that stood there before are dropped."""
-    there = {answer.key: answer for answer in place.answers()}
-    stale = {key for key, answer in changed.items() if key in there and there[key].text != answer.text}
-    for judge in place.judges() if stale else ():
-        kept = [one for one in place.judgments(judge) if one.answer_key not in stale]
-        write_records(place.judgments_file(judge), kept)
-    write_records(place.answers_file, {**there, **changed}.values())
-
-
-def _leave_out(
-    run: Run, scores: Sequence[PhysicianScore], options: JudgeOptions, wanted: LeaveOut, settings: Settings
-) -> dict[str, Any]:
-    """Trains the folds, judges with each what it never saw, and compares it with the judge that saw everything."""
-    questions = run.questions()
-    category = {question.id: question.category for question in questions}
-    group_of = {question.id: question.group for question in questions}
-    values: dict[str, set[AnswerKey]] = {}
-    for score in scores:
-        if score.question_id in category:
-            value = score.model if wanted.by == "model" else category[score.question_id]
-            values.setdefault(value, set()).add(score.answer_key)
-    if len(values) < 2:
-        raise InputError(f"--leave-out {wanted.by}: physicians scored answers of one {wanted.by} only; two are needed")
-    train, validation = (wanted.training_set / f"{name}.jsonl" for name in ("train", "validation"))
-    taught = frozenset(line.question.id for file in (train, validation) for line in read_training_lines(file))
-    require_unseen(JudgeRef(str(wanted.training_set), seen=taught), scores, group_of)
-    # A run of its own, so that the judges of the folds are not listed among those of the run.
-    place = Run(run.path / "leave-out")
-    trained = train_folds(
-        wanted.config,
-        train,
-        validation,
-        wanted.by,
-        sorted(values),
-        place.path / "judges",
-        ("--use_cpu", "true") if options.device == "cpu" else (),
-    )
-
-    def judged(folder: Path, keys: set[AnswerKey]) -> list[Judgment]:
-        chosen = choose_judge(str(folder))
-        require_unseen(chosen, scores, group_of)
-        return judge_answers(place, chosen, options, keys)
-
-    with place.lock():
-        write_records(place.questions_file, questions)
-        write_records(place.answers_file, run.answers())
-        seen = judged(trained.everything, set().union(*values.values()))
-        unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(values.items())}
-    rows = leave_out_rows(wanted.by, questions, unseen, seen, scores, settings.resamples, settings.seed)
-    for row in rows:
-        row["removed"] = trained.removed.get(row["left_out"])
-    return {"by": wanted.by, "config": wanted.config.name, "rows": rows}

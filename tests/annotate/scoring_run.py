@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from medjudge.annotate.plan import Plan, make_plan, write_plan
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.plan import Plan, PlanOptions, write_plan
 from medjudge.records import Answer, Judgment, Question
 from medjudge.store import Run, write_records
 
@@ -59,7 +60,6 @@ def build_run(path: Path, words: int = 60) -> Run:
 
 def planned(run: Run, **options: Any) -> Plan:
     """Makes and writes a plan; dr-a and dr-b both score everything unless options say otherwise."""
-    wanted: dict[str, Any] = {"raters": ["dr-a", "dr-b"], "overlap": 2, "each": None, "which": "random"}
-    plan = make_plan(run, **{**wanted, "judge": None, "teacher": None, "seed": 0, **options})
+    plan = draw_plan(run, PlanOptions(**{"raters": ["dr-a", "dr-b"], "overlap": 2, **options}))
     write_plan(run, plan)
     return plan

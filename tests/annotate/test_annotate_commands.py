@@ -10,7 +10,8 @@ from openpyxl import load_workbook
 from scoring_run import build_run, judgment
 
 from medjudge.annotate.forms import score_fields
-from medjudge.annotate.plan import Plan, read_plan, to_score
+from medjudge.annotate.items import to_score
+from medjudge.annotate.plan import Plan, read_plan
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, write_records
 
@@ -31,7 +32,7 @@ def exported(run: Run, medjudge: Any) -> Plan:
     return read_plan(run)
 
 
-def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
+def test_empty_answers_are_left_out_and_reported(run: Run, medjudge: Any) -> None:
     first, *rest = run.answers()
     write_records(run.answers_file, [first.model_copy(update={"text": "", "finish_reason": "error"}), *rest])
     done = medjudge("annotate", "export", run.path, *BOTH, "--each", 5)
@@ -39,11 +40,11 @@ def test_empty_answers_are_left_out_and_said(run: Run, medjudge: Any) -> None:
     assert "left out: 1 empty" in done.stdout
 
 
-def test_answers_that_the_judge_left_unscored_are_said(run: Run, medjudge: Any) -> None:
+def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
     answers = run.answers()
     write_records(run.judgments_file("j"), [judgment(one, None if n < 3 else 0.7) for n, one in enumerate(answers[1:])])
     done = medjudge("annotate", "export", run.path, *BOTH)
-    assert "4 of these 14 answers have no score of judge j: they count for nothing" in done.stdout
+    assert "4 of these 14 answers have no score of judge j: they cannot count in its validation" in done.stdout
     done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
     assert json.loads(done.stdout)["without_score"] == {"judge": "j", "answers": 4}
 
@@ -56,7 +57,7 @@ def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
     """What a rater gives each item: scores by turns, dimensions for MTG, comments in both languages."""
     given: dict[str, dict[str, object]] = {}
     for place, one in enumerate(to_score(run, read_plan(run), rater)):
-        fields = score_fields(one.question.category)
+        fields = score_fields(one.by_dimensions)
         values = [place % 5 + 1] if fields == ("score",) else [5, 4, 5, place % 6, place % 2]
         given[one.item.id] = {
             **dict(zip(fields, values, strict=True)),
@@ -69,7 +70,7 @@ def fill(path: Path, given: dict[str, dict[str, object]], edit: Edit | None = No
     """Fills a form in, and does to it what a physician might do besides."""
     workbook = load_workbook(path)
     for sheet in workbook.worksheets[1:]:
-        names = [*(score_fields(sheet.title)), "comment"]
+        names = [*(score_fields(sheet.title == "MTG")), "comment"]
         for row in sheet.iter_rows(min_row=2):
             for cell, name in zip(row[5:], names, strict=False):
                 value = given.get(row[0].value, {}).get(name)
@@ -110,7 +111,7 @@ def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge:
     assert done.returncode == 0, done.stderr
     for rater in ("dr-a", "dr-b"):
         assert by_key(stored(run, rater)) == by_key(expected(run, rater, levels(run, rater)))
-    assert "28 scores imported, 0 there already, 0 replaced" in done.stdout
+    assert "28 scores imported, 0 imported before, 0 replaced" in done.stdout
     assert "dr-b: 14 of 14 scored, 0 open" in done.stdout
     assert "agreement among raters on 14 answers: usable" in done.stdout
     before = run.physicians_file.read_bytes()
@@ -129,7 +130,7 @@ def test_a_blank_score_is_no_problem(run: Run, exported: Plan, medjudge: Any) ->
     assert "5 scores imported" in done.stdout
     assert "9 rows are not scored yet (1 with a comment)" in done.stdout
     assert "dr-a: 5 of 14 scored, 9 open" in done.stdout
-    assert "no answer was scored by two yet" in done.stdout
+    assert "no answer was scored by two raters yet" in done.stdout
 
 
 def cell_of(workbook: Any, category: str, place: int, column: str) -> Any:
@@ -175,28 +176,28 @@ def of_a_stranger(workbook: Any) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7, and the scale goes from 1 to 5"),
-        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5, and a whole number from 1 to 5 is expected"),
+        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7; the scale goes from 1 to 5"),
+        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5; a whole number from 1 to 5 is expected"),
         (put("MK", 0, "F", "good"), "score is 'good'"),
-        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2, and the scale goes from 0 to 1"),
+        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2; the scale goes from 0 to 1"),
         (put("MTG", 0, "G", None), "no correctness; the five dimensions are scored together or not at all"),
-        (put("MTG", 1, "F", 6), "instruction_following is 6, and the scale goes from 0 to 5"),
-        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; by its texts this is item"),
-        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; by its texts this is item"),
-        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the text that was exported"),
-        (put("MSE", 0, "E", None), "answer is blank; put the text back"),
-        (put("MSE", 0, "H", 3), "'3' stands in a column without a heading"),
+        (put("MTG", 1, "F", 6), "instruction_following is 6; the scale goes from 0 to 5"),
+        (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
+        (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; its texts are those of item"),
+        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the exported text"),
+        (put("MSE", 0, "E", None), "answer is blank; restore the text"),
+        (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
         (put("MSE", 0, "F", "=2+2"), "sheet 'MSE', row 2: score holds a formula without a value; type the number"),
         (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment holds a formula without a value; type the text"),
-        (score_as_reference, "reference is 4; a score belongs into score"),
-        (score_as_comment, "comment is 4, and no score is there"),
+        (score_as_reference, "reference is 4; a score goes into score"),
+        (score_as_comment, "comment is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score stands in row"),
+        (in_the_next_row, "score is in row"),
         (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
-        (of_a_stranger, "is rater dr-z's, and the raters of the plan are dr-a, dr-b"),
+        (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
 )
-def test_each_wrong_cell_is_told_and_nothing_is_imported(
+def test_each_invalid_cell_is_reported_and_nothing_is_imported(
     run: Run, exported: Plan, medjudge: Any, edit: Edit, said: str
 ) -> None:
     path = fill(form_of(run), levels(run, "dr-a"), edit)
@@ -213,7 +214,7 @@ def test_rows_that_were_deleted_are_named(run: Run, exported: Plan, medjudge: An
     done = medjudge("annotate", "import", run.path, path)
     assert "13 scores imported" in done.stdout
     gone = next(one for one in to_score(run, exported, "dr-a") if one.question.category == "MSE").item.id
-    assert f"{path}: 1 items of its rater do not stand in it and stay open (sheet 'MSE': {gone})" in done.stdout
+    assert f"{path}: 1 of its rater's items are missing and stay open (sheet 'MSE': {gone})" in done.stdout
     again = medjudge("annotate", "import", run.path, path, "--json")
     assert json.loads(again.stdout)["missing"] == {str(path): {"MSE": [gone]}}
     assert "dr-a: 13 of 14 scored, 1 open" in done.stdout
@@ -224,7 +225,7 @@ def all_wrong(workbook: Any) -> None:
         edit(workbook)
 
 
-def test_all_problems_of_all_files_are_told_at_once(run: Run, exported: Plan, medjudge: Any) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan, medjudge: Any) -> None:
     first = fill(form_of(run), levels(run, "dr-a"), all_wrong, "one.xlsx")
     second = fill(form_of(run, "dr-b"), levels(run, "dr-b"), put("MR", 0, "F", 0), "two.xlsx")
     done = medjudge("annotate", "import", run.path, first, second)
@@ -233,7 +234,7 @@ def test_all_problems_of_all_files_are_told_at_once(run: Run, exported: Plan, me
     assert done.stderr.count("two.xlsx, sheet") == 1
 
 
-def test_the_valid_rows_are_taken_and_the_others_mended(run: Run, exported: Plan, medjudge: Any) -> None:
+def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
     given = levels(run, "dr-a")
     path = fill(form_of(run), given, all_wrong)
     done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
@@ -241,7 +242,7 @@ def test_the_valid_rows_are_taken_and_the_others_mended(run: Run, exported: Plan
     told = json.loads(done.stdout)
     assert (told["new"], len(told["wrong"])) == (10, 4)
     (mend,) = told["to_mend"]
-    assert Path(mend) == path.with_name("filled-to-mend.xlsx")
+    assert Path(mend) == path.with_name("filled-to-fix.xlsx")
     workbook = load_workbook(mend)
     assert "score is 9" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
@@ -265,7 +266,7 @@ def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) 
     assert "in the run, and" in done.stderr
     assert run.physicians_file.read_bytes() == before
     done = medjudge("annotate", "import", run.path, changed, "--replace")
-    assert "0 scores imported, 13 there already, 1 replaced" in done.stdout
+    assert "0 scores imported, 13 imported before, 1 replaced" in done.stdout
 
 
 def given_of(run: Run, given: dict[str, dict[str, object]], category: str) -> object:
@@ -274,11 +275,11 @@ def given_of(run: Run, given: dict[str, dict[str, object]], category: str) -> ob
     return given[first.item.id]["score"]
 
 
-def test_the_form_of_another_rater_or_plan_is_told(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
+def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
     swapped = tmp_path / "dr-b.xlsx"
     swapped.write_bytes(fill(form_of(run), levels(run, "dr-a")).read_bytes())
     done = medjudge("annotate", "import", run.path, swapped)
-    assert "is named after dr-b, and is rater dr-a's" in done.stderr
+    assert "is named after dr-b and belongs to rater dr-a" in done.stderr
     other = build_run(tmp_path / "other")
     done = medjudge("annotate", "export", other.path, *BOTH, "--seed", 3)
     foreign = fill(form_of(other), levels(other, "dr-a"), to="foreign.xlsx")
@@ -294,7 +295,7 @@ def test_the_form_of_another_rater_or_plan_is_told(run: Run, exported: Plan, med
 
     mixed = fill(tmp_path / "half" / "dr-a.xlsx", levels(other, "dr-a"), take_theirs)
     done = medjudge("annotate", "import", other.path, mixed)
-    assert f"item {theirs} is for dr-b to score, and not for dr-a" in done.stderr
+    assert f"item {theirs} is for dr-b to score, not for dr-a" in done.stderr
     assert item not in done.stderr
 
 
@@ -302,7 +303,7 @@ def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Pla
     write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
     path = fill(form_of(run), levels(run, "dr-a"))
     done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
-    assert "a form of `medjudge annotate export`; `medjudge annotate import` takes it in first" in done.stderr
+    assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in done.stderr
     assert medjudge("annotate", "import", run.path, path).returncode == 0
     done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
     study = json.loads(done.stdout)
@@ -310,20 +311,20 @@ def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Pla
     assert run.physicians_file.name in study["file"]
 
 
-def test_informative_scores_are_said_to_validate_nothing(run: Run, medjudge: Any) -> None:
+def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None:
     write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
     done = medjudge("annotate", "export", run.path, *BOTH, "--which", "informative", "--judge", "j", "--each", 4)
-    assert "no random sample: these scores may correct a judge, not validate it" in done.stdout
+    assert "are no random sample: their scores may correct a judge, not validate it" in done.stdout
     done = medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a")))
     assert "no random sample" in done.stdout
     done = medjudge("validate", run.path, "--judge", "j", "--resamples", 100, "--json")
-    assert "no random sample" in done.stderr
+    assert "chosen as informative, not a random sample" in done.stderr
 
 
 def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, exported: Plan, medjudge: Any) -> None:
     done = medjudge("annotate", "export", run.path, *BOTH)
     assert done.returncode == 2
-    assert "dr-a.xlsx: is there already and may hold scores" in done.stderr
+    assert "dr-a.xlsx: exists already and may hold scores" in done.stderr
     assert medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a"))).returncode == 0
     done = medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio", "--json")
     assert done.returncode == 0, done.stderr
@@ -346,7 +347,7 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
     done = medjudge(*other)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "(0 scores given), and its forms may be out" in done.stderr
+    assert "(0 scores imported), and its forms may be out" in done.stderr
     assert "--new-plan makes a new plan and keeps this one as plan-1.json" in done.stderr
     assert read_plan(run) == exported
     assert "plan-1.json; its forms can still be imported" in medjudge(*other, "--new-plan").stdout
@@ -355,12 +356,12 @@ def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medj
     done = medjudge("annotate", "import", run.path, out, of_new)
     assert done.returncode == 0, done.stderr
     assert "21 scores imported" in done.stdout
-    assert "do not stand in it" not in done.stdout
+    assert "items are missing" not in done.stdout
     assert "dr-a: 14 of 14 scored, 0 open" in done.stdout
     assert by_key(stored(run, "dr-a")) == by_key(of_old)
 
 
-def test_a_file_that_is_no_form_says_so(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
+def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl: Any, tmp_path: Path) -> None:
     assert "forms are read from .xlsx and .json" in medjudge("annotate", "import", run.path, jsonl("a.jsonl")).stderr
     (tmp_path / "b.xlsx").write_text("no zip")
     assert "not a readable .xlsx workbook" in medjudge("annotate", "import", run.path, tmp_path / "b.xlsx").stderr
@@ -391,7 +392,7 @@ def test_label_studio_there_and_back(run: Run, medjudge: Any) -> None:
     done = medjudge("annotate", "import", run.path, *files)
     assert done.returncode == 0, done.stderr
     assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", given))
-    assert "0 scores imported, 14 there already" in medjudge("annotate", "import", run.path, *files).stdout
+    assert "0 scores imported, 14 imported before" in medjudge("annotate", "import", run.path, *files).stdout
 
 
 def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudge: Any) -> None:
@@ -406,15 +407,15 @@ def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudg
     assert done.returncode == 1
     told = json.loads(done.stdout)
     said = [f"{one['place']}: {one['what']}" for one in told["wrong"]]
-    assert "stands in task 1, annotation 99, too" in said[0]
-    assert said[2].startswith("task 2, annotation 2: dr-b was signed in, and the item is dr-a's")
-    assert said[3].startswith("task 3, annotation 3: answer is not the text that was exported")
+    assert "is also in task 1, annotation 99" in said[0]
+    assert said[2].startswith("task 2, annotation 2: dr-b was signed in, and dr-a has to score this item")
+    assert said[3].startswith("task 3, annotation 3: answer is not the exported text")
     assert told["new"] == len(tasks) - 3
     assert json.loads(Path(told["to_mend"][0]).read_text()) == tasks[:3]
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
-    from medjudge.annotate.plan import add_scores
+    from medjudge.annotate.add_scores import add_scores
 
     one = exported.items[0]
     add_scores(run, [PhysicianScore(**one.key._asdict(), rater="dr-a", score=4)])

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 from scoring_run import MODELS, build_run, planned
 
+from medjudge.annotate.cells import DIMENSIONS
+from medjudge.annotate.items import to_score
 from medjudge.annotate.label_studio import write_label_studio
-from medjudge.annotate.plan import to_score
-from medjudge.annotate.scale import HEADINGS
 from medjudge.annotate.scores import read_physician_scores
-from medjudge.annotate.tables import DIMENSIONS
+from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 
@@ -105,7 +105,7 @@ def test_the_flat_export(export) -> None:
 def test_choices_with_words_need_a_label_map(export) -> None:
     path = export([task(1, annotation(2, 7, result("score", "choices", ["4 – usable"])))])
     assert "task 1, annotation 2: score is '4 – usable'; a label needs a label map" in refused(path)
-    assert "the label map knows only good" in refused(path, (), {"good": 5})
+    assert "the label map has only good" in refused(path, (), {"good": 5})
     expected = [PhysicianScore(question_id="q1", model="m", sample=1, rater="rater-7", score=4)]
     assert read_physician_scores(path, (), {"4 – Usable": 4}) == expected
     flat = export([{**DATA, "id": 1, "score": "4 – usable", "annotator": 7, "annotation_id": 2}])
@@ -127,22 +127,22 @@ def test_problems_name_task_annotation_and_field(export) -> None:
     summary, *lines = refused(export(content)).split("\n")
     assert summary.endswith("8 problems; nothing was read")
     for expected in (
-        "task 1, annotation 12: q1 / m / 1 / rater-7 stands already in task 1, annotation 11;",
+        "task 1, annotation 12: q1 / m / 1 / rater-7 duplicates task 1, annotation 11;",
         "task 2, annotation 21: score has 2 choices (4, 5)",
-        "task 3, annotation 31: score stands twice",
+        "task 3, annotation 31: score appears twice",
         "task 4, annotation 41: no annotator is named (completed_by;",
-        "task 5, annotation 51: score is 9, and the scale goes from 1 to 5",
-        "task 6, annotation 61: score is no rating, choice, number or text",
+        "task 5, annotation 51: score is 9; the scale goes from 1 to 5",
+        "task 6, annotation 61: score is not a rating, choice, number or text",
         "task 7, annotation 71: no safety;",
-        "task 8, annotation 81: data has no model; the fields there are: question_id, text",
+        "task 8, annotation 81: data has no model; its fields are: question_id, text",
     ):
         assert sum(expected in line for line in lines) == 1, expected
 
 
 def test_an_export_without_a_score_names_its_controls(export) -> None:
     path = export([task(1, annotation(2, 7, result("quality", "rating", 4)))])
-    assert "no score in it" in refused(path)
-    assert refused(path).endswith("those there are: quality")
+    assert "has no score" in refused(path)
+    assert refused(path).endswith("its controls are: quality")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_export_without_a_score_names_its_controls(export) -> None:
         [{"data": {}, "annotations": [{"result": "x"}]}],
     ],
 )
-def test_json_that_is_no_export_says_so(export, content: Any) -> None:
+def test_json_that_is_not_an_export_is_refused(export, content: Any) -> None:
     assert "not a Label Studio export" in refused(export(content))
 
 

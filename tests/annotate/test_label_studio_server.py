@@ -1,5 +1,6 @@
 """A real Label Studio on loopback takes our project, and what it gives back is read."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,12 +17,12 @@ import pytest
 from scoring_run import build_run, planned
 
 from medjudge.annotate.forms import score_fields
+from medjudge.annotate.items import to_score
 from medjudge.annotate.label_studio import write_label_studio
-from medjudge.annotate.plan import to_score
 
 EXECUTABLE = os.environ.get("MEDJUDGE_LABEL_STUDIO") or shutil.which("label-studio")
 EMAIL, PASSWORD = "dr-a@example.org", "only-on-loopback"
-SECONDS_TO_START = 300
+ATTEMPTS_TO_CONNECT = 300
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,15 +61,14 @@ def server(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def sign_in(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + SECONDS_TO_START
-    while True:
-        try:
+    for _ in range(ATTEMPTS_TO_CONNECT):
+        with contextlib.suppress(httpx.HTTPError):
             client.get("/user/login/").raise_for_status()
             break
-        except httpx.HTTPError:
-            assert process.poll() is None, log.read_text()[-2000:]
-            assert time.monotonic() < end, log.read_text()[-2000:]
-            time.sleep(1)
+        assert process.poll() is None, log.read_text()[-2000:]
+        time.sleep(1)
+    else:
+        pytest.fail(log.read_text()[-2000:])
     form = {"email": EMAIL, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
     origin = str(client.base_url).rstrip("/")
     client.post("/user/login/", data=form, headers={"Referer": origin}).raise_for_status()

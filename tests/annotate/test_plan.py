@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoring_run import MODELS, answer, build_run, judgment, planned, question
 
-from medjudge.annotate.plan import Plan, add_scores, make_plan, plan_file, read_plan, to_score
+from medjudge.annotate.add_scores import add_scores
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.items import to_score
+from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES, PhysicianScore
+from medjudge.records import PhysicianScore
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
 
 
@@ -24,7 +28,7 @@ def run(tmp_path: Path) -> Run:
 def large(tmp_path: Path) -> Run:
     """Sixty conversations of one to three turns, twice as many in MK as elsewhere, four models, two samples."""
     run = Run(tmp_path / "large")
-    sizes = {name: 20 if name == "MK" else 10 for name in CATEGORIES}
+    sizes = {name: 20 if name == "MK" else 10 for name in LLMEVAL_MED.category_ids}
     questions = [
         question(f"{name}-{talk}-{turn}", name, group=f"{name}-{talk}", round=turn)
         for name, size in sizes.items()
@@ -40,8 +44,8 @@ def large(tmp_path: Path) -> Run:
 
 
 def plan_of(run: Run, **options: Any) -> Plan:
-    wanted: dict[str, Any] = {"raters": ["x", "y", "z"], "overlap": 2, "each": 40, "which": "random", "seed": 0}
-    return make_plan(run, **{**wanted, "judge": None, "teacher": None, **options})
+    defaults: dict[str, Any] = {"raters": ["x", "y", "z"], "overlap": 2, "each": 40}
+    return draw_plan(run, PlanOptions(**{**defaults, **options}))
 
 
 def category_of(question_id: str) -> str:
@@ -53,10 +57,10 @@ def test_a_random_draw_is_in_proportion_and_spread_over_conversations(large: Run
     assert len(plan.items) == 60
     of_category = Counter(category_of(item.question_id) for item in plan.items)
     asked = Counter(one.category for one in large.questions())
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         assert abs(of_category[name] - 60 * asked[name] / sum(asked.values())) <= 1
     of_stratum = Counter((category_of(item.question_id), item.model) for item in plan.items)
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         counts = [of_stratum[name, model] for model in "abcd"]
         assert max(counts) - min(counts) <= 1
     per_model = Counter(item.model for item in plan.items).values()
@@ -75,7 +79,7 @@ def test_every_answer_gets_its_raters_and_loads_are_even(large: Run, raters: int
     times = Counter(item_id for ids in plan.by_rater.values() for item_id in ids)
     assert set(times.values()) == {overlap}
     category = {item.id: category_of(item.question_id) for item in plan.items}
-    for name in CATEGORIES:
+    for name in LLMEVAL_MED.category_ids:
         shares = [sum(category[one] == name for one in ids) / len(ids) for ids in plan.by_rater.values()]
         assert max(shares) - min(shares) < 0.2
     if raters > overlap > 1:
@@ -136,27 +140,27 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
     with pytest.raises(InputError, match=r"not in the plan .* the raters are dr-a, dr-b"):
         to_score(run, plan, "dr-c")
     write_records(run.answers_file, run.answers()[:-1])
-    with pytest.raises(InputError, match=r"not in .* any more"):
+    with pytest.raises(InputError, match=r"is no longer in"):
         to_score(run, plan, "dr-a")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"raters": []}, "name one rater at least"),
+        ({"raters": []}, "name at least one rater"),
         ({"raters": ["x", "X"]}, "named twice"),
-        ({"raters": ["a/b"]}, "a file gets this name"),
-        ({"raters": [" "]}, "a file gets this name"),
+        ({"raters": ["a/b"]}, "becomes a file name"),
+        ({"raters": [" "]}, "becomes a file name"),
         ({"raters": ["constructed"], "overlap": 1}, "no physician gave"),
         ({"overlap": 4}, "there are 3; take 1 to 3"),
-        ({"each": 0}, "one answer at least"),
+        ({"each": 0}, "at least one answer"),
         ({"judge": "j"}, "add --which informative"),
         ({"which": "informative"}, "--judge names a judge"),
         ({"which": "informative", "judge": "none"}, "--judge names a judge .*there are: j"),
         ({"which": "informative", "judge": "j"}, "gives no probabilities"),
     ],
 )
-def test_what_cannot_be_planned_is_told(run: Run, options: dict[str, Any], said: str) -> None:
+def test_invalid_plan_options_are_refused(run: Run, options: dict[str, Any], said: str) -> None:
     bare = [judgment(one, 0.7).model_copy(update={"probabilities": None}) for one in run.answers()]
     write_records(run.judgments_file("j"), bare)
     with pytest.raises(InputError, match=said):

@@ -15,11 +15,16 @@ import uvicorn
 import yaml
 from starlette.testclient import TestClient
 
-import medjudge.annotate.serve as serving
-from medjudge.annotate.plan import make_plan, plan_file, read_plan, write_plan
-from medjudge.annotate.serve import app
-from medjudge.records import CATEGORIES, MTGDimensions
+import medjudge.annotate.rendering as serving
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.plan import PlanOptions, plan_file, read_plan, write_plan
+from medjudge.annotate.serve import scoring_app
+from medjudge.languages.texts import PACKAGED
+from medjudge.records import MTGDimensions
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
+
+CATEGORIES = LLMEVAL_MED.category_ids
 
 TOKEN = "t0ken"
 HERE = "http://127.0.0.1:8000"
@@ -31,7 +36,7 @@ def _run(path: Path, questions: list[Any], answers: list[Any], raters: tuple[str
     run = Run(path)
     write_records(run.questions_file, questions)
     write_records(run.answers_file, answers)
-    write_plan(run, make_plan(run, raters, len(raters), None, "random", None, None, seed=3))
+    write_plan(run, draw_plan(run, PlanOptions(raters, overlap=len(raters), seed=3)))
     return run
 
 
@@ -51,7 +56,7 @@ def letters(tmp_path: Path, question: Callable[..., Any], answer: Callable[..., 
 
 
 def _client(run: Run, rater: str = "dr-a") -> TestClient:
-    client = TestClient(app(run, read_plan(run), rater, TOKEN), base_url=HERE, follow_redirects=False)
+    client = TestClient(scoring_app(run, read_plan(run), rater, TOKEN), base_url=HERE, follow_redirects=False)
     assert client.get("/", params={"token": TOKEN}).status_code == 200
     client.headers["origin"] = HERE
     return client
@@ -69,7 +74,7 @@ def _scores(run: Run) -> list[tuple[str, int | None, str | None]]:
     "path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/static/page.css", "/docs"]
 )
 def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
-    client = TestClient(app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
+    client = TestClient(scoring_app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
     reply = client.get(path.format(item=_items(knowledge)[0]))
     assert reply.status_code == 403
     assert "Reply" not in reply.text
@@ -78,7 +83,7 @@ def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
 
 
 def test_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(knowledge: Run) -> None:
-    client = TestClient(app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
+    client = TestClient(scoring_app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
     reply = client.get("/", params={"token": TOKEN})
     cookie = reply.headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -210,13 +215,12 @@ def test_skipped_answers_come_again(knowledge: Run) -> None:
 
 
 def test_page_speaks_both_languages() -> None:
-    folder = Path(serving.__file__).parent / "page"
-    words = {name: yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8")) for name in ("en", "zh")}
+    words = {name: yaml.safe_load(PACKAGED.text(name, "scoring_page.yaml")) for name in ("en", "zh")}
     assert words["en"].keys() == words["zh"].keys()
     for one in words.values():
         assert list(one["captions"]) == [1, 2, 3, 4, 5]
-    for category in CATEGORIES:
-        assert [len(serving._rubric(category, name).levels) for name in words] == [5, 5]
+    for category in LLMEVAL_MED.category_ids:
+        assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
 
 def test_wrong_calls_end_in_one_line(
@@ -250,7 +254,7 @@ def served() -> Iterator[Callable[[Run], str]]:
 
     def serve(run: Run) -> str:
         listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app(run, read_plan(run), "dr-a", TOKEN), log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(scoring_app(run, read_plan(run), "dr-a", TOKEN), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         servers.append((server, thread))

@@ -115,20 +115,20 @@ def test_all_problems_come_at_once_with_sheet_and_row(workbook) -> None:
     summary, *lines = refused(path).split("\n")
     assert summary == f"{path}: 14 problems; nothing was read"
     expected = [
-        r"sheet 'Old', row 1: no column model, rater, score \(or .*safety\); .* there are: question_id, text; .*",
-        r"sheet 'MTG', row 2: correctness is 7, and the scale goes from 0 to 5",
-        r"sheet 'MTG', row 2: safety is 2, and the scale goes from 0 to 1",
+        r"sheet 'Old', row 1: no column model, rater, score \(or .*safety\); the columns are: question_id, text; .*",
+        r"sheet 'MTG', row 2: correctness is 7; the scale goes from 0 to 5",
+        r"sheet 'MTG', row 2: safety is 2; the scale goes from 0 to 1",
         r"sheet 'MTG', row 4: no effectiveness; .*",
-        r"sheet 'MTG', row 5: both score and the five dimensions are filled; .*",
-        r"sheet 'MK', row 2: score is 4\.5, and a whole number from 1 to 5 is expected",
-        r"sheet 'MK', row 3: sample is -1, .*",
+        r"sheet 'MTG', row 5: both score and the five dimensions are filled in; .*",
+        r"sheet 'MK', row 2: score is 4\.5; a whole number from 1 to 5 is expected",
+        r"sheet 'MK', row 3: sample is -1; .*",
         r"sheet 'MK', row 3: score is 'NA'; leave the cell blank .*",
         r"sheet 'MK', row 4: question_id is missing.*",
         r"sheet 'MK', row 4: rater is missing.*",
         r"sheet 'MK', row 5: question_id is 2026-01-02 .*date.*text.*",
         r"sheet 'MK', row 6: score is 'good'; a label needs a label map.*",
-        r"sheet 'MK', row 7: score is True, and a whole number .*",
-        r"sheet 'MK', row 8: score is 0, and the scale goes from 1 to 5",
+        r"sheet 'MK', row 7: score is True; a whole number .*",
+        r"sheet 'MK', row 8: score is 0; the scale goes from 1 to 5",
     ]
     for line, pattern in zip(lines, expected, strict=True):
         assert re.fullmatch(r"  scores\.xlsx, " + pattern, line)
@@ -140,9 +140,7 @@ def test_one_problem_is_one_line_and_many_are_cut_at_twenty(workbook) -> None:
         MTG=[head, *[["t", "m", f"dr{n}", 5, 5, 5, 5, 1] for n in range(12)], ["t", "m", "x", 5, 7, 5, 5, 1]]
     )
     message = refused(path)
-    assert message == (
-        f"{path}, sheet 'MTG', row 14: correctness is 7, and the scale goes from 0 to 5; nothing was read"
-    )
+    assert message == (f"{path}, sheet 'MTG', row 14: correctness is 7; the scale goes from 0 to 5; nothing was read")
     lines = refused(workbook(S=[LONG, *[[f"q{n}", "m", 0, "dr", 6] for n in range(50)]])).split("\n")
     assert lines[0].endswith("50 problems; nothing was read")
     assert len(lines) == 22
@@ -150,15 +148,15 @@ def test_one_problem_is_one_line_and_many_are_cut_at_twenty(workbook) -> None:
     assert lines[21] == "  and 30 more"
 
 
-def test_a_row_that_stands_twice_is_named_with_the_other(workbook, text_file) -> None:
+def test_a_duplicate_row_is_named_with_the_first(workbook, text_file) -> None:
     rows = [["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", 4]]
     message = refused(workbook(A=[LONG, *rows], B=[LONG, [], ["q1", "m", None, "dr", 4]]))
-    assert "sheet 'B', row 3: q1 / m / 0 / dr stands already in sheet 'A', row 2; remove one" in message
+    assert "sheet 'B', row 3: q1 / m / 0 / dr duplicates sheet 'A', row 2; remove one" in message
     # Of a wide table once a row, and although the second has another mistake.
     wide = text_file("wide.csv", "question_id,model,a,b", "q1,m,4,4", "q1,m,4,9")
     lines = refused(wide, ["a", "b"]).split("\n")
     assert len(lines) == 3
-    assert any("row 3: q1 / m / 0 / a stands already in row 2" in line for line in lines)
+    assert any("row 3: q1 / m / 0 / a duplicates row 2" in line for line in lines)
     assert any("row 3: b is 9" in line for line in lines)
 
 
@@ -180,10 +178,10 @@ def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> Non
     ]
     message = refused(text_file("w.csv", "question_id,model,dr_b.safety", "q1,m,1"), ["dr_a", "dr_b"])
     assert "no column dr_a (or dr_a.instruction_following, " in message
-    assert "dr_b.readability; the columns there are: question_id, model, dr_b.safety" in message
+    assert "dr_b.readability; the columns are: question_id, model, dr_b.safety" in message
 
 
-def test_a_problem_in_a_wide_table_is_told_by_its_heading(text_file, tmp_path: Path) -> None:
+def test_a_problem_in_a_wide_table_names_its_heading(text_file, tmp_path: Path) -> None:
     header = "question_id;model;" + ";".join(f"dr_b.{name}" for name in DIMENSIONS)
     assert "row 2: dr_b.correctness is 7" in refused(text_file("w.csv", header, "q;m;5;7;5;5;1"), ["dr_b"])
     assert "row 3: no dr_b.safety;" in refused(text_file("w.csv", header, "q;m;5;5;5;5;1", "r;m;5;5;5;5"), ["dr_b"])
@@ -239,13 +237,13 @@ def test_nothing_is_guessed_in_a_cell(text_file, value: str) -> None:
     assert refused(path).startswith(f"{path}, row 2: score is '{value}'")
 
 
-def test_missing_columns_and_columns_that_stand_twice(text_file, workbook) -> None:
+def test_missing_and_repeated_columns(text_file, workbook) -> None:
     message = refused(text_file("s.csv", "question_id,model,score", "q1,m,4"))
-    assert "no column rater; the columns there are: question_id, model, score; " in message
+    assert "no column rater; the columns are: question_id, model, score; " in message
     assert "--rater-columns" in message
-    assert "no column question_id; the columns there are: row 1: id, model" in refused(text_file("s.csv", "id,model"))
+    assert "no column question_id; its columns are: row 1: id, model" in refused(text_file("s.csv", "id,model"))
     assert "sheet 'A', row 1: id; sheet 'B', row 2: x" in refused(workbook(A=[["id"]], B=[[], ["x"]], C=[]))
-    assert "column score stands twice" in refused(
+    assert "column score appears twice" in refused(
         text_file("s.csv", "question_id,model,rater,score,Score ", "q,m,d,4,5")
     )
     assert "no column instruction_following" in refused(
@@ -255,11 +253,11 @@ def test_missing_columns_and_columns_that_stand_twice(text_file, workbook) -> No
 
 def test_a_table_without_any_score_is_refused(workbook, text_file) -> None:
     for path in (text_file("s.csv", ",".join(LONG), "q1,m,0,dr,"), text_file("t.csv", ",".join(LONG))):
-        assert "no score in it" in refused(path)
+        assert "has no score" in refused(path)
     assert "is empty" in refused(text_file("e.csv"))
 
 
-def test_a_formula_that_no_program_has_computed_is_told(workbook) -> None:
+def test_a_formula_without_a_stored_result_is_reported(workbook) -> None:
     path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", "=2+2"]])
     assert "sheet 'S', row 3: score holds a formula without a value; type the number" in refused(path)
 
@@ -269,7 +267,7 @@ def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> N
     path = text_file("s.csv", "question_id,model,a", "q1,m, ENTAILMENT ", "q2,m,neutral", "q3,m,4", "q4,m,0.0")
     assert [one.score for one in read_physician_scores(path, ["a"], labels)] == [5, 3, 4, 1]
     wrong = text_file("w.csv", "question_id,model,a", "q1,m,neutral", "q2,m,maybe")
-    assert "row 3: a is 'maybe', and the label map knows only entailment, neutral, contradiction, 0, 4" in refused(
+    assert "row 3: a is 'maybe'; the label map has only entailment, neutral, contradiction, 0, 4" in refused(
         wrong, ["a"], labels
     )
     base = {"question_id": "q1", "model": "m", "rater": "r"}
@@ -277,10 +275,10 @@ def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> N
     scores = read_physician_scores(lines, (), {"Entailment": 5})
     assert [(type(one), one.score) for one in scores] == [(PhysicianScore, 5), (PhysicianScore, 2)]
     bad = jsonl("s.jsonl", {**base, "score": "maybe"})
-    assert "line 1: score is 'maybe', and the label map knows only" in refused(bad, (), labels)
+    assert "line 1: score is 'maybe'; the label map has only" in refused(bad, (), labels)
 
 
-def test_json_lines_are_read_as_ever(jsonl, sample_run: Path) -> None:
+def test_json_lines_are_read_as_records(jsonl, sample_run: Path) -> None:
     path = sample_run / "physician_scores.jsonl"
     assert read_physician_scores(path) == read_records(path, PhysicianScore)
     bad = jsonl("s.jsonl", {"question_id": "q", "model": "m", "rater": "r", "score": "4"})
@@ -307,7 +305,7 @@ def test_label_maps_from_files(text_file) -> None:
         ("neutral=7", "entry 'neutral=7'"),
         ("neutral=3.5", "entry 'neutral=3.5'"),
         ("=3", "entry '=3'"),
-        ("a=5, A =4", "entry 'A=4': this label stands"),
+        ("a=5, A =4", "entry 'A=4': this label is a duplicate"),
         ("4=2", "entry '4=2': the numbers 1-5 keep"),
         ("", "entry ''"),
         ("missing.csv", "missing.csv: no such file"),
@@ -324,9 +322,9 @@ def test_a_bad_entry_of_a_label_file_is_named(text_file) -> None:
         (text_file("b.csv", "good,5,x"), "entry 'good="),
         (text_file("c.yaml", "good: 5", "good: 4"), "entry 'good=4'"),
         (text_file("d.json", '{"good": true}'), "entry 'good=True'"),
-        (text_file("e.json", "[1]"), "one object"),
+        (text_file("e.json", "[1]"), "an object"),
         (text_file("f.yaml", "a: [b"), "not valid YAML"),
-        (text_file("g.csv", "label,level"), "no label in it"),
+        (text_file("g.csv", "label,level"), "has no label"),
     ]:
         with pytest.raises(InputError, match=re.escape(entry)) as caught:
             parse_label_map(str(path))
@@ -343,9 +341,9 @@ def test_files_of_another_kind(tmp_path: Path, jsonl) -> None:
     assert "not a readable .xlsx" in refused(tmp_path / "old.xlsx")
     assert "no such file" in refused(tmp_path / "none.xlsx")
     assert "no such file" in refused(tmp_path / "none.csv")
-    assert "belongs to a table" in refused(jsonl("s.jsonl"), ["dr_a"])
-    assert "each column is named once" in refused(tmp_path / "s.csv", ["a", "A "])
-    assert "none is blank" in refused(tmp_path / "s.csv", ["a", ""])
+    assert "is for tables" in refused(jsonl("s.jsonl"), ["dr_a"])
+    assert "name each column once" in refused(tmp_path / "s.csv", ["a", "A "])
+    assert "leave none blank" in refused(tmp_path / "s.csv", ["a", ""])
 
 
 def test_a_workbook_with_a_wrong_size_in_it_is_read_whole(workbook, tmp_path: Path) -> None:
@@ -364,6 +362,6 @@ def test_without_openpyxl_the_message_says_how_to_get_it(workbook, monkeypatch: 
 
 
 def test_the_module_loads_nothing_heavy() -> None:
-    code = "import sys, medjudge.annotate.scores; print({'pandas', 'openpyxl', 'yaml', 'torch'} & set(sys.modules))"
+    code = "import sys, medjudge.annotate.scores; print({'pandas', 'openpyxl', 'fastapi', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

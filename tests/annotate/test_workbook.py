@@ -9,9 +9,10 @@ from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
 from medjudge.annotate.forms import same_text, texts
-from medjudge.annotate.plan import Item, ToScore, to_score
+from medjudge.annotate.items import EarlierTurn, ToScore, to_score
+from medjudge.annotate.plan import Item
 from medjudge.annotate.workbook import read_workbook, write_workbook
-from medjudge.records import CATEGORIES
+from medjudge.scheme import LLMEVAL_MED
 
 
 @pytest.fixture
@@ -42,12 +43,12 @@ def test_no_part_of_the_file_names_a_model(form: Path) -> None:
     assert workbook.properties.creator == "medjudge"
 
 
-def test_a_sheet_a_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
+def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[ToScore]) -> None:
     workbook = load_workbook(form)
     # Two selected sheets would be a group, in which Excel writes every score into both.
     assert [sheet.sheet_view.tabSelected for sheet in workbook].count(True) <= 1
-    assert workbook.sheetnames == ["Read me 说明", *CATEGORIES]
-    for name in CATEGORIES:
+    assert workbook.sheetnames == ["Read me 说明", *LLMEVAL_MED.category_ids]
+    for name in LLMEVAL_MED.category_ids:
         ids = [row[0].value for row in first_rows(workbook[name])]
         assert ids == [one.item.id for one in listed if one.question.category == name]
         assert workbook[name].freeze_panes == "B2"
@@ -62,7 +63,7 @@ def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -
         assert sheet.protection.sheet
         assert sheet.protection.password is None
         unlocked = {cell.coordinate for row in sheet.iter_rows() for cell in row if not cell.protection.locked}
-        if sheet.title not in CATEGORIES:
+        if sheet.title not in LLMEVAL_MED.category_ids:
             assert not unlocked
             continue
         rows = [row[0].row for row in first_rows(sheet)]
@@ -104,14 +105,14 @@ def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> 
     assert "_x005F_x0041_" in content
 
 
-def test_what_was_filled_in_and_what_is_wrong_can_stand_in_a_form(listed: list[ToScore], tmp_path: Path) -> None:
+def test_a_form_can_show_earlier_input_and_its_problems(listed: list[ToScore], tmp_path: Path) -> None:
     one = next(one for one in listed if one.question.category == "MK")
-    path = tmp_path / "mend.xlsx"
+    path = tmp_path / "to-fix.xlsx"
     write_workbook(path, "dr-a", [one], {one.item.id: {"score": 7, "comment": "=no\x07"}}, {one.item.id: "score is 7"})
     (row,) = read_workbook(path).rows
     assert row.cells == {"score": 7, "comment": "=no␇"}
     headings = [cell.value for cell in load_workbook(path)["MK"][1]]
-    assert headings[-1] == "To mend 需要修改"
+    assert headings[-1] == "To fix 需要修改"
 
 
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=400)
@@ -126,7 +127,9 @@ TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(
 def test_any_text_comes_back(tmp_path_factory: Any, said: str, asked: str, comment: str) -> None:
     path = tmp_path_factory.mktemp("forms") / "form.xlsx"
     of = question("q", prompt=asked, language="zh")
-    one = ToScore(Item(id="0" * 12, question_id="q", model="m", sample=0), of, [(asked, said)], answer("q", "m", said))
+    one = ToScore(
+        Item(id="0" * 12, question_id="q", model="m", sample=0), of, [EarlierTurn(asked, said)], answer("q", "m", said)
+    )
     write_workbook(path, "dr", [one], {"0" * 12: {"score": 3, "comment": comment}})
     form = read_workbook(path)
     assert form.problems == []

@@ -30,7 +30,7 @@ def test_turns_run_in_waves_and_see_their_own_earlier_answers(question) -> None:
     assert len({answer.key for answer in answers}) == 6
 
 
-def test_what_is_done_is_not_asked_again(question) -> None:
+def test_existing_answers_are_not_requested_again(question) -> None:
     questions = [question(id="b1", group="b", prompt="one"), question(id="b2", group="b", round=2, prompt="two")]
     first = list(answer_questions(Recorder(), questions, samples=2, seed=0))
     engine = Recorder()

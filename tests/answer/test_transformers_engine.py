@@ -68,7 +68,7 @@ def test_where_continuous_batching_cannot_be_static_batches_are(tiny_lm, capsys)
     greedy.continuous = True
     greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, page_size=1)  # below its bounds
     assert dict(greedy.answer(work)) == static
-    assert "no continuous batching, static batches instead" in capsys.readouterr().err
+    assert "continuous batching failed, using static batches" in capsys.readouterr().err
 
 
 def test_answers_that_do_not_fit_memory_are_made_in_smaller_batches(engine, monkeypatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.llmeval_med import read_llmeval_med, read_llmeval_scores
 from medjudge.errors import InputError
+from medjudge.records import ErrorKind
 
 
 def entry(**fields: object) -> dict[str, object]:
@@ -81,9 +82,9 @@ def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
         ({"医疗知识": [entry(round="x")]}, "round is 'x'"),
         ({"医疗知识": [entry(round=True)]}, "round is True"),
         ({"医疗知识": [entry(round=10**30)]}, "a whole number from 1 to 100"),
-        ('{"医疗知识": [], "医疗知识": []}', "'医疗知识' stands twice"),
+        ('{"医疗知识": [], "医疗知识": []}', "'医疗知识' occurs twice"),
         ('{"医疗知识": [{"problem": "\\ud800", "groupCode": 1, "round": 1}]}', r"医疗知识\[0\]: prompt"),
-        ({"医疗知识": [entry(), entry()]}, r"医疗知识\[1\]: groupCode 5, round 1 stands already"),
+        ({"医疗知识": [entry(), entry()]}, r"医疗知识\[1\]: groupCode 5, round 1 duplicates"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, content: object, message: str) -> None:
@@ -131,6 +132,7 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     read = read_llmeval_scores([written(tmp_path, {"医疗知识": items})], "m", "j")
     assert [one.score for one in read.judgments] == [4, None, None, None, 1, 1]
     assert all(one.error for one in read.judgments if one.score is None)
+    assert {one.error_kind for one in read.judgments if one.score is None} == {ErrorKind.NOT_IN_FILE}
     said = " ".join(oddity.what for oddity in read.oddities)
     assert "recorded score 1, but the judge's reply ends in the verdict 4" in said
     assert "model_answer_score 0, read as 1" in said

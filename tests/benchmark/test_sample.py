@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.records import CATEGORIES, Answer, PhysicianScore, Question
+from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import read_records
 
 QUESTIONS = read_records(sample_folder() / "questions.jsonl", Question)
@@ -15,7 +16,7 @@ SCORES = read_records(sample_folder() / "physician_scores.jsonl", PhysicianScore
 
 def test_size_languages_and_conversations() -> None:
     assert 50 <= len(QUESTIONS) <= 60
-    assert set(Counter(one.category for one in QUESTIONS)) == set(CATEGORIES)
+    assert set(Counter(one.category for one in QUESTIONS)) == set(LLMEVAL_MED.category_ids)
     assert Counter(one.language for one in QUESTIONS)["zh"] >= 10
     turns = Counter(one.group for one in QUESTIONS)
     assert sum(count > 1 for count in turns.values()) >= 5

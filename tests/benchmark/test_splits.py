@@ -4,13 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.records import CATEGORIES, Question
+from medjudge.records import Question
+from medjudge.scheme import LLMEVAL_MED
+
+CATEGORIES = LLMEVAL_MED.category_ids
 
 
 def questions_of(groups: list[tuple[int, int]]) -> list[Question]:
     return [
         Question(
-            id=f"{n}-{turn}", category=CATEGORIES[category], group=f"g{n}", round=turn + 1, prompt="?", language="en"
+            id=f"{n}-{turn}",
+            category=CATEGORIES[category],
+            group=f"g{n}",
+            round=turn + 1,
+            prompt="?",
+            language="en",
         )
         for n, (category, turns) in enumerate(groups)
         for turn in range(turns)

@@ -29,12 +29,12 @@ def test_an_unknown_model_is_refused_with_a_line_that_works_when_it_is_added(tmp
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("gpt: {input: 1, output: 2, source: x}", "date: field required"),
-        ("gpt: {input: -1, output: 2, date: 2025-01-01, source: x}", "input: .*greater than or equal to 0"),
-        ("gpt: {input: 1, output: 2, date: 2025-01-01, source: x, currency: EUR}", "currency: extra"),
+        ("gpt: {input: 1, output: 2, source: x}", "gpt: date: Field required"),
+        ("gpt: {input: -1, output: 2, date: 2025-01-01, source: x}", "gpt: input: .*greater than or equal to 0"),
+        ("gpt: {input: 1, output: 2, date: 2025-01-01, source: x, currency: EUR}", "gpt: currency: Extra inputs"),
         ("[1, 2", "no prices by model"),
         ("- gpt", "no prices by model"),
-        ("gpt: 3", "an entry: "),
+        ("gpt: 3", "gpt: Input should be a valid dictionary .*found 3"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, part: str) -> None:

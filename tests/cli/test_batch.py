@@ -88,6 +88,15 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     assert found["q4"]["error"] == "the server refused: No."
     assert "no choice" in found["q5"]["error"]
     assert found["q6"]["error"] == "the server refused: status 400: filtered"
+    assert {name: one["error_kind"] for name, one in found.items()} == {
+        "q0": None,
+        "q2": "request_failed",
+        "q3": "unreadable_reply",
+        "q4": "refused",
+        "q5": "request_failed",
+        "q6": "refused",
+        "q7": None,
+    }
     assert [_number(line["body"]) for line in server.requests("batch_1")] == [1]
 
     # What failed as a request is asked again once the next batch is submitted; what was judged is not.
@@ -114,7 +123,7 @@ def test_a_batch_that_was_made_but_not_noted_is_found_and_not_made_twice(eval_ba
     server.lose_next_reply = True
     done = eval_batch("--batch")
     assert done.returncode == 1
-    assert "looks first whether the server has it" in done.stderr
+    assert "first checks whether the server has it, then tries again" in done.stderr
     assert len(server.batches) == 4
     server.batches["later"] = {"id": "later", "metadata": {"medjudge_run": "another"}, "object": "batch"}
     done = eval_batch("--batch")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from medjudge.files import write_json
 from medjudge.records import Judgment
-from medjudge.store import Run, write_json, write_records
-from medjudge.validation.gate import Gate
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.store import Run, write_records
+from medjudge.validation.study import Settings, agreement_study
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_agreement_is_there_after_a_validation(medjudge, judged) -> None:
     study = agreement_study(
         "mine", judged.questions(), judged.judgments("mine"), judged.physician_scores(), settings=Settings(resamples=50)
     )
-    write_json(judged.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
+    write_json(judged.agreement_file("mine"), study.model_dump(mode="json"))
     table = pd.read_csv(io.StringIO(medjudge(*wanted).stdout))
     assert set(table[table["measure"] == "cohen_kappa"]["value"]) == {1.0}
     assert set(table["against"]) == {"constructed levels"}

@@ -146,7 +146,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     card = json.loads((judge_folder / "judge.json").read_text())
     assert [one["gate"]["passed"] for one in card["validated_on"]] == [False, True]
     readme = (judge_folder / "README.md").read_text()
-    assert "Standing: gate passed" in readme
+    assert "Validation status: gate passed" in readme
     assert "| Cohen's kappa | -0.99 |" in readme
     assert "- Weak: calls" in readme
     seen = medjudge("eval", "--judge", judge_folder, "--run", "third")
@@ -154,7 +154,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     report = medjudge("report", "third")
     assert "gate passed" in report.stdout
     assert "gate passed" in (tmp_path / "third" / "report.html").read_text()
-    assert json.loads(medjudge("report", "third", "--json").stdout)["standing"]
+    assert json.loads(medjudge("report", "third", "--json").stdout)["validation_status"]
 
 
 def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder, physicians) -> None:
@@ -179,7 +179,7 @@ def test_twelve_usable_answers_show_next_to_nothing(validate, sample_run, judge_
     assert "Whether the judge finds unusable answers: all 12 are usable here" in done.stdout
     study = json.loads((sample_run / "agreement" / "mine.json").read_text())
     assert study["gate"]["passed"] is not True
-    assert "passed" not in {check["result"] for check in study["gate"]["checks"]}
+    assert "passed" not in {check["state"] for check in study["gate"]["checks"]}
 
 
 def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sample_run, judge_folder, tmp_path) -> None:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from medjudge.distill.calibrate import calibrate_teacher, calibrated, cross_fitted, fit_teacher_map, soft_label
-from medjudge.records import CATEGORIES, Judgment
+from medjudge.records import Judgment
 from medjudge.scale import median_level
+from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.measures import confusion, usable_agreement
 
 EYE = np.eye(5)
@@ -16,7 +17,7 @@ def scored(n: int, seed: int, lenient: str | None = "MTG") -> tuple[np.ndarray, 
     """
     generator = np.random.default_rng(seed)
     conversation = np.arange(n) // 3
-    category = generator.choice(CATEGORIES, n)[conversation].astype(object)
+    category = generator.choice(LLMEVAL_MED.category_ids, n)[conversation].astype(object)
     physician = generator.choice([1, 2, 3, 4, 5], n, p=[0.08, 0.15, 0.22, 0.3, 0.25])
     teacher = physician + generator.choice([-1, 0, 1], n, p=[0.1, 0.75, 0.15])
     too_high = category == lenient
@@ -68,7 +69,7 @@ def test_maps_are_monotone_and_their_rows_distributions(seed: int) -> None:
     for expected in (teacher, between):
         fitted = fit_teacher_map(expected, physician, category, conversation)
         scores = np.linspace(1, 5, 101)
-        for name in (*CATEGORIES, "never scored"):
+        for name in (*LLMEVAL_MED.category_ids, "never scored"):
             rows = calibrated(fitted, scores, np.full(101, name, dtype=object))
             assert rows.sum(axis=1) == pytest.approx(np.ones(101))
             assert rows.min() > 0

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from medjudge.distill.checks import check_training_set, kept_out, near_duplicates
+from medjudge.distill.checks import check_training_set, near_duplicates, questions_to_keep_out
 from medjudge.errors import InputError
 from medjudge.records import TrainingLine
 
@@ -58,7 +58,7 @@ def test_near_duplicates_are_those_of_the_plain_definition() -> None:
         for place in draw.sample(range(80), seed // 2):  # the later, the more changed
             parts[place] = words(1, 10_000 + 100 * seed + place)
         changed.append(" ".join(parts))
-    found = {one.one: one for one in near_duplicates(texts, changed[::-1])}
+    found = {duplicate.text: duplicate for duplicate in near_duplicates(texts, changed[::-1])}
     expected = {n: jaccard(text, changed[n]) for n, text in enumerate(texts)}
     assert 5 < sum(value >= 0.8 for value in expected.values()) < 35
     assert set(found) == {n for n, value in expected.items() if value >= 0.8}
@@ -107,7 +107,7 @@ def test_balance(line) -> None:
         "largest_share": 0.5,
         "usable": 0.625,
     }
-    assert checked.warnings == ["validation holds level 2 only: kappa cannot choose a checkpoint"]
+    assert checked.warnings == ["validation has level 2 only: kappa cannot choose a checkpoint"]
 
 
 def test_one_level_and_too_few_lines_are_refused(line) -> None:
@@ -141,13 +141,13 @@ def test_length_of_few_answers_or_of_one_length_says_nothing(line) -> None:
     assert english["usable_by_length"] == english["usable_by_majority"] == pytest.approx(7 / 11, abs=5e-4)
 
 
-def test_what_is_kept_out_takes_its_conversation_and_its_text_along(question) -> None:
+def test_what_is_questions_to_keep_out_takes_its_conversation_and_its_text_along(question) -> None:
     questions = [
         question(id="a", group="g1"),
         question(id="b", group="g1", round=2, prompt="And for a child?"),
         question(id="c", prompt="How much  PARACETAMOL a day"),
         question(id="d", prompt="Something else?"),
     ]
-    assert kept_out(questions, {"b"}, set()) == {"a", "b"}
-    assert kept_out(questions, {"elsewhere"}, {"How much paracetamol a day?"}) == {"a", "b", "c"}
-    assert kept_out(questions, set(), set()) == set()
+    assert questions_to_keep_out(questions, {"b"}, set()) == {"a", "b"}
+    assert questions_to_keep_out(questions, {"elsewhere"}, {"How much paracetamol a day?"}) == {"a", "b", "c"}
+    assert questions_to_keep_out(questions, set(), set()) == set()

@@ -11,10 +11,10 @@ from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.checklist import points_of
 from medjudge.distill.dressing import padded
 from medjudge.distill.graded import graded_answers
-from medjudge.distill.outline import outline_of, written
 from medjudge.distill.wording import language_of, wording_of
-from medjudge.probes.texts import texts_of
+from medjudge.probes.texts import probe_texts
 from medjudge.records import Question
+from medjudge.text.outline import outline_of, written
 
 EN, ZH = wording_of("en"), wording_of("zh")
 CORE = [
@@ -192,7 +192,7 @@ def test_a_drug_becomes_one_of_another_class_wherever_it_stands():
         drug = found.parts[0].split()[0].lower()
         assert found.touched == (0, 1)
         assert found.parts[1] == f"Stop {drug} first."
-        assert drug not in EN.said["drugs"][0]
+        assert drug not in EN.texts.drugs[0]
 
 
 def test_a_value_in_two_units_changes_in_both():
@@ -220,7 +220,7 @@ def test_a_swap_brings_the_answer_to_another_question(sample):
         assert one.level == 1
         assert other.group != one.question.group
         assert other.language == one.question.language
-        sentences = outline_of(other.reference, wording_of(other.language)).parts
+        sentences = outline_of(other.reference, wording_of(other.language).grammar).parts
         assert sum(sentence.strip(" ;；.。")[1:] in one.answer.text for sentence in sentences) >= len(sentences) - 1
     assert all(not one.made_from for one in graded_answers(sample, 600, seed=5) if "swap" not in steps(one))
 
@@ -277,7 +277,7 @@ def test_filler_adds_sentences_and_takes_nothing(wording):
     for paragraph in text.split("\n\n"):
         assert added.count(paragraph) == 1
         added = added.replace(paragraph, "")
-    ends = [end for group in wording.said["filler"] for end in group["end"]]
+    ends = [end for group in wording.texts.filler for end in group.end]
     used = [end for end in ends if end in added]
     assert sum(map(len, used)) > 0.4 * len(added)
     assert all(added.count(end) == 1 for end in used)
@@ -285,13 +285,13 @@ def test_filler_adds_sentences_and_takes_nothing(wording):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_wording_is_that_of_the_probes(language):
-    probes = texts_of(language).variants
+    probes = probe_texts(language).model_dump()
     theirs = " ".join(
         str(probes[name]) for name in ("filler", "instruction", "authority", "quoted_rubric", "wrapper", "fluent")
     )
-    said = wording_of(language).said
-    ours = [*said["instruction"], *said["opening"], *said["restated"], *said["closing"]]
-    ours += [half for group in said["filler"] for half in (*group["begin"], *group["end"])]
+    texts = wording_of(language).texts
+    ours = [*texts.instruction, *texts.opening, *texts.restated, *texts.closing]
+    ours += [half for group in texts.filler for half in (*group.begin, *group.end)]
     # Runs of five English words, or of seven Chinese characters.
     runs = re.compile(r"(?=\b(\w+(?:\W+\w+){4})\b)") if language == "en" else re.compile(r"(?=([\u4e00-\u9fff]{7}))")
     assert {run for one in ours for run in runs.findall(one.lower())}.isdisjoint(runs.findall(theirs.lower()))
@@ -322,7 +322,7 @@ def test_the_points_are_bare():
 def test_what_is_left_out_leaves_no_gap():
     items = "1. **A**: alpha is first.\n2. **B**: beta is next; gamma too.\n3. **C**: last of all."
     text = f"### One\n\n{items}\n\n### Two\n\n- only this item"
-    outline = outline_of(text, EN)
+    outline = outline_of(text, EN.grammar)
     assert written(outline, outline.parts) == text
     left = [None if "alpha" in part or "gamma" in part or "only" in part else part for part in outline.parts]
     assert written(outline, left) == "### One\n\n1. **B**: beta is next.\n2. **C**: last of all."

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from medjudge.distill.training_set import WEIGHTS, build_training_set
+from medjudge.distill.training_set import WEIGHTS, ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.errors import InputError
 from medjudge.records import Judgment, TrainingLine
 
@@ -21,6 +21,13 @@ def pieces(question, answer):
     return questions, [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
 
 
+def build(questions, answers, judgments, scores, validation_share, seed, **options):
+    return build_training_set(
+        ScoredAnswers(questions, answers, judgments, scores),
+        TrainingSetOptions(validation_share=validation_share, seed=seed, **options),
+    )
+
+
 def lines_by_id(made):
     return {line.question.id: line for line in [*made.train, *made.validation]}
 
@@ -28,7 +35,7 @@ def lines_by_id(made):
 def test_a_physician_outranks_the_teacher(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged(one.id, 5, rationale="because") for one in questions]
-    made = build_training_set(questions, answers, judgments, [physician_score(question_id="q3", score=2)], 0.2, 0)
+    made = build(questions, answers, judgments, [physician_score(question_id="q3", score=2)], 0.2, 0)
     lines = lines_by_id(made)
     assert (lines["q3"].level, lines["q3"].source, lines["q3"].scored_by) == (2, "physician", ["dr"])
     assert lines["q3"].rationale is None  # it argues for a 5
@@ -47,7 +54,7 @@ def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
     scores = [
         physician_score(question_id="q2", rater=name, score=level) for name, level in (("a", 3), ("b", 4), ("c", 4))
     ]
-    lines = lines_by_id(build_training_set(questions, answers, judgments, scores, 0.3, 0))
+    lines = lines_by_id(build(questions, answers, judgments, scores, 0.3, 0))
     assert lines["q0"].probabilities == [0, 0, 0, 0.5, 0.5]
     assert lines["q0"].level == 4
     assert lines["q1"].probabilities == [0, 0.25, 0.5, 0.25, 0]
@@ -58,7 +65,7 @@ def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
 def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physician_score) -> None:
     questions, answers = pieces
     scores = [physician_score(question_id=one.id) for one in questions]
-    made = build_training_set(questions, answers, [], scores, 0.34, 1)
+    made = build(questions, answers, [], scores, 0.34, 1)
     train, validation = [{line.question.group for line in side} for side in (made.train, made.validation)]
     assert train
     assert validation
@@ -68,7 +75,7 @@ def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physicia
 
 def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
     questions, answers = pieces
-    made = build_training_set(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
+    made = build(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
     assert set(lines_by_id(made)) == {"q0", "q2"}
     assert made.summary["unscored_judgments"] == 1
 
@@ -76,9 +83,9 @@ def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
 def test_scores_of_unknown_answers_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
     questions, answers = pieces
     with pytest.raises(InputError, match="belongs to no answer: question q0, model other"):
-        build_training_set(questions, answers, [], [physician_score(question_id="q0", model="other")], 0.3, 0)
+        build(questions, answers, [], [physician_score(question_id="q0", model="other")], 0.3, 0)
     with pytest.raises(InputError, match="nothing to distil"):
-        build_training_set(questions, answers, [], [], 0.3, 0)
+        build(questions, answers, [], [], 0.3, 0)
 
 
 @pytest.fixture
@@ -98,8 +105,8 @@ def lenient(question, answer, physician_score):
 
 def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     *given, truth = lenient
-    made = build_training_set(*given, 0.2, 0)
-    copied = build_training_set(*given, 0.2, 0, calibrate=False)
+    made = build(*given, 0.2, 0)
+    copied = build(*given, 0.2, 0, calibrate=False)
     taught = {name: line for name, line in lines_by_id(made).items() if line.source == "teacher"}
     assert len(taught) == 100
     # A 5 of this teacher can be a 4 or a 5; all below it is one too high.
@@ -117,19 +124,19 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     assert changed["usable_before"] == sum(truth[name] >= 3 for name in taught)
     assert changed["usable_after"] == sum(line.level >= 4 for line in taught.values())
     assert sum(sum(row.values()) for row in changed["levels_before_after"].values()) == 100
-    assert copied.summary["calibration"]["teachers"]["gpt"]["why"] == "no calibration was wanted"
+    assert copied.summary["calibration"]["teachers"]["gpt"]["why"] == "calibration is switched off"
 
 
 def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> None:
     questions, answers, judgments, scores, _ = lenient
-    made = build_training_set(questions, answers, judgments, scores, 0.3, 0)
+    made = build(questions, answers, judgments, scores, 0.3, 0)
     held = {line.question.id for line in made.validation}
     turned = [
         physician_score(question_id=one.question_id, score=6 - one.level) if one.question_id in held else one
         for one in scores
     ]
     assert turned != scores
-    assert build_training_set(questions, answers, judgments, turned, 0.3, 0).train == made.train
+    assert build(questions, answers, judgments, turned, 0.3, 0).train == made.train
 
 
 def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> None:
@@ -138,13 +145,12 @@ def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> Non
     other = [one.model_copy(update={"judge": "other", "score": truth[one.question_id]}) for one in judgments]
     rare = [judged("q1", 1, rationale="rare"), judged("q1", 1, round=2), judged("q1", 1, round=3)]
     rare = [one.model_copy(update={"judge": "rare"}) for one in rare]
-    made = build_training_set(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
+    made = build(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
     reports = made.summary["calibration"]["teachers"]
     assert {name: one["applied"] for name, one in reports.items()} == {"gpt": True, "other": False, "rare": False}
     line = lines_by_id(made)["q1"]
     alone = [
-        lines_by_id(build_training_set(questions, answers, some, scores, 0.2, 0))["q1"].probabilities
-        for some in (judgments, other)
+        lines_by_id(build(questions, answers, some, scores, 0.2, 0))["q1"].probabilities for some in (judgments, other)
     ]
     assert line.probabilities == pytest.approx(np.mean([*alone, [1, 0, 0, 0, 0]], axis=0), abs=1e-5)
     assert line.scored_by == ["gpt, round 1", "other, round 1", "rare, round 1", "rare, round 2", "rare, round 3"]
@@ -154,7 +160,7 @@ def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, phy
     questions, answers = pieces
     scores = [physician_score(question_id=one.id, rater="constructed", score=5) for one in questions]
     scores.append(physician_score(question_id="q3", rater="dr", score=2))
-    made = build_training_set(questions, answers, [], scores, 0.2, 0)
+    made = build(questions, answers, [], scores, 0.2, 0)
     line = lines_by_id(made)["q3"]
     assert (line.level, line.source, line.scored_by, line.probabilities) == (2, "physician", ["dr"], [0, 1, 0, 0, 0])
     assert lines_by_id(made)["q4"].source == "constructed"
@@ -165,14 +171,14 @@ def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None
     questions, answers = pieces
     scores = [physician_score(question_id="q3", score=level) for level in (2, 2, 4)]
     with pytest.raises(InputError, match="rater dr gave the answer of m to q3, sample 0, level 2 and level 4"):
-        build_training_set(questions, answers, [], scores, 0.2, 0)
+        build(questions, answers, [], scores, 0.2, 0)
 
 
 def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) -> None:
     questions, answers = pieces
     judgments = [judged(one.id, 4) for one in questions]
     scores = [physician_score(question_id="q3", score=2)]
-    made = build_training_set(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
+    made = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
     assert {line.source: line.weight for line in lines_by_id(made).values()} == {"physician": 1, "teacher": 0.25}
     assert made.summary["weights"] == {"physician": 1, "teacher": 0.25}
 
@@ -194,7 +200,7 @@ def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(
         for name, levels in given.items()
         for n, level in enumerate(levels)
     ]
-    made = build_training_set(questions, answers, [], scores, 0.2, 0)
+    made = build(questions, answers, [], scores, 0.2, 0)
     raters = made.summary["raters"]["raters"]
     assert raters["sure"]["reliability"] > raters["steady"]["reliability"] > raters["noisy"]["reliability"]
     for name, line in lines_by_id(made).items():
@@ -215,7 +221,7 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     ]
     answers = [answer(question_id=f"q{n}", text=f"answer {n}") for n in range(10)]
     scores = [physician_score(question_id=f"q{n}", score=n % 5 + 1) for n in range(10)]
-    made = build_training_set(questions, answers, [], scores, 0.3, 0, synthetic=25)
+    made = build(questions, answers, [], scores, 0.3, 0, synthetic=25)
     synthetic = [line for line in made.train if line.source == "synthetic"]
     held = {line.question.id for line in made.validation}
     assert 5 <= len(synthetic) <= 25
@@ -226,26 +232,22 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     assert all(line.scored_by[0].startswith("synthetic: ") for line in synthetic)
     assert all(line.probabilities[line.level - 1] == 1 for line in synthetic)
     # With nothing scored there are two sides all the same.
-    alone = build_training_set(questions, [], [], [], 0.3, 0, synthetic=25)
+    alone = build(questions, [], [], [], 0.3, 0, synthetic=25)
     groups = [{line.question.group for line in side} for side in (alone.train, alone.validation)]
     assert groups[0]
     assert groups[1]
     texts = {name for line in alone.train for name in (line.question.id, *line.made_from)}
     assert not texts & {name for line in alone.validation for name in (line.question.id, *line.made_from)}
     with pytest.raises(InputError, match="no question to train on has a reference"):
-        build_training_set([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
+        build([question(id=f"q{n}") for n in range(9)], [], [], [], 0.3, 0, synthetic=5)
     taken = [answer(question_id="q1", model="synthetic")]
-    with pytest.raises(InputError, match="rename the model"):
-        build_training_set(
-            questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5
-        )
+    with pytest.raises(InputError, match="rename it"):
+        build(questions, taken, [], [physician_score(question_id="q1", model="synthetic")], 0.3, 0, synthetic=5)
 
 
 def test_a_line_of_an_earlier_version_is_read(pieces, physician_score) -> None:
     questions, answers = pieces
-    made = build_training_set(
-        questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0
-    )
+    made = build(questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0)
     fields = json.loads(made.train[0].model_dump_json())
     del fields["made_from"]
     assert TrainingLine.model_validate(fields) == made.train[0]

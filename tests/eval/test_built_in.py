@@ -19,7 +19,7 @@ REFERENCE = (
 def line(question, answer) -> Callable[..., TrainingLine]:
     def build(name: str, text: str = "At most 4 g.", level: int = 5, reference: str | None = None) -> TrainingLine:
         return TrainingLine(
-            question=question(id=name, prompt=f"Prompt of {name}?", reference=reference),
+            question=question(id=name, category="CHQ", prompt=f"Prompt of {name}?", reference=reference),
             earlier=[],
             answer=answer(question_id=name, text=text),
             level=level,

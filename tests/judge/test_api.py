@@ -19,6 +19,7 @@ from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge
 from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.records import ErrorKind
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,15 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
     reasons = " | ".join(one.error for one in found if one.error)
     for reason in ("unreadable reply: no score", "no text", "content filter", "answer is empty"):
         assert reason in reasons
-    raw = next(one for one in found if one.error and "unreadable" in one.error).raw
+    assert {one.question_id: one.error_kind for one in found} == {
+        "q0": None,
+        "q1": ErrorKind.UNREADABLE_REPLY,
+        "q2": ErrorKind.EMPTY_REPLY,
+        "q3": ErrorKind.REQUEST_FAILED,
+        "q4": None,
+        "q5": ErrorKind.EMPTY_ANSWER,
+    }
+    raw = next(one for one in found if one.error_kind is ErrorKind.UNREADABLE_REPLY).raw
     assert raw.startswith("I cannot say.")
     assert raw.endswith("Still not.")
 
@@ -135,10 +144,40 @@ def test_failed_requests_are_made_again_by_the_next_run(server, medjudge, jsonl,
     before = len(asked)
     again = medjudge(*command)
     assert again.returncode == 0, again.stderr
-    assert "1 requests failed last time and are made again" in again.stderr
+    assert "1 requests failed last time and are sent again" in again.stderr
     assert len(asked) == before + 1
     lines = (tmp_path / "run" / "judgments" / "gpt.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["score"] for line in lines) == [3, 5]
+
+
+def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, medjudge, jsonl, tmp_path) -> None:
+    url, replies, asked = server
+    replies.append((200, "Score: 5"))
+    names = ("failed", "refused", "of_unknown_kind", "scored")
+    question = {"category": "MK", "prompt": "?", "language": "en"}
+    command = ["eval", "--judge", "openai:gpt", "--base-url", url, "--run", "run"]
+    command += ["--benchmark", jsonl("questions.jsonl", *[{**question, "id": name, "group": name} for name in names])]
+    command += [
+        "--answers",
+        jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in names]),
+    ]
+    assert medjudge(*command).returncode == 0
+    file = tmp_path / "run" / "judgments" / "gpt.jsonl"
+    unscored = {"model": "m", "judge": "gpt", "score": None, "error": "any wording"}
+    lines = [
+        {**unscored, "question_id": "failed", "error_kind": "request_failed"},
+        {**unscored, "question_id": "refused", "error_kind": "refused"},
+        {**unscored, "question_id": "of_unknown_kind"},
+        {"model": "m", "judge": "gpt", "question_id": "scored", "score": 2},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = len(asked)
+    done = medjudge(*command)
+    assert done.returncode == 1, done.stderr  # the refused one stays unscored
+    assert len(asked) == before + 2
+    judgments = [json.loads(line) for line in file.read_text().splitlines()]
+    scores = {one["question_id"]: one["score"] for one in judgments}
+    assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
 
 
 def test_a_wrong_key_is_one_line_in_a_process_of_its_own(server, tmp_path) -> None:
@@ -162,7 +201,8 @@ def test_rounds_differ_by_their_seed(server, assignment) -> None:
 def test_empty_answers_cost_no_request(server, assignment) -> None:
     url, _, asked = server
     (one,) = ApiJudge("gpt", Server(url)).judge([assignment(" ")])
-    assert (one.score, one.error, asked) == (None, "the answer is empty", [])
+    assert (one.score, one.error_kind, asked) == (None, ErrorKind.EMPTY_ANSWER, [])
+    assert one.error == "the answer is empty"
 
 
 def test_no_key_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from chat_server import Act, completion, failure
 
 from medjudge.chat_api.client import Server
-from medjudge.judge.api import REQUEST_FAILED, ApiJudge
+from medjudge.judge.api import ApiJudge
+from medjudge.records import ErrorKind
 
 PATIENT = Server(concurrency=32, first_wait=0.02, timeout=15.0)  # far longer than a reply takes on a busy machine
 VERDICT = json.dumps({"rationale": "It agrees with the reference.", "score": 4})
@@ -30,16 +31,30 @@ PASSING = {
     "no choices": Act(b'{"id": "x", "object": "chat.completion", "choices": []}'),
     "null": Act(b"null"),
 }
+REFUSED, FAILED = ErrorKind.REFUSED, ErrorKind.REQUEST_FAILED
+EMPTY_REPLY, UNREADABLE = ErrorKind.EMPTY_REPLY, ErrorKind.UNREADABLE_REPLY
 LASTING = {
-    "refused by the filter": (completion(None, "content_filter"), "the server refused: content filter"),
-    "refused in words": (completion(None, refusal="I cannot help with that."), "the server refused: I cannot help"),
-    "no text": (completion(None), "the server returned no text"),
-    "cut off": (completion("It would be level 5 if", "length"), "cut off at the token limit, after a reminder"),
-    "no verdict": (completion("I like it."), "no score is stated in the reply, after a reminder"),
-    "a wrong level": (completion('{"rationale": "", "score": 7}'), "score is 7, not a level"),
-    "400": (failure(400, "the prompt was blocked"), f"{REQUEST_FAILED} Error code: 400"),
-    "400 by the filter": (failure(400, "blocked", code="content_filter"), "the server refused: Error code: 400"),
-    "always 500": (PASSING["500"], "(8 attempts)"),
+    "refused by the filter": (completion(None, "content_filter"), REFUSED, "the server refused: content filter"),
+    "refused in words": (
+        completion(None, refusal="I cannot help with that."),
+        REFUSED,
+        "the server refused: I cannot help",
+    ),
+    "no text": (completion(None), EMPTY_REPLY, "the server returned no text"),
+    "cut off": (
+        completion("It would be level 5 if", "length"),
+        UNREADABLE,
+        "cut off at the token limit, after a reminder",
+    ),
+    "no verdict": (completion("I like it."), UNREADABLE, "no score is stated in the reply, after a reminder"),
+    "a wrong level": (completion('{"rationale": "", "score": 7}'), UNREADABLE, "score is 7, not a level"),
+    "400": (failure(400, "the prompt was blocked"), FAILED, "the request failed: Error code: 400"),
+    "400 by the filter": (
+        failure(400, "blocked", code="content_filter"),
+        REFUSED,
+        "the server refused: Error code: 400",
+    ),
+    "always 500": (PASSING["500"], FAILED, "(8 attempts)"),
 }
 
 
@@ -81,7 +96,8 @@ def test_a_thousand_judgments_from_a_server_that_fails_in_every_way(chat_server,
         number = int(one.question_id[1:])
         if number in end:
             assert one.score is None
-            assert LASTING[end[number]][1] in one.error, (end[number], one.error)
+            _, kind, reason = LASTING[end[number]]
+            assert (one.error_kind, reason in one.error) == (kind, True), (end[number], one.error)
         else:
             assert (one.score, one.rationale) == (4, "It agrees with the reference.")
     assert met.keys() == PASSING.keys()

@@ -5,15 +5,22 @@ from transformers import PreTrainedTokenizerFast
 
 from medjudge.errors import InputError
 from medjudge.judge import generative
-from medjudge.judge.generative import GenerativeJudge, before_score_ids, encode_prompt, score_token_ids
+from medjudge.judge.generative import (
+    GenerativeJudge,
+    GenerativeSettings,
+    before_score_ids,
+    encode_prompt,
+    score_token_ids,
+)
 from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.records import ErrorKind
 from medjudge.rubrics.render import render
 
 
 @pytest.fixture
 def judge(tiny_lm) -> GenerativeJudge:
     model = load_causal_lm(str(tiny_lm)).eval()
-    return GenerativeJudge("tiny", model, load_tokenizer(str(tiny_lm)), max_length=4096, batch_tokens=6000)
+    return GenerativeJudge("tiny", model, load_tokenizer(str(tiny_lm)), GenerativeSettings(4096, batch_tokens=6000))
 
 
 def test_batched_probabilities_equal_plain_single_passes(judge, assignment) -> None:
@@ -61,21 +68,22 @@ def test_only_the_answer_is_cut_and_the_judgment_says_so(judge, assignment) -> N
     assert "FIRST" in text
     assert "LAST" in text
     assert f"[... {prompt.answer_tokens_cut} tokens left out ...]" in text
-    judge.max_length = 2000
+    judge.settings = judge.settings._replace(max_length=2000)
     (one,) = judge.judge([work])
     assert one.answer_tokens_cut >= prompt.answer_tokens_cut > 0
 
 
 def test_no_room_at_all_is_unscored_with_its_reason(judge, assignment) -> None:
-    judge.max_length = 300
+    judge.settings = judge.settings._replace(max_length=300)
     (one,) = judge.judge([assignment("an answer " * 50)])
     assert one.score is None
+    assert one.error_kind is ErrorKind.WINDOW
     assert "no room in the window of 300 tokens" in one.error
 
 
-def test_a_rationale_is_written_only_when_asked_for(judge, assignment) -> None:
+def test_a_rationale_is_written_only_on_request(judge, assignment) -> None:
     (without,) = judge.judge([assignment()])
-    judge.rationale_tokens = 12
+    judge.settings = judge.settings._replace(rationale_tokens=12)
     (with_one,) = judge.judge([assignment()])
     assert without.rationale is None
     assert with_one.rationale
@@ -86,7 +94,7 @@ def test_a_rationale_goes_on_from_what_was_read(judge, assignment) -> None:
     """As if prompt, score and new line had been given to the model anew."""
     texts = ["Four grams.", "No more than four grams in a day, less when the liver is ill. " * 9, "Ten."]
     work = [assignment(text, id=f"q{n // 2}", model=f"m{n}") for n, text in enumerate(texts)]
-    judge.rationale_tokens = 12
+    judge.settings = judge.settings._replace(rationale_tokens=12)
     found = {one.model: one for one in judge.judge(work)}
     for one in work:
         ids = encode_prompt(judge.tokenizer, one, 4000).input_ids
@@ -100,7 +108,9 @@ def test_a_rationale_goes_on_from_what_was_read(judge, assignment) -> None:
 @pytest.fixture
 def reasoner(judge) -> GenerativeJudge:
     """A reason-first judge with 16 tokens for its reasons. Its model has learnt nothing: it writes to the limit."""
-    return GenerativeJudge("tiny", judge.model, judge.tokenizer, 4096, 2.0, 6000, 16, "reason-first")
+    return GenerativeJudge(
+        "tiny", judge.model, judge.tokenizer, GenerativeSettings(4096, 2.0, "reason-first", 16, 6000)
+    )
 
 
 def test_a_reason_first_score_is_read_after_the_rationale_and_the_score_line(reasoner, assignment) -> None:
@@ -127,9 +137,9 @@ def test_a_reason_first_score_is_read_after_the_rationale_and_the_score_line(rea
 
 
 def test_a_score_that_was_written_is_no_part_of_the_rationale(reasoner, assignment, monkeypatch) -> None:
-    monkeypatch.setattr(reasoner, "_written", lambda sequences, most: ["The dose is wrong.\nScore: 5\nScore: 1"])
+    monkeypatch.setattr(reasoner, "_continued", lambda sequences, most: ["The dose is wrong.\nScore: 5\nScore: 1"])
     (said,) = reasoner.judge([assignment()])
-    monkeypatch.setattr(reasoner, "_written", lambda sequences, most: ["The dose is wrong."])
+    monkeypatch.setattr(reasoner, "_continued", lambda sequences, most: ["The dose is wrong."])
     (cut_off,) = reasoner.judge([assignment()])
     assert said.rationale == cut_off.rationale == "The dose is wrong."
     assert said.probabilities == cut_off.probabilities
@@ -142,7 +152,7 @@ def test_a_rationale_cannot_hold_control_tokens(reasoner, assignment) -> None:
 
 def test_a_model_without_chat_template_is_refused(judge, tiny_encoder) -> None:
     with pytest.raises(InputError, match="no chat template"):
-        GenerativeJudge("x", judge.model, load_tokenizer(str(tiny_encoder)), 100)
+        GenerativeJudge("x", judge.model, load_tokenizer(str(tiny_encoder)), GenerativeSettings(100))
 
 
 def test_a_tokenizer_without_five_digits_is_refused() -> None:
@@ -163,5 +173,5 @@ def test_a_tokenizer_that_takes_digits_apart_is_refused() -> None:
 
 @pytest.mark.parametrize("tokens", [1, 7, 3000])
 def test_a_rationale_needs_room(judge, tokens: int) -> None:
-    with pytest.raises(InputError, match=f"--rationale {tokens}: take 0, or from 8"):
-        GenerativeJudge("x", judge.model, judge.tokenizer, 4096, rationale_tokens=tokens)
+    with pytest.raises(InputError, match=f"--rationale {tokens}: must be 0, or from 8"):
+        GenerativeJudge("x", judge.model, judge.tokenizer, GenerativeSettings(4096, rationale_tokens=tokens))

@@ -4,9 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from medjudge.judge.ordinal import Encoded, OrdinalJudge, OrdinalModel, collate, encode, probabilities, windows
+from medjudge.judge.ordinal import (
+    Encoded,
+    OrdinalJudge,
+    OrdinalModel,
+    OrdinalSettings,
+    collate,
+    encode,
+    probabilities,
+    windows,
+)
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.records import ErrorKind
 
 
 @pytest.fixture
@@ -17,7 +27,7 @@ def judge(tiny_encoder) -> OrdinalJudge:
     with torch.no_grad():
         model.product.normal_(std=0.3)
         model.alone.normal_(std=0.3)
-    return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), max_length=64, most_windows=4, chunk=3)
+    return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), OrdinalSettings(64, most_windows=4, chunk=3))
 
 
 def test_probabilities_come_from_ordered_cuts() -> None:
@@ -100,7 +110,7 @@ def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
     assert next(iter(same)).expected != pytest.approx(next(iter(other)).expected, abs=1e-4)
 
 
-def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
+def test_tokens_outside_of_all_windows_are_counted(judge, assignment) -> None:
     long = assignment("dose " * 2000, id="long", prompt="Why? " * 1000)
     short = assignment("short", id="short")
     found = {one.question_id: one for one in judge.judge([long, short])}
@@ -113,7 +123,7 @@ def test_what_lies_in_no_window_is_said(judge, assignment) -> None:
 
 
 def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
-    judge.languages = ["en"]
+    judge.settings = judge.settings._replace(languages=["en"])
     german = (
         "Nehmen Sie am Tag nicht mehr als vier Gramm Paracetamol und fragen Sie bei Leberkrankheiten zuerst den Arzt."
     )
@@ -129,7 +139,7 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
     for reason, one in work.items():
         judgment = found[one.question.id]
         assert (judgment.score is None) == (reason is not None)
-        assert reason is None or reason in judgment.error
+        assert reason is None or (judgment.error_kind is ErrorKind.LANGUAGE and reason in judgment.error)
     assert next(iter(judge.judge([assignment("Paracetamol 500 mg t.i.d.", id="short")]))).score is not None
 
 
@@ -141,12 +151,12 @@ def test_special_tokens_in_a_text_are_text(judge, question) -> None:
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:
     (one,) = judge.judge([assignment("  ")])
-    assert (one.score, one.error) == (None, "the answer is empty")
+    assert (one.score, one.error_kind, one.error) == (None, ErrorKind.EMPTY_ANSWER, "the answer is empty")
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
     model = OrdinalModel(load_encoder(str(tiny_lm)), 64).eval()
     model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
-    judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), max_length=64)
+    judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), OrdinalSettings(64))
     (one,) = judge.judge([assignment()])
     assert one.score in range(1, 6)

@@ -158,7 +158,7 @@ def test_a_prompt_that_does_not_fit_alone_is_one_line() -> None:
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
     model.register_forward_pre_hook(full)
-    with pytest.raises(InputError, match="one text of 150 tokens does not fit the memory of the CPU"):
+    with pytest.raises(InputError, match="one text of 150 tokens does not fit in CPU memory"):
         shared(model, judge_like_prompts())
 
 

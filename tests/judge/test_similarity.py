@@ -4,6 +4,7 @@ from scipy.stats import spearmanr
 
 from medjudge.judge.similarity import CutPoints, SimilarityJudge, fit_cut_points
 from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.records import ErrorKind
 
 
 def test_fitted_cut_points_recover_the_ones_that_made_the_data() -> None:
@@ -36,6 +37,7 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
     assert found["q0"].score == 5
     assert found["q0"].expected == max(one.expected for one in found.values() if one.expected)
     assert found["none"].score is None
+    assert found["none"].error_kind is ErrorKind.NO_REFERENCE
     assert "no reference" in found["none"].error
 
 

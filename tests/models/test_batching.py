@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle, padded
+from medjudge.models.batching import MemoryLimit, batches_by_length, cut_middle
 
 
 @settings(deadline=None)
@@ -58,12 +58,6 @@ def _divided(ordered: list[int], cuts: tuple[bool, ...]) -> list[list[int]]:
             batches.append([])
         batches[-1].append(length)
     return batches
-
-
-def test_padding_is_masked() -> None:
-    ids, mask = padded([[5, 6, 7], [8]], pad_id=1)
-    assert ids.tolist() == [[5, 6, 7], [8, 1, 1]]
-    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
 
 
 def test_less_than_a_twentieth_of_a_forward_pass_is_padding() -> None:

@@ -8,9 +8,9 @@ from medjudge.models import hardware
 from medjudge.models.hardware import choose_device
 
 
-def test_a_gpu_asked_for_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_requested_and_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="sees no GPU here; take --device cpu"):
+    with pytest.raises(InputError, match="finds no GPU; use --device cpu"):
         choose_device("cuda")
     assert choose_device("auto").type == "cpu"
     with pytest.raises(InputError, match="unknown"):

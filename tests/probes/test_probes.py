@@ -9,7 +9,7 @@ import pytest
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.probes.probes import PROBES, probed
-from medjudge.probes.texts import texts_of
+from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Question
 from medjudge.store import Run
 from medjudge.validation.probe_effect import probe_effect
@@ -113,7 +113,7 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
         ),
         ("zh", r"\d|医|药|病|诊|患|治|症|剂|健康|安全|风险"),
     ):
-        variants = texts_of(language).variants
+        variants = probe_texts(language).model_dump()
         for name in ("filler", "wrapper", "fluent"):
             for place, texts in variants[name].items():
                 assert len(texts) >= 4
@@ -133,7 +133,7 @@ def test_where_a_probe_does_not_apply() -> None:
     assert change("No marks in 5 mg.", "plain") is None
     assert change("One sentence only.", "reordered") is None
     assert change("***", "plain") is None
-    with pytest.raises(InputError, match=r"probe fillers: no such probe; take one of filler, "):
+    with pytest.raises(InputError, match=r"probe fillers: no such probe; choose one of filler, "):
         change("A.", "fillers")
 
 
@@ -175,40 +175,49 @@ def test_windows_newlines_stay() -> None:
 
 
 LONG = {
-    "sentences": "Give 5 mg of the drug daily. " * 1700,
-    "chinese": "每日给药5 mg一次。" * 4200,
-    "list": "- **Give** 5 mg.\n" * 3000,
-    "table": "| a | b |\n|---|---|\n| 1 | 2 |\n\n" * 1500,
-    "stars": "*" * 50_000,
-    "open marks": "**a _b `c [d <p " * 3000,
-    "dots": "." * 50_000,
-    "blanks": "a" + " " * 49_998 + "b",
-    "blank rows": "a|\n" + " " * 24_000 + "|" + " " * 24_000,
-    "newlines": "a." + "\n" * 49_996 + "b.",
-    "tags": '<b a="' * 8000,
+    "sentences": lambda n: "Give 5 mg of the drug daily. " * (n // 29),
+    "chinese": lambda n: "每日给药5 mg一次。" * (n // 12),
+    "list": lambda n: "- **Give** 5 mg.\n" * (n // 17),
+    "table": lambda n: "| a | b |\n|---|---|\n| 1 | 2 |\n\n" * (n // 31),
+    "stars": lambda n: "*" * n,
+    "open marks": lambda n: "**a _b `c [d <p " * (n // 16),
+    "dots": lambda n: "." * n,
+    "blanks": lambda n: "a" + " " * (n - 2) + "b",
+    "blank rows": lambda n: "a|\n" + " " * (n // 2) + "|" + " " * (n // 2),
+    "newlines": lambda n: "a." + "\n" * (n - 4) + "b.",
+    "tags": lambda n: '<b a="' * (n // 6),
 }
+SHORT, TIMES_LONGER = 4_000, 8
+LEAST_MEASURED = 0.0005
+"""Seconds of processor time; below them the clock's steps are seen, and not the work."""
+
+
+def processor_seconds(text: str, probe: str, language: str) -> float:
+    """The processor time of one change of this thread, the least of some: other work on the machine does not count."""
+    seconds = []
+    for _ in range(3):
+        begin = time.thread_time()
+        change(text, probe, language)
+        seconds.append(time.thread_time() - begin)
+    return max(min(seconds), LEAST_MEASURED)
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_long_texts_take_no_time(name) -> None:
+def test_work_grows_with_the_length_of_a_text_and_not_with_its_square(name) -> None:
     change("A. B.", "filler"), change("A. B.", "filler", "zh")
     for probe in PROBES:
         for language in ("en", "zh"):
-            # The best of some runs: other work on the machine is not what is measured.
-            taken = []
-            while len(taken) < 8 and min(taken, default=1) > 0.1:
-                begin = time.perf_counter()
-                change(LONG[name], probe, language)
-                taken.append(time.perf_counter() - begin)
-            assert min(taken) < 0.1, (probe, language)
+            short, long = (processor_seconds(LONG[name](n), probe, language) for n in (SHORT, SHORT * TIMES_LONGER))
+            # Eight times the work, with room for caches; its square would be 64 times.
+            assert long / short < 3 * TIMES_LONGER, (probe, language)
 
 
 @pytest.mark.slow
 def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
-    from medjudge.judge.open import choose_judge, load_chosen
+    from medjudge.judge.open import load_judge_ref, resolve_judge
     from medjudge.judge.protocol import assignments
 
-    judge = load_chosen(choose_judge("similarity"), device="cpu")
+    judge = load_judge_ref(resolve_judge("similarity"), device="cpu")
     by_question = groupby(sample, key=lambda row: row[0].id)
     chosen = [rows[place % len(rows)] for place, rows in enumerate(list(group) for _, group in by_question)]
     chosen = [row for row in chosen if all(probed(*row[:2], probe) for probe in ("doubled", "filler"))][:40]
@@ -218,7 +227,7 @@ def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
     for probe, least in (("doubled", 0.05), ("filler", 0.1), ("language-wrapper", 0.3)):
         changed = [found for question, answer, _ in chosen if (found := probed(question, answer, probe))]
         found = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
-        assert found["n"] == len(chosen) >= 38
+        assert found.n == len(chosen) >= 38
         # It averages over an answer's tokens, so that whatever says nothing pulls its score down, surely so here.
-        assert found["shift"]["value"] < -least, probe
-        assert found["shift"]["high"] < 0, probe
+        assert found.shift["value"] < -least, probe
+        assert found.shift["high"] < 0, probe

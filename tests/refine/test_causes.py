@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.records import Judgment
-from medjudge.refine.causes import comments_of, question_causes, rubric_causes, usual_overlap
+from medjudge.refine.causes import CauseKind, comments_of, question_causes, rubric_causes, usual_overlap
 from medjudge.scale import median_level
 from medjudge.validation.pairs import paired
 
@@ -38,17 +38,17 @@ def suggested(question, answer, physician_score):
 def test_a_lenient_judge_suggests_a_missing_point_and_names_what_comments_say(suggested) -> None:
     rows = [(5, [3, 3], "Up to 4 g.", "liver disease not mentioned"), (5, [3, 2], "4 g a day.", None)]
     (cause,) = suggested(*rows, shift=2.2)
-    assert cause.name == "checklist point missing"
+    assert cause.kind == CauseKind.POINT_MISSING
     assert "liver, disease" in cause.evidence
-    assert "judge 5.0, physicians 2.8" in cause.evidence
+    assert "mean scores: judge 5.0, physicians 2.8" in cause.evidence
     assert "no checklist" in suggested(*rows, shift=2.2, checklist=None)[0].evidence
 
 
 def test_a_strict_judge_suggests_the_reference_and_says_how_unlike_good_answers_are(suggested) -> None:
     rows = [(2, [5, 4], "Acetaminophen: four grams.", None), (2, [5, 5], "Four grams per 24 hours.", None)]
     (cause,) = suggested(*rows, shift=-2.5, usual=0.6)
-    assert cause.name == "reference disputable"
-    assert "hold 0 % of the reference's terms, usually 60 %" in cause.evidence
+    assert cause.kind == CauseKind.REFERENCE_DISPUTABLE
+    assert "contain 0 % of the reference's terms, usually 60 %" in cause.evidence
     assert "terms" not in suggested(*rows, shift=-2.5, usual=0.0)[0].evidence
 
 
@@ -56,43 +56,43 @@ def test_a_strict_judge_suggests_the_reference_and_says_how_unlike_good_answers_
     ("fields", "comment", "said"),
     [
         ({"category": "MSE"}, None, "calls 1 of 1 unsafe answers usable"),
-        ({}, "dangerous dose", "speaks of 'dangerous'"),
+        ({}, "dangerous dose", "mentions 'dangerous'"),
     ],
 )
 def test_safety_that_was_overlooked_comes_first(suggested, fields, comment, said: str) -> None:
     rows = [(5, [1, 2], "Take 10 g.", comment), (4, [4, 4], "At most 4 g.", None)]
     first, second = suggested(*rows, shift=1.9, **fields)
-    assert first.name == "safety overlooked"
+    assert first.kind == CauseKind.SAFETY_OVERLOOKED
     assert said in first.evidence
-    assert second.name == "checklist point missing"
+    assert second.kind == CauseKind.POINT_MISSING
 
 
 def test_chinese_comments_on_safety(suggested) -> None:
     rows = [(5, [2, 2], "每天10克。", "剂量危险"), (4, [4, 4], "每天不超过4克。", None)]
-    assert suggested(*rows, shift=1.5, language="zh")[0].name == "safety overlooked"
+    assert suggested(*rows, shift=1.5, language="zh")[0].kind == CauseKind.SAFETY_OVERLOOKED
 
 
 def test_physicians_that_differ_more_than_the_judge_does(suggested) -> None:
     rows = [(3, [1, 4], "4 g", None), (3, [2, 5], "4 g", None)]
     first = suggested(*rows, shift=0.5)[0]
-    assert first.name == "physicians disagree with each other"
+    assert first.kind == CauseKind.PHYSICIANS_DISAGREE
     assert "3.0 levels apart" in first.evidence
-    assert suggested((5, [2, 2], "4 g", None), shift=3)[0].name != first.name
+    assert suggested((5, [2, 2], "4 g", None), shift=3)[0].kind != first.kind
 
 
 def test_a_judge_between_two_levels_suggests_an_ambiguous_rubric(suggested) -> None:
     rows = [(3.5, [4, 4], "4 g", None), (3.4, [4, 4], "4 g a day", None)]
     between = [[0, 0.05, 0.5, 0.45, 0], [0, 0.1, 0.45, 0.45, 0]]
     first = suggested(*rows, shift=-0.6, probabilities=between)[0]
-    assert first.name == "rubric level ambiguous"
+    assert first.kind == CauseKind.LEVEL_AMBIGUOUS
     assert "2 of 2 answers" in first.evidence
     sure = [[0, 0, 0.95, 0.05, 0], [0, 0, 0.95, 0.05, 0]]
-    assert suggested(*rows, shift=-0.6, probabilities=sure)[0].name == "reference disputable"
+    assert suggested(*rows, shift=-0.6, probabilities=sure)[0].kind == CauseKind.REFERENCE_DISPUTABLE
 
 
 def test_a_whole_category_suggests_its_rubric(question, answer, physician_score) -> None:
     judged = [Judgment(question_id="q1", model="m", judge="j", score=5)]
     pairs = paired([question()], judged, [physician_score(score=3)])
     (cause,) = rubric_causes(1.4, pairs)
-    assert cause.name == "rubric level ambiguous"
+    assert cause.kind == CauseKind.LEVEL_AMBIGUOUS
     assert "1.4 levels too lenient throughout the category" in cause.evidence

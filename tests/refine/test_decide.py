@@ -46,7 +46,7 @@ def test_the_standard_error_is_that_of_a_paired_bootstrap_over_clusters() -> Non
     assert decision.standard_error == pytest.approx(drawn.std(), rel=0.05)
 
 
-def test_what_cannot_be_told_is_not_kept() -> None:
+def test_a_change_without_evidence_is_not_kept() -> None:
     lone = scored([4, 4], [2, 2], [2, 2], ["m", "m"])
     better = scored([4, 4], [2, 2], [2, 2], ["a", "b"])
     worse = scored([2, 2], [4, 4], [2, 2], ["a", "b"])

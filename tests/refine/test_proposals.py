@@ -4,12 +4,12 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.refine.causes import Cause
-from medjudge.refine.proposals import Shown, checklist_prompt, read_reply, rubric_prompt
+from medjudge.refine.causes import Cause, CauseKind
+from medjudge.refine.proposals import Outcome, Reading, Shown, checklist_prompt, read_reply, rubric_prompt
 from medjudge.refine.proposers import EditorProposer, LocalProposer
 from medjudge.rubrics.render import rubric
 
-CAUSE = Cause("checklist point missing", "judge 2.0 levels more lenient than usual")
+CAUSE = Cause(CauseKind.POINT_MISSING, "judge 2.0 levels more lenient than usual")
 BOTH = "Core requirements:\n1. at most 4 g\n\nSecondary requirements:\n1. with water"
 CHINESE = "核心需求：\n1. 每日不超过4克\n\n次要需求：\n1. 多喝水"
 
@@ -43,10 +43,14 @@ def test_a_prompt_says_what_is_known_and_fences_the_answer(prompt) -> None:
 
 def test_a_reply_is_taken_as_it_stands_between_the_markers(prompt) -> None:
     new = BOTH.replace("at most 4 g", "at most 4 g, less in liver disease")
-    assert read_reply(prompt(), f"I add a limit.\n<<<CHECKLIST>>>\n{new}\n<<<END>>>\n") == (new, None)
+    assert read_reply(prompt(), f"I add a limit.\n<<<CHECKLIST>>>\n{new}\n<<<END>>>\n") == Reading(
+        Outcome.PROPOSED, new
+    )
     zh = CHINESE.replace("4克", "4克，肝病者减量")
-    assert read_reply(prompt(language="zh", checklist=CHINESE), f"<<<CHECKLIST>>>\n{zh}\n<<<END>>>") == (zh, None)
-    assert read_reply(prompt(checklist=None), "<<<CHECKLIST>>>\n1. at most 4 g\n<<<END>>>")[0] == "1. at most 4 g"
+    assert read_reply(prompt(language="zh", checklist=CHINESE), f"<<<CHECKLIST>>>\n{zh}\n<<<END>>>") == Reading(
+        Outcome.PROPOSED, zh
+    )
+    assert read_reply(prompt(checklist=None), "<<<CHECKLIST>>>\n1. at most 4 g\n<<<END>>>").text == "1. at most 4 g"
 
 
 @pytest.mark.parametrize(
@@ -55,18 +59,19 @@ def test_a_reply_is_taken_as_it_stands_between_the_markers(prompt) -> None:
         ("NO CHANGE", "no change proposed"),
         ("Physicians err.\n**NO CHANGE**", "no change proposed"),
         (f"<<<CHECKLIST>>>\n{BOTH}\n<<<END>>>", "no change proposed"),
-        ("Add a limit in liver disease.", "does not hold <<<CHECKLIST>>>"),
+        ("Add a limit in liver disease.", "does not contain <<<CHECKLIST>>>"),
         ("<<<CHECKLIST>>>\n1. a\n<<<END>>>\n<<<CHECKLIST>>>\n1. b\n<<<END>>>", "once each"),
         ("<<<CHECKLIST>>>\n\n<<<END>>>", "the text is empty"),
-        ("<<<CHECKLIST>>>\n1. only this\n<<<END>>>", "headings of core and secondary requirements are gone"),
+        ("<<<CHECKLIST>>>\n1. only this\n<<<END>>>", "headings of core and secondary requirements are missing"),
         ("<<<CHECKLIST>>>\nCore requirements:\n1. <|im_end|>\n<<<END>>>", "control tokens"),
         ("<<<CHECKLIST>>>\n" + "1. long\n" * 1000 + "<<<END>>>", "more than 6000"),
     ],
 )
 def test_a_reply_that_cannot_be_used_says_why(prompt, reply: str, problem: str) -> None:
-    text, why = read_reply(prompt(), reply)
-    assert text is None
-    assert problem in why
+    reading = read_reply(prompt(), reply)
+    declined = problem == "no change proposed"
+    assert (reading.text, reading.outcome) == (None, Outcome.DECLINED if declined else Outcome.UNREADABLE)
+    assert problem in reading.problem
 
 
 @pytest.mark.parametrize("name", ["MK.en", "MTG.zh", "MSE.en"])
@@ -74,17 +79,17 @@ def test_a_rubric_keeps_its_title_and_its_five_levels(name: str) -> None:
     before = rubric(name)
     prompt = rubric_prompt(name, before, CAUSE, [])
     new = before.strip() + " Strictly."
-    assert read_reply(prompt, f"<<<RUBRIC>>>\n{new}\n<<<END>>>") == (new, None)
+    assert read_reply(prompt, f"<<<RUBRIC>>>\n{new}\n<<<END>>>") == Reading(Outcome.PROPOSED, new)
     without = "\n".join(line for line in new.splitlines() if not line.startswith("- 3"))
-    assert "five levels" in read_reply(prompt, f"<<<RUBRIC>>>\n{without}\n<<<END>>>")[1]
-    assert "first line" in read_reply(prompt, f"<<<RUBRIC>>>\nAnother area\n{new}\n<<<END>>>")[1]
+    assert "five levels" in read_reply(prompt, f"<<<RUBRIC>>>\n{without}\n<<<END>>>").problem
+    assert "first line" in read_reply(prompt, f"<<<RUBRIC>>>\nAnother area\n{new}\n<<<END>>>").problem
 
 
 def test_a_local_model_proposes_and_what_cannot_be_read_is_recorded(prompt, tiny_lm) -> None:
     (made,) = LocalProposer(str(tiny_lm), "cpu", max_tokens=8).propose([prompt()])
     assert made.by == "tiny-lm"
     assert made.text is None
-    assert "does not hold <<<CHECKLIST>>>" in made.problem or "no text" in made.problem
+    assert "does not contain <<<CHECKLIST>>>" in made.problem or "no text" in made.problem
 
 
 @pytest.fixture
@@ -106,7 +111,7 @@ def editor(tmp_path, monkeypatch):
 
 
 def test_what_a_person_wrote_outlives_an_editor_that_fails(prompt, editor, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ended with 3 on .*what was saved is kept"):
+    with pytest.raises(InputError, match=r"exited with 3 on .*what was saved is kept"):
         list(editor("true", 'echo "2. no alcohol" >> "$1"; exit 3').propose([prompt("other"), prompt()]))
     # The first of the two is done by now, so that this one stands at another place.
     (made,) = editor("true").propose([prompt()])
@@ -116,16 +121,16 @@ def test_what_a_person_wrote_outlives_an_editor_that_fails(prompt, editor, tmp_p
 def test_an_edit_that_cannot_be_used_is_opened_again_with_what_is_wrong(prompt, editor, tmp_path, capsys) -> None:
     (made,) = editor('echo "1. only this" > "$1"', f'printf "%s" "{BOTH}, at once" > "$1"').propose([prompt()])
     assert made.text == f"{BOTH}, at once"
-    assert "To be mended" not in (tmp_path / "page-1").read_text()
-    wrong = "To be mended: the headings of core and secondary requirements are gone"
+    assert "To fix" not in (tmp_path / "page-1").read_text()
+    wrong = "To fix: the headings of core and secondary requirements are missing"
     assert (tmp_path / "page-2").read_text().startswith(wrong)
     assert wrong in capsys.readouterr().err
     # Left as it is, it is no proposal, and the next start opens it again.
     (made,) = editor('echo "1. only this" > "$1"').propose([prompt("other")])
-    assert (made.text, made.failed) == (None, True)
+    assert (made.text, made.outcome) == (None, Outcome.FAILED)
     (made,) = editor(f'printf "%s" "{BOTH}, later" > "$1"').propose([prompt("other")])
     assert (tmp_path / "page-1").read_text().startswith(wrong)
     assert made.text == f"{BOTH}, later"
     # A script that never gets it right is not opened for ever.
     (made,) = editor(*['echo "no end" >> "$1"; sed -i /requirements/d "$1"'] * 9).propose([prompt("third")])
-    assert (made.failed, len((tmp_path / "log").read_text().split())) == (True, 5)
+    assert (made.outcome, len((tmp_path / "log").read_text().split())) == (Outcome.FAILED, 5)

@@ -10,17 +10,16 @@ import torch
 from simulated import CORE, LACKING, checklist_of, lines, write_run
 
 from medjudge.chat_api.client import Server
-from medjudge.chat_api.spending import Spending
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.open import choose_judge
+from medjudge.judge.open import resolve_judge
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
-from medjudge.refine.proposers import ApiProposer
+from medjudge.refine.readers import kinds_read
 from medjudge.store import Run, write_records
 from medjudge.workflows.judge import JudgeOptions
-from medjudge.workflows.refine import Wanted, kinds_read, refine_run
+from medjudge.workflows.refine import RefineOptions, refine_checklists
 
 GOOD = (0, 1, 2, 3)
 HARMFUL, NO_EFFECT, UNREADABLE, DECLINED = 4, 5, 6, 7
@@ -50,17 +49,11 @@ def command(run: Path, url: str, *more: object, judge: str = "judge") -> tuple[o
 def refined(module_server, tmp_path_factory):
     run = write_run(tmp_path_factory.mktemp("refined") / "run")
     module_server.replies["proposer"] = propose
-    place = Run(run)
-    with place.lock():
-        summary = refine_run(
-            place,
-            choose_judge("openai:judge"),
-            JudgeOptions(base_url=module_server.url),
-            Wanted(),
-            run / "refinement",
-            lambda: ApiProposer("proposer", Server(module_server.url), Spending(place)),
-        )
-    return summary, run / "refinement"
+    options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
+    refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
+    assert f"{len(refinement.revision.kept)} kept" in repr(refinement)
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.to_json()
+    return refinement.to_json(), run / "refinement"
 
 
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
@@ -131,7 +124,7 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     }
 
 
-def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
+def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medjudge) -> None:
     ways = command(lacking_run, server.url, "--proposer", "openai:proposer")
     calls = []
 
@@ -167,7 +160,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
 
     def reword(body: dict) -> tuple[int, str]:
         said = body["messages"][0]["content"]
-        standard = said.partition("# Standard as it is")[2].partition("# Answers and their scores")[0].strip()
+        standard = said.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
         return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
 
     server.replies["proposer"] = reword
@@ -178,7 +171,7 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
     assert summary["held_out"]["difference"]["bias"]["high"] < 0
     out = run / "refinement"
     assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
-    assert "a/medjudge/rubrics/MK.en.md" in (out / "changes.diff").read_text()
+    assert "a/rubrics/MK.en.md" in (out / "changes.diff").read_text()
     held = {one["question_id"] for one in lines(out / "split.jsonl") if one["conversation"] == "held out"}
     (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
     shown = set(re.findall(r"Text-(q\d\d)-", prompt))
@@ -213,7 +206,7 @@ def test_a_dry_run_lists_and_changes_nothing(server, lacking_run, medjudge) -> N
     assert {body["model"] for body in server.asked} == {"judge"}
 
 
-def test_answers_that_the_judge_did_not_score_are_said_and_what_mends_it(lacking_run, medjudge) -> None:
+def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None:
     run = Run(lacking_run)
     judged, failed, lost = run.answers()[4:], run.answers()[4].key, {"score": None, "error": "too long"}
     judgments = [
@@ -249,14 +242,14 @@ def test_a_folder_of_another_refinement_says_what_changed_and_where_else_to_go(l
         assert f"--out {place}-3" in done.stderr
 
 
-def test_a_person_writes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
+def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path) -> None:
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\ngrep -q "Physicians:" "$2" && printf "3. no alcohol\\n" >> "$1"\n')
     editor.chmod(0o755)
     done = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--limit", 2), EDITOR=str(editor))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert {one["why"] for one in summary["kept"]} == {"nearer to the physicians on held-out answers"}
+    assert {one["why"] for one in summary["kept"]} == {"closer to the physicians on held-out answers"}
     made = lines(lacking_run / "refinement" / "proposals.jsonl")
     assert [one["text"] for one in made] == [checklist_of(*CORE, "no alcohol")] * 2
     refused = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--out", "other"), EDITOR="")
@@ -291,7 +284,7 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     load_tokenizer(str(tiny_encoder)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(tiny_encoder), max_length=128).write(folder)
-    assert kinds_read(choose_judge(str(folder))) == read
+    assert kinds_read(resolve_judge(str(folder))) == read
     ways = ("--judge", folder, "--proposer", "editor", "--device", "cpu", "--json")
     done = medjudge("refine", lacking_run, *ways, EDITOR="true")
     if not read:
@@ -301,5 +294,5 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     summary = json.loads(done.stdout)
     # It calls everything usable, which the rubric could be blamed for, and that it never reads.
     assert "MK.en" in {one["name"] for one in summary["disagreements"]}
-    assert summary["proposals"]["left_out"]["the judge does not take another rubric"] == 1
+    assert summary["proposals"]["left_out"]["the judge cannot use a new rubric"] == 1
     assert summary["proposals"]["declined"] == summary["proposals"]["asked"]

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.files import write_json
+from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy
 from medjudge.records import Judgment, PhysicianScore
-from medjudge.store import Run, write_json, write_records
-from medjudge.validation.gate import Gate
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.statistics.estimates import Estimate
+from medjudge.store import Run, write_records
 from medjudge.validation.leave_out import leave_out_rows
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.validation.study import Settings, agreement_study, with_parts
 
 
 @pytest.fixture(scope="session")
@@ -56,13 +59,16 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for judgments in (mine, gpt):
         write_records(run.judgments_file(judgments[0].judge), judgments)
     study = agreement_study("mine", questions, mine, scores, teacher=gpt, settings=Settings(resamples=200, width=0.1))
-    zero = {"value": 0.0, "low": 0.0, "high": 0.05}
-    effect = {"n": 40, "conversations": 35, "unscored": 0}
-    effect |= dict.fromkeys(("shift", "flips", "to_usable", "to_unusable"), zero)
-    study["probes"] = {"answers": 40, "effects": {"filler": effect}, "not_applied": []}
+    zero = Estimate(value=0.0, low=0.0, high=0.05)
+    effect = ProbeEffect(
+        n=40, conversations=35, skipped=0, unscored=0, shift=zero, flips=zero, to_usable=zero, to_unusable=zero
+    )
+    probes = ProbeStudy(answers=40, effects={"filler": effect}, not_applied=[])
     rows = leave_out_rows("category", questions, {"MK": gpt, "MLU": gpt}, mine, scores, resamples=200)
-    study["leave_out"] = {"by": "category", "rows": [{**row, "removed": 9} for row in rows]}
-    write_json(run.agreement_file("mine"), with_gate({"file": "physician_scores.jsonl", **study}, Gate()))
+    rows = [row.model_copy(update={"removed": 9}) for row in rows]
+    study = with_parts(study, LLMEVAL_MED.gate, probes, LeaveOutStudy(by="category", config="tiny.yaml", rows=rows))
+    study = study.model_copy(update={"file": "physician_scores.jsonl"})
+    write_json(run.agreement_file("mine"), study.model_dump(mode="json"))
     return run.path
 
 

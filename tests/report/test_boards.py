@@ -1,13 +1,15 @@
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.files import write_json
 from medjudge.records import Judgment
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
-from medjudge.store import Run, write_json, write_records
+from medjudge.store import Run, write_records
 
 
 @pytest.fixture
@@ -59,9 +61,9 @@ def test_different_questions_or_judges_never_share_a_leaderboard(judged) -> None
 
 
 def test_the_worst_validation_of_a_judge_counts(judged, validated) -> None:
-    study = Run(validated).agreement("mine") | {"judge": "j"}
+    study = json.loads(Run(validated).agreement_file("mine").read_text(encoding="utf-8")) | {"judge": "j"}
     runs = [judged(name, name) for name in ("one", "two", "three")]
     for run, passed in zip(runs[:2], (False, True), strict=True):
         write_json(run.agreement_file("j"), study | {"gate": {**study["gate"], "passed": passed}})
-    states = [boards_of(*some)[0].standing["OP"].state for some in (runs, runs[1:], runs[2:])]
+    states = [boards_of(*some)[0].validation_status["OP"].state for some in (runs, runs[1:], runs[2:])]
     assert states == ["failed", "validated", "never validated"]

@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from medjudge.benchmark.llmeval_med import CATEGORY_OF, read_llmeval_scores
+from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.records import Judgment
 from medjudge.report.leaderboard import score_models, usability_interval
+from medjudge.scheme import LLMEVAL_MED
+
+CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
 
 
 def judged(question_id: str, score: int | None, **fields: object) -> Judgment:

@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from medjudge.errors import InputError
+from medjudge.files import write_json
 from medjudge.records import Answer, Judgment
 from medjudge.report.page import write_page
-from medjudge.store import Run, write_json, write_records
-from medjudge.validation.gate import Gate
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.store import Run, write_records
+from medjudge.validation.study import Settings, agreement_study
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'{{ 7 * 7 }}$\\frac$'
 KEYS_BY_NAME = ("by_category", "by_subcategory", "by_model", "by_difficulty", "by_language", "models", "effects")
@@ -63,8 +64,14 @@ def page(tmp_path: Path) -> Callable[..., Page]:
     return write
 
 
+def study_of(run: Run) -> dict[str, Any]:
+    """The study of `mine` as its file holds it."""
+    content: dict[str, Any] = json.loads(run.agreement_file("mine").read_text(encoding="utf-8"))
+    return content
+
+
 def change(run: Run, **entries: Any) -> None:
-    write_json(run.agreement_file("mine"), run.agreement("mine") | entries)
+    write_json(run.agreement_file("mine"), study_of(run) | entries)
 
 
 def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
@@ -79,10 +86,10 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
         "mine and its teacher gpt",
         "Order of the models",
         "Probes: changes that must not change a score",
-        "The price of a category never seen in training",
+        "The cost of a category never seen in training",
         "all together",
         "9 fewer answers to learn from",
-        "Is its confidence honest?",
+        "Is its confidence calibrated?",
         "Conformal sets at an error rate of 0.1",
         "What physicians would call usable",
         "More scores for a width of 10 points",
@@ -93,7 +100,7 @@ def test_every_part_of_a_study_is_on_the_page(run, page) -> None:
 
 @pytest.mark.usefixtures("without_plots")
 def test_numbers_are_read_and_never_measured_again(run, page) -> None:
-    study = run.agreement("mine")
+    study = study_of(run)
     study["overall"]["usable_agreement"] = {"value": 0.12345, "low": 0.0987, "high": 0.2345}
     study["weaknesses"] = ["calls 18 of 60 unusable answers in MTG usable"]
     study["cannot_conclude"] = ["Anything about MSE."]
@@ -109,15 +116,18 @@ def test_numbers_are_read_and_never_measured_again(run, page) -> None:
     ("results", "verdict"),
     [
         (["passed", "passed"], "The gate is passed: all 2 checks hold on these scores."),
-        (["failed", "not shown"], "1 of 2 checks does not hold (check 0). 1 cannot be decided by these scores."),
+        (["failed", "inconclusive"], "1 of 2 checks does not hold (check 0). 1 cannot be decided by these scores."),
         (["failed"] * 6, "6 of 6 checks do not hold (check 0; check 1; check 2; check 3; and 2 more)."),
-        (["passed", "not shown"], "no check failed, but 1 of 2 cannot be decided by these scores."),
+        (["passed", "inconclusive"], "no check failed, but 1 of 2 cannot be decided by these scores."),
     ],
 )
 def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
     empty = {"required": 0.5, "value": None, "low": None, "high": None, "n": 0, "why": ""}
-    checks = [{"check": f"check {k}", "result": result, **empty} for k, result in enumerate(results)]
-    passed = False if "failed" in results else None if "not shown" in results else True
+    checks = [
+        {"kind": "probe_flips", "part": str(k), "check": f"check {k}", "state": state, **empty}
+        for k, state in enumerate(results)
+    ]
+    passed = False if "failed" in results else None if "inconclusive" in results else True
     change(run, gate={"passed": passed, "usual": True, "checks": checks})
     assert verdict in page(run).text
 
@@ -125,8 +135,8 @@ def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
 @pytest.mark.usefixtures("without_plots")
 def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
     checks = [
-        {**one, "result": "failed" if one["check"] in ("usable agreement, MLU", "usable agreement, MR") else "passed"}
-        for one in run.agreement("mine")["gate"]["checks"]
+        {**check, "state": "failed" if check["part"] in ("MLU", "MR") else "passed"}
+        for check in study_of(run)["gate"]["checks"]
     ]
     change(run, gate={"passed": False, "usual": True, "checks": checks})
     shown = page(run)
@@ -137,14 +147,14 @@ def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
     assert [one["class"] for one in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
     assert "agrees on usable with physicians on" in (mine[2]["title"] or "")
     assert {one["class"] for one in badges[:7]} == {"badge never-validated"}
-    scored = run.agreement("mine")["by_category"]
+    scored = study_of(run)["by_category"]
     above = shown.text[: shown.text.index("Agreement of mine")]
     assert above.count("agrees on usable with physicians on") == 2 + len(scored)  # the line, OP, and each of these
     assert "never validated against physicians" in shown.text
 
 
 def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
-    elsewhere = {**run.agreement("mine"), "file": "another-hospital.xlsx"}
+    elsewhere = {**study_of(run), "file": "another-hospital.xlsx"}
     run.agreement_file("mine").unlink()
     run.physicians_file.unlink()
     run.update_manifest(judges={"mine": {"validated_on": [elsewhere]}})
@@ -170,7 +180,7 @@ def test_models_stand_best_first(run, page) -> None:
 
 @pytest.mark.usefixtures("without_plots")
 def test_prediction_powered_rates_stand_beside_judge_and_physicians_alone(run, page) -> None:
-    study = run.agreement("mine")
+    study = study_of(run)
     some = study["usability"]["by_model"]["model-a"]
     some |= {"prediction_powered": {"value": 0.777, "low": 0.7, "high": 0.8}, "judge_only": 0.888, "more_scores": None}
     some |= {"physicians_only": {"value": 0.666, "low": 0.5, "high": 0.7}, "note": "all alike"}
@@ -184,12 +194,6 @@ def test_scores_without_a_study_ask_for_validate(run, page) -> None:
     text = page(run).text
     assert f"{hint} gpt`" in text
     assert f"{hint} mine`" not in text
-    write_json(run.agreement_file("gpt"), {"judge": "gpt", "n": 3, "against": "physicians", "overall": {}})
-    assert (
-        f"An older version of medjudge measured its agreement; run `medjudge validate {run.path} --judge gpt`"
-        in page(run).text
-    )
-    run.agreement_file("gpt").unlink()
     run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
     text = page(run).text
     assert "trained or tuned on 1 of the questions" in text
@@ -199,9 +203,18 @@ def test_scores_without_a_study_ask_for_validate(run, page) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
+def test_a_file_that_is_no_study_is_refused_with_what_to_run(run, page) -> None:
+    write_json(run.agreement_file("gpt"), {"judge": "gpt", "n": 3, "against": "physicians", "overall": {}})
+    with pytest.raises(InputError) as error:
+        page(run)
+    assert str(run.agreement_file("gpt")) in str(error.value)
+    assert f"run `medjudge validate {run.path} --judge gpt` again" in str(error.value)
+
+
+@pytest.mark.usefixtures("without_plots")
 def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
-    study = run.agreement("mine")
-    write_json(run.agreement_file("mine-against-gpt"), study | {"against": "gpt"})
+    study = study_of(run)
+    write_json(run.agreement_file("mine-against-gpt"), study | {"against": "gpt", "against_kind": "judge"})
     text = page(run).text
     assert text.index("Agreement of mine with physicians") < text.index("Agreement of mine with gpt")
 
@@ -210,7 +223,7 @@ def test_a_study_against_another_judge_has_its_own_section(run, page) -> None:
 def test_a_handful_of_scores_makes_a_page(run, page, count) -> None:
     scores = run.physician_scores()[:count]
     study = agreement_study("mine", run.questions(), run.judgments("mine"), scores, settings=Settings(resamples=200))
-    write_json(run.agreement_file("mine"), with_gate({"file": "few.jsonl", **study}, Gate()))
+    write_json(run.agreement_file("mine"), study.model_dump(mode="json"))
     text = page(run).text
     assert "conversations; an error rate of 0.1 needs 9" in text
     assert "Anything precise" in text
@@ -250,7 +263,7 @@ def require_harmless(shown: Page) -> None:
 def poisoned(value: Any, under: str = "") -> Any:
     """A study in which every name and every sentence is an attack; only the words of the program itself stay."""
     if isinstance(value, str):
-        return value if value in ("passed", "failed", "not shown", "physicians") else EVIL + value
+        return value if under in ("kind", "state", "against_kind", "by", "name") else EVIL + value
     if isinstance(value, list):
         return [poisoned(one) for one in value]
     if isinstance(value, dict):
@@ -261,7 +274,7 @@ def poisoned(value: Any, under: str = "") -> Any:
 
 @pytest.mark.parametrize("against", ["physicians", EVIL])
 def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
-    bad = poisoned(run.agreement("mine")) | {"against": against}
+    bad = poisoned(study_of(run)) | {"against": against}
     write_json(run.agreement_file("mine"), bad)
     shown = page(run)
     require_harmless(shown)

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
+from medjudge.judge.study import Study
 from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.report.board_key import BoardKey
 from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
-from medjudge.validation.gate import Gate
-from medjudge.validation.status import states
-from medjudge.validation.study import Settings, agreement_study, with_gate
+from medjudge.validation.status import validation_statuses
+from medjudge.validation.study import Settings, agreement_study
 
 NAMES = [
     "[a] b",
@@ -36,7 +37,9 @@ NAMES = [
 def board(question: Callable[..., Question]) -> Callable[..., Board]:
     """The board of a run in which each model scored at a question what it is told to, in the questions' order."""
 
-    def build(levels: dict[str, list[int | None]], run: str = "run_1", basis: str = "j q", study: Any = None) -> Board:
+    def build(
+        levels: dict[str, list[int | None]], run: str = "run_1", benchmark: str = "q", study: Any = None
+    ) -> Board:
         count = len(next(iter(levels.values())))
         questions = [
             question(id=f"q{n}", category="MK" if n % 2 else "MTG", subcategory="Drugs_& co" if n % 2 else "")
@@ -49,16 +52,22 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
             for model, all_levels in levels.items()
             for n, level in enumerate(all_levels)
         ]
-        standing = {part: one._asdict() for part, one in states([study] if study else []).items()}
-        scores = {"judge": "j&j", "standing": standing, **score_models(questions, judgments, list(levels))}
+        statuses = validation_statuses([study.summary()] if study else [])
+        scores = {
+            "judge": "j&j",
+            "validation_status": {part: status._asdict() for part, status in statuses.items()},
+            **score_models(questions, judgments, list(levels)),
+        }
         usable = usable_table(questions, judgments, list(levels))
-        return Board(run, "j&j", basis, scores, questions, usable, study, ["100% made up."])
+        return Board(
+            run, "j&j", BoardKey(benchmark, "s", "j&j", None), scores, questions, usable, study, ["100% made up."]
+        )
 
     return build
 
 
 @pytest.fixture(scope="module")
-def study() -> dict[str, Any]:
+def study() -> Study:
     questions = [
         Question(id=f"q{n}", group=f"q{n}", category="MK" if n < 12 else "MSE", prompt="?", language="en")
         for n in range(14)
@@ -68,8 +77,8 @@ def study() -> dict[str, Any]:
     levels = [1 + n % 5 if n < 24 else 3 for n in range(len(keys))]
     judgments = [Judgment(**key, judge="j&j", score=6 - level) for key, level in zip(keys, levels, strict=True)]
     scores = [PhysicianScore(**key, rater="dr", score=level) for key, level in zip(keys, levels, strict=True)]
-    found = agreement_study("j&j", questions, judgments, scores, settings=Settings(resamples=50))
-    return with_gate({"file": "scores.jsonl", **found}, Gate())
+    measured = agreement_study("j&j", questions, judgments, scores, settings=Settings(resamples=50))
+    return measured.model_copy(update={"file": "scores.jsonl"})
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
@@ -127,7 +136,7 @@ def test_runs_of_one_judge_and_questions_share_a_leaderboard(board) -> None:
     first, again = board({"m": [5, 1]}, run="one"), board({"m": [5, 5], "n": [1, 1]}, run="two")
     (together,) = tables_of(markdown([first, again, board({"m": [1, 1]}, run="/x/two")], ["leaderboard"]))
     assert [row[0] for row in together] == ["Model", "two/m", "one/m", "n", "/x/two/m"]
-    assert len(tables_of(markdown([first, board({"m": [5, 5]}, basis="other")], ["leaderboard"]))) == 2
+    assert len(tables_of(markdown([first, board({"m": [5, 5]}, benchmark="other")], ["leaderboard"]))) == 2
 
 
 def test_subcategories_have_a_column_a_model_and_five_at_most(board) -> None:
@@ -147,7 +156,7 @@ def test_agreement_says_against_whom_and_what_the_gate_said(board, study) -> Non
     assert rows[3][3] == "–"  # one level throughout: kappa is undefined
     assert "Agreement with physicians" in text
     assert "The gate is failed." in text
-    assert "not shown): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
+    assert "inconclusive): agrees on usable" in markdown([board({"m": [5, 1]}, study=study)], ["leaderboard"])
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
@@ -274,7 +283,7 @@ def test_agreement_csv_holds_the_study(board, study) -> None:
     table = pd.read_csv(io.StringIO(agreement_csv([board({"m": [5]}, study=study), board({"m": [5]})])))
     assert set(table["part"]) == {"overall", "MK", "MSE"}
     row = table[(table["part"] == "MK") & (table["measure"] == "cohen_kappa")].iloc[0]
-    measured = study["by_category"]["MK"]["cohen_kappa"]
+    measured = study.by_category["MK"]["cohen_kappa"]
     assert (row["value"], row["low"], row["high"], row["n"]) == (*(measured[k] for k in ("value", "low", "high")), 24)
     undefined = table[(table["part"] == "MSE") & (table["measure"] == "cohen_kappa")].iloc[0]
     assert pd.isna(undefined["value"])

@@ -4,8 +4,9 @@ from xml.etree import ElementTree
 
 from matplotlib.image import imread
 
+from medjudge.files import write_json
 from medjudge.report.plot_files import write_plots
-from medjudge.store import Run, write_json
+from medjudge.store import Run
 
 STUDY = ("agreement", "confusion", "calibration", "risk-coverage", "ranking")
 
@@ -22,14 +23,15 @@ def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) 
         else:
             ElementTree.parse(file)
     texts = "".join(ElementTree.parse(tmp_path / "plots" / "mine-rates.svg").getroot().itertext())
-    assert "By judge mine (not shown), model-a has the highest usability rate, 71.4 %" in " ".join(texts.split())
+    assert "By judge mine (inconclusive), model-a has the highest usability rate, 71.4 %" in " ".join(texts.split())
     assert "药物" in (tmp_path / "plots" / "mine-subcategories.svg").read_text(encoding="utf-8")
 
 
 def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path) -> None:
     other = Run(shutil.copytree(validated, tmp_path / "other"))
-    study = other.agreement("mine") or {}
-    write_json(other.agreement_file("mine-against-gpt"), study | {"against": "../gpt"})
+    study = json.loads(other.agreement_file("mine").read_text(encoding="utf-8"))
+    against = {"against": "../gpt", "against_kind": "judge"}
+    write_json(other.agreement_file("mine", against="gpt"), study | against)
     names = {file.stem for file in write_plots(tmp_path / "plots", [Run(validated), other])}
     assert {"mine-agreement", "mine-agreement-2", "mine-against-..-gpt-agreement"} <= names
     assert names == {file.stem for file in (tmp_path / "plots").iterdir()}

@@ -6,47 +6,63 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
+from example_study import example_study
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from medjudge.judge.study import Confidence, ConformalSets, Measures, ModelRates, PhysicianAgreement, Ranking, Study
 from medjudge.report import drawing, plots
+from medjudge.statistics.estimates import Estimate
 
 
-def share(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
-    return {"value": value, "low": low, "high": high}
+def share(value: float | None, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(value=value, low=low, high=high)
 
 
-def part(n: int, *agreement: float) -> dict[str, Any]:
-    return {"n": share(n), "usable_agreement": share(*agreement)}
+def part(n: int, agreement: float | None, low: float | None = None, high: float | None = None) -> Measures:
+    return {"n": share(n), "usable_agreement": share(agreement, low, high)}
+
+
+def ranking(models: dict[str, ModelRates], pairwise_accuracy: Estimate) -> Ranking:
+    return Ranking(models=models, spearman=share(None), kendall_tau_b=share(None), pairwise_accuracy=pairwise_accuracy)
 
 
 @pytest.fixture
-def study() -> dict[str, Any]:
+def study() -> Study:
     """What the plots need of a study: 8 answers, the same level on 6, one called usable by the judge only."""
-    models = {f"model {one}": {"n": 8, "physicians": 0.5, "judge": 0.5, "teacher": 0.4} for one in range(13)}
-    counts = [[2, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 2, 0], [0, 0, 0, 0, 1]]
-    return {
-        "against": "physicians",
-        "overall": part(8, 0.875, 0.5, 0.96),
-        "by_category": {"MTG": part(5, 0.8, 0.4, 0.95), "MK": part(3, 1.0, 0.44, 1.0)},
-        "physicians": {"usable_agreement": share(0.9, 0.8, 0.95)},
-        "confusion": counts,
-        "confusion_usable": [[4, 0], [1, 3]],
-        "ranking": {"models": models, "pairwise_accuracy": share(0.75, 0.5, 1.0)},
-        "confidence": {
-            "ece": 0.1,
-            "curve": [
+    models = {f"model {number}": ModelRates(n=8, physicians=0.5, judge=0.5, teacher=0.4) for number in range(13)}
+    return example_study(
+        overall=part(8, 0.875, 0.5, 0.96),
+        by_category={"MTG": part(5, 0.8, 0.4, 0.95), "MK": part(3, 1.0, 0.44, 1.0)},
+        physicians=PhysicianAgreement(
+            answers=8,
+            usable_agreement=share(0.9, 0.8, 0.95),
+            cohen_kappa=share(None),
+            quadratic_kappa=share(None),
+            krippendorff_alpha=share(None),
+            alt_test={},
+        ),
+        confusion=[[2, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 2, 0], [0, 0, 0, 0, 1]],
+        confusion_usable=[[4, 0], [1, 3]],
+        ranking=ranking(models, share(0.75, 0.5, 1.0)),
+        confidence=Confidence(
+            n=8,
+            brier=share(0.1),
+            ece=0.1,
+            curve=[
                 {"from": 0.1, "to": 0.3, "n": 6, "predicted": 0.2, "observed": 0.0, "low": 0.0, "high": 0.4},
                 {"from": 0.9, "to": 0.9, "n": 2, "predicted": 0.8, "observed": 1.0, "low": 0.3, "high": 1.0},
             ],
-            "risk_coverage": [
+            risk_coverage=[
                 {"coverage": 0.25, "risk": 0.0},
                 {"coverage": 0.5, "risk": 0.0},
                 {"coverage": 1.0, "risk": 0.125},
             ],
-        },
-    }
+            area_under_risk_coverage=0.05,
+            conformal=ConformalSets(error_rate=0.1),
+        ),
+    )
 
 
 def texts(figure: Figure | None) -> list[str]:
@@ -80,32 +96,30 @@ def test_titles_say_what_is_seen(study) -> None:
 def test_a_plot_without_data_is_left_out(study) -> None:
     assert len(plots.plots(study)) == 5
     assert all(one.alt for one in plots.plots(study))
-    bare = study | {"confidence": None, "ranking": None, "physicians": None, "confusion": [[0] * 5] * 5}
+    nothing = {"confidence": None, "ranking": None, "physicians": None, "confusion": [[0] * 5] * 5}
+    bare = study.model_copy(update=nothing)
     assert plots.calibration_plot(bare) is None
     assert plots.risk_coverage_plot(bare) is None
     assert plots.ranking_plot(bare) is None
     assert plots.confusion_plot(bare) is None
     assert "physicians among each other" not in said(plots.agreement_plot(bare))
     assert [one.alt[:9] for one in plots.plots(bare)] == ["On usable"]
-    undefined = bare | {"overall": part(8, None), "by_category": {"MK": part(8, None)}}
+    undefined = bare.model_copy(update={"overall": part(8, None), "by_category": {"MK": part(8, None)}})
     assert plots.plots(undefined) == []
-    same = study | {
-        "confidence": {**study["confidence"], "risk_coverage": [{"coverage": 1.0, "risk": 0.1}], "curve": []}
-    }
+    equally_sure = {"risk_coverage": [{"coverage": 1.0, "risk": 0.1}], "curve": []}
+    same = study.model_copy(update={"confidence": study.confidence.model_copy(update=equally_sure)})
     assert plots.risk_coverage_plot(same) is None
     assert plots.calibration_plot(same) is None
 
 
 def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -> None:
-    study["overall"], study["by_category"] = part(8, 1.0), {"MK": part(8, 1.0)}
+    study = study.model_copy(update={"overall": part(8, 1.0), "by_category": {"MK": part(8, 1.0)}})
     drawn = texts(plots.agreement_plot(study))
     assert {"100.0 %", "On usable the judge agrees with physicians on 100.0 %"} <= set(drawn)
-    study["ranking"]["pairwise_accuracy"] = share(None)
-    for one in study["ranking"]["models"].values():
-        one["teacher"] = None
-    ranking = said(plots.ranking_plot(study))
-    assert "No two models are told apart by physicians" in ranking
-    assert "its teacher" not in ranking
+    models = {name: rates.model_copy(update={"teacher": None}) for name, rates in study.ranking.models.items()}
+    drawn_ranking = said(plots.ranking_plot(study.model_copy(update={"ranking": ranking(models, share(None))})))
+    assert "No two models are told apart by physicians" in drawn_ranking
+    assert "its teacher" not in drawn_ranking
 
 
 def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> None:
@@ -127,10 +141,9 @@ def test_names_are_text_whatever_stands_in_them(study) -> None:
         "一二三",
         "a\x00b\nc \U0001f600",
     ]
-    study["against"] = '"><script>x</script>'
-    study["ranking"]["models"] = {
-        name: {"n": 8, "physicians": 0.1 * k, "judge": 0.5, "teacher": None} for k, name in enumerate(names)
-    }
+    models = {name: ModelRates(n=8, physicians=0.1 * k, judge=0.5, teacher=None) for k, name in enumerate(names)}
+    evil = {"against": '"><script>x</script>', "ranking": ranking(models, share(0.75, 0.5, 1.0))}
+    study = study.model_copy(update=evil)
     for one in plots.plots(study):
         tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing.as_svg(one.figure)).iter()}
         assert tags <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}

@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from medjudge.records import CATEGORIES
 from medjudge.rubrics.render import neutralise, prompt_hashes, render
+from medjudge.scheme import LLMEVAL_MED
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("category", LLMEVAL_MED.category_ids)
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("style", ["score-first", "reason-first"])
 def test_every_rubric_has_five_levels_and_makes_sense_without_reference(question, category, language, style) -> None:

@@ -50,7 +50,7 @@ def test_the_seed_fixes_the_draws_and_chunks_do_not_show(monkeypatch) -> None:
     first = bootstrap(tallies(VALUES), alone, mean, 300, seed=5)
     assert first == bootstrap(tallies(VALUES), alone, mean, 300, seed=5)
     assert first != bootstrap(tallies(VALUES), alone, mean, 300, seed=6)
-    monkeypatch.setattr("medjudge.statistics.bootstrap._NUMBERS_AT_ONCE", 60 * 7)
+    monkeypatch.setattr("medjudge.statistics.bootstrap._MAX_NUMBERS", 60 * 7)
     assert first["mean"] == pytest.approx(bootstrap(tallies(VALUES), alone, mean, 300, seed=5)["mean"])
 
 

@@ -56,7 +56,7 @@ def test_questions_that_all_pass_or_few_answered_say_nothing() -> None:
     assert not {0, 1, 2} & {one.question for one in flawed_items(fit)}
 
 
-def test_few_models_or_pure_chance_cannot_be_told() -> None:
+def test_few_models_or_pure_chance_flag_nothing() -> None:
     _, _, usable, samples = simulated(3, 4, 40, 3, 5)
     few = fit_two_parameter(usable, samples)
     assert not discriminates(few)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
+from medjudge.files import write_whole
 from medjudge.records import TrainingLine
-from medjudge.store import Run, write_whole
+from medjudge.store import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -19,14 +20,9 @@ def training_files(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     run = Run(sample_run)
     questions = [one for one in run.questions() if one.language == "en"][:10]
     ids = {one.id for one in questions}
-    made = build_training_set(
-        questions,
-        [one for one in run.answers() if one.question_id in ids],
-        [],
-        [one for one in run.physician_scores() if one.question_id in ids],
-        validation_share=0.2,
-        seed=0,
-    )
+    answers = [answer for answer in run.answers() if answer.question_id in ids]
+    scores = [score for score in run.physician_scores() if score.question_id in ids]
+    made = build_training_set(ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.2))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     return tmp_path / "train.jsonl", tmp_path / "validation.jsonl"

@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from train_judge import main as train_judge
 from transformers import pipeline
 
 from medjudge.judge import folder as folder_module
@@ -9,7 +10,7 @@ from medjudge.judge.decision import decision_request, write_decision_files
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
-from medjudge.train.run import parse_arguments, train_judge
+from medjudge.train.command_line import parse_arguments
 
 
 def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
@@ -31,7 +32,7 @@ def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
     decide = pipeline("decision", model=str(folder), decision_config=str(folder), dtype=torch.float32, device="cpu")
     monkeypatch.setattr(folder_module, "fast_dtype", lambda device: torch.float32)
     judge = load_judge(folder, "judge", torch.device("cpu"))
-    judge.temperature = 2.0
+    judge.settings = judge.settings._replace(temperature=2.0)
     for one in work:
         (ours,) = judge.judge([one])
         theirs = decide(decision_request(one))["score"]

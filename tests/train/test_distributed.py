@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.train.run import parse_arguments, train_judge
+from medjudge.train.command_line import parse_arguments
 
 LOSS_TOLERANCE = 1e-4
 """Relative, of each step's loss: sums of 32-bit numbers in another order, through six steps of Adam."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from train_judge import main as train_judge
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
@@ -16,9 +17,10 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.features import generative_dataset, read_training_lines
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import TrainingData, generative_dataset, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, require_lines_apart, score_logits
-from medjudge.train.run import parse_arguments, train_judge
 from medjudge.train.self_rationales import write_self_rationales
 
 CPU = torch.device("cpu")
@@ -67,9 +69,9 @@ def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
         }
         options = SFTConfig(**(defaults | {name: value for name, value in given.items() if name not in fields}))
         tokenizer = load_tokenizer(str(tiny_lm))
-        return generative_trainer(
-            ModelConfig(model_name_or_path=str(tiny_lm), **model), tokenizer, options, lines, lines[:4], style
-        )
+        judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl", style=style)
+        base = ModelConfig(model_name_or_path=str(tiny_lm), **model)
+        return generative_trainer(judge, base, options, tokenizer, TrainingData(lines, lines[:4]))
 
     return build
 

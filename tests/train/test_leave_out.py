@@ -10,10 +10,11 @@ import torch
 import yaml
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import assignments
 from medjudge.records import TrainingLine
-from medjudge.store import Run, file_sha256
+from medjudge.store import Run
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import TrainedFolds, folds, train_folds
 from medjudge.validation.leave_out import leave_out_rows
@@ -166,7 +167,7 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     ]
     assert [one.probabilities for one in blind] != [one.probabilities for one in everything]
     (row,) = leave_out_rows("model", questions, {"model-a": blind}, everything, run.physician_scores(), resamples=50)
-    assert row["n"] == len(work) == 6
+    assert row.n == len(work) == 6
 
     # A fold that was cut off starts over and ends where it ended; the finished one stays as it is.
     weights, written = (without / "adapter_model.safetensors").read_bytes(), (made.everything / "judge.json").stat()

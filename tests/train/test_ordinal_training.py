@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
+from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
-from medjudge.train.run import parse_arguments, train_judge
 
 CPU = torch.device("cpu")
 
@@ -69,4 +70,4 @@ def test_training_and_judging_read_the_same_windows(recipe, tiny_encoder, traini
     assert max(len(windows) for windows in many) > 1
     arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")
     judge = load_judge(train_judge(*parse_arguments(arguments)), "j", CPU)
-    assert (judge.most_windows, judge.max_length) == (2, 32)
+    assert (judge.settings.most_windows, judge.settings.max_length) == (2, 32)

@@ -7,16 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.train.features import prompt_ids, read_training_lines
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import line_assignment, prompt_ids, read_training_lines
 from medjudge.train.generative import score_logits
 from medjudge.train.preference import preference_dataset
-from medjudge.train.run import parse_arguments, train_judge
 
 CPU = torch.device("cpu")
 SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2}
@@ -56,7 +58,7 @@ def test_pairs_are_the_level_and_the_likeliest_other_after_the_same_words(style,
     assert len(rows) == 4
     label_ids = [tokenizer.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     for line, row in zip([*lines[:2], *lines[3:]], rows, strict=True):
-        prompt = prompt_ids(line, tokenizer, 2048, style).input_ids
+        prompt = prompt_ids(line_assignment(line, LLMEVAL_MED), tokenizer, 2048, style).input_ids
         assert row["prompt_ids"][: len(prompt)] == prompt
         between = tokenizer.decode(row["prompt_ids"][len(prompt) :])
         assert between == "" if style == "score-first" else between.endswith("Score: ")
@@ -107,7 +109,7 @@ def test_a_fresh_adapter_learns_preferences_in_either_style(recipe, tiny_lm, phy
     for style in ("score-first", "reason-first"):
         options = {**SHORT, "style": style, "stage": "preference", "output_dir": tmp_path / style}
         folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
-        assert read_card(folder).style == load_judge(folder, style, CPU).style == style
+        assert read_card(folder).style == load_judge(folder, style, CPU).settings.style == style
 
 
 def test_what_no_preference_can_be_made_of_is_named(recipe, tiny_lm, tiny_encoder, physicians) -> None:

@@ -1,6 +1,8 @@
 """The recipe, run for real on tiny models."""
 
 import json
+import runpy
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -10,21 +12,25 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from train_judge import main as train_judge
 from transformers import Trainer
 
 from medjudge.errors import InputError
+from medjudge.files import file_sha256
+from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, load_judge, read_card
-from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel
+from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_encoder
-from medjudge.store import Run, file_sha256
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.store import Run
+from medjudge.train import curves as curves_module
 from medjudge.train import ordinal as ordinal_module
-from medjudge.train import run as run_module
-from medjudge.train.card import write_readme
+from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
+from medjudge.train.kinds import KINDS
 from medjudge.train.ordinal import save_ordinal, without_dropout
-from medjudge.train.run import main, parse_arguments, train_judge
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CPU = torch.device("cpu")
@@ -72,6 +78,10 @@ def test_a_trained_judge_is_a_folder_that_judges(
     assert card.trained_on.question_ids == sorted({line["question"]["id"] for line in train})
     assert set(card.trained_on.files) == {"train.jsonl", "validation.jsonl"}
     assert (card.kind, card.training["seed"], card.training["answers"]) == (kind, 42, len(train))
+    # A judge depends on the rubrics of its categories only, and an ordinal one on none.
+    categories = set(card.training["categories"]) if kind == "generative" else set()
+    assert {name.split(".")[0] for name in card.prompt_hashes} == categories
+    assert card.scheme == LLMEVAL_MED.ref
     assert "Never validated" in (folder / "README.md").read_text()
     run = Run(sample_run)
     judge = load_judge(folder, "tiny", CPU)
@@ -83,14 +93,19 @@ def test_a_trained_judge_is_a_folder_that_judges(
 def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, training_files, monkeypatch) -> None:
     """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
     kept = []
-    monkeypatch.setattr(run_module, "save_ordinal", lambda *given: (kept.append(given[0]), save_ordinal(*given)))
+
+    def save(trainer: Trainer, *others: object) -> None:
+        kept.append(trainer.model)
+        save_ordinal(trainer, *others)
+
+    monkeypatch.setitem(KINDS, "ordinal", KINDS["ordinal"]._replace(save=save))
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, max_steps=10)))
     lines = read_training_lines(training_files[1])
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
     loaded = load_judge(folder, "tiny", CPU)
-    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.max_length, loaded.most_windows)
+    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.settings)
     body = load_encoder(str(tiny_encoder))
-    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, 64)
+    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, OrdinalSettings(64))
     one, other, untrained = [
         np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
     ]
@@ -178,11 +193,18 @@ def test_wrong_input_ends_before_a_judge_is_begun(
     assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
 
 
+def run_recipe(arguments: list[str]) -> None:
+    """The recipe as a script."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["train_judge.py", *arguments])
+        runpy.run_path(str(REPOSITORY / "recipes" / "train_judge.py"), run_name="__main__")
+
+
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], message: str) -> bool:
     """Whether the recipe ended with 2, and the last thing that it said is one line with the message."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as caught:
-        main(arguments)
+        run_recipe(arguments)
     said = capsys.readouterr().err.strip().splitlines()
     assert said[-1].startswith("error: ")
     assert message in said[-1]
@@ -345,7 +367,9 @@ def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         (first / name).unlink()
     assert refused(
-        recipe("ordinal", tiny_encoder, **options), capsys, "was trained in full, and only an adapter can go on"
+        recipe("ordinal", tiny_encoder, **options),
+        capsys,
+        "was trained in full, and only an adapter can be trained further",
     )
     assert not (tmp_path / "second").exists()
 
@@ -390,7 +414,7 @@ def test_bf16_is_the_default_where_the_cpu_has_it(kind, recipe, tiny_lm, tiny_en
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
 def test_nothing_is_dropped_on_a_cpu(kind, recipe, tiny_lm, tiny_encoder, monkeypatch) -> None:
     kept = []
-    monkeypatch.setattr(run_module, "without_dropout", lambda model: (without_dropout(model), kept.append(model)))
+    monkeypatch.setattr("train_judge.without_dropout", lambda model: (without_dropout(model), kept.append(model)))
     base = tiny_encoder if kind == "ordinal" else tiny_lm
     train_judge(*parse_arguments(recipe(kind, base, lora_dropout=0.3, max_steps=2)))
     rates = [module.p for module in kept[0].modules() if isinstance(module, torch.nn.Dropout)]
@@ -405,7 +429,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     for path in training_files:
         changed(path, good_or_bad)
     kept = []
-    monkeypatch.setattr(run_module, "write_curves", lambda *given: kept.append(given))
+    monkeypatch.setattr(curves_module, "write_curves", lambda *given: kept.append(given))
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
     monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *given: None)
     arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
@@ -421,7 +445,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
 
 def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
     kept = []
-    monkeypatch.setattr(run_module, "write_curves", lambda *given: kept.append(given))
+    monkeypatch.setattr(curves_module, "write_curves", lambda *given: kept.append(given))
     train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
     assert kept[0][2] is None
 
@@ -439,7 +463,7 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
 
 
 def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(run_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(curves_module, "find_spec", lambda name: None)
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     said = capsys.readouterr().err
     assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in said
@@ -515,7 +539,7 @@ def test_a_misspelt_option_in_a_config_ends_in_one_line(tmp_path, capsys) -> Non
         (["--kind", "ordinal"], "required"),
     ):
         with pytest.raises(SystemExit) as caught:
-            main(arguments)
+            run_recipe(arguments)
         assert caught.value.code == 2
         said = capsys.readouterr().err.strip()
         assert message in said

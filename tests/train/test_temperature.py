@@ -8,23 +8,24 @@ import pytest
 import torch
 from conftest import write_lines
 from scipy.special import expit, softmax
+from train_judge import main as train_judge
 
-from medjudge.distill.training_set import build_training_set
+from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scale import median_level
+from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.store import Run
 from medjudge.train import generative as generative_module
 from medjudge.train import ordinal as ordinal_module
-from medjudge.train import run as run_module
 from medjudge.train import temperature as temperature_module
+from medjudge.train import trained_card as card_module
+from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import ordinal_dataset, read_training_lines
-from medjudge.train.run import parse_arguments, train_judge
 from medjudge.train.temperature import (
-    LEAST_ANSWERS,
     AtTemperature,
     agreement_measures,
     calibrated,
@@ -81,7 +82,7 @@ def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> 
 
 
 def test_too_few_answers_leave_it_at_one() -> None:
-    logits = 5 * np.eye(5)[np.zeros(LEAST_ANSWERS - 1, int)]
+    logits = 5 * np.eye(5)[np.zeros(FEWEST_ANSWERS - 1, int)]
     found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels)
     assert (found.temperature, found.fitted, found.ece_before) == (1.0, False, found.ece_after)
 
@@ -137,9 +138,9 @@ def test_the_level_of_a_line_counts_not_the_mean_of_its_soft_label(
         return spy
 
     measured_by = ordinal_module if kind == "ordinal" else generative_module
-    for module, name in ((measured_by, "agreement_measures"), (run_module, "agreement_measures")):
+    for module, name in ((measured_by, "agreement_measures"), (card_module, "agreement_measures")):
         monkeypatch.setattr(module, name, seen(name))
-    monkeypatch.setattr(run_module, "calibrated", seen("calibrated"))
+    monkeypatch.setattr(card_module, "calibrated", seen("calibrated"))
     train_judge(*parse_arguments(recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm)))
     assert {name for name, _ in asked} == {"calibrated", "agreement_measures"}
     assert len(asked) >= 4  # two checkpoints, the calibration, the card
@@ -184,7 +185,7 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     answers, scores = [
         [one for one in rows if one.question_id in ids] for rows in (run.answers(), run.physician_scores())
     ]
-    made = build_training_set(questions, answers, [], scores, validation_share=0.5, seed=0)
+    made = build_training_set(ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5))
     for name, lines in (("train", made.train), ("validation", made.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
@@ -192,7 +193,7 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]
-    assert calibration["answers"] == len(made.validation) >= LEAST_ANSWERS
+    assert calibration["answers"] == len(made.validation) >= FEWEST_ANSWERS
     assert card.temperature == calibration["temperature"] != 1.0
     assert calibration["ece_after"] < calibration["ece_before"]
     assert f"Temperature {card.temperature:.2f}, fitted on {len(made.validation)}" in (folder / "README.md").read_text()

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
+from medjudge.judge.study import NonInferiority
 from medjudge.validation.against_teacher import against_teacher, mcnemar
 
 
@@ -26,26 +27,30 @@ def study(pairs, n: int, judge_right: float, teacher_right: float, margin: float
 
 def test_the_difference_and_who_is_right_alone(pairs) -> None:
     result = study(pairs, 200, 0.80, 0.90)
-    assert result["of_judge"]["usable_agreement"]["value"] == pytest.approx(0.8)
-    assert result["of_teacher"]["usable_agreement"]["value"] == pytest.approx(0.9)
-    assert result["difference"]["usable_agreement"]["value"] == pytest.approx(-0.1)
-    assert result["mcnemar"] == {"judge_only": 0, "teacher_only": 20, "p_value": pytest.approx(2 / 2**20, abs=1e-6)}
+    assert result.of_judge["usable_agreement"]["value"] == pytest.approx(0.8)
+    assert result.of_teacher["usable_agreement"]["value"] == pytest.approx(0.9)
+    assert result.difference["usable_agreement"]["value"] == pytest.approx(-0.1)
+    assert result.mcnemar.model_dump() == {
+        "judge_only": 0,
+        "teacher_only": 20,
+        "p_value": pytest.approx(2 / 2**20, abs=1e-6),
+    }
 
 
 def test_non_inferiority_needs_the_whole_interval_within_the_margin(pairs) -> None:
-    assert study(pairs, 2000, 0.89, 0.90)["non_inferiority"] == {"margin": 0.05, "shown": True}
-    assert not study(pairs, 60, 0.88, 0.90)["non_inferiority"]["shown"]
-    assert not study(pairs, 2000, 0.89, 0.90, margin=0.005)["non_inferiority"]["shown"]
+    assert study(pairs, 2000, 0.89, 0.90).non_inferiority == NonInferiority(margin=0.05, shown=True)
+    assert not study(pairs, 60, 0.88, 0.90).non_inferiority.shown
+    assert not study(pairs, 2000, 0.89, 0.90, margin=0.005).non_inferiority.shown
 
 
 def test_two_that_never_differ_are_as_alike_as_their_number_allows(pairs) -> None:
     few, many = study(pairs, 20, 0.9, 0.9), study(pairs, 200, 0.9, 0.9)
-    assert few["difference"]["usable_agreement"]["low"] == pytest.approx(-0.161, abs=0.001)
-    assert not few["non_inferiority"]["shown"]
-    assert many["non_inferiority"]["shown"]
+    assert few.difference["usable_agreement"]["low"] == pytest.approx(-0.161, abs=0.001)
+    assert not few.non_inferiority.shown
+    assert many.non_inferiority.shown
 
 
 def test_answers_without_the_teachers_score_take_no_part(pairs) -> None:
     result = against_teacher(pairs([5, 5, 1], [5, 5, 5], teacher=[5.0, np.nan, 5.0]), "gpt", resamples=50)
-    assert (result["n"], result["conversations"]) == (2, 2)
+    assert (result.n, result.conversations) == (2, 2)
     assert against_teacher(pairs([5], [5]), "gpt") is None

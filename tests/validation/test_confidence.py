@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
+from medjudge.judge.study import ConformalSets
 from medjudge.validation.confidence import confidence
 
 GENERATOR = np.random.default_rng(3)
@@ -20,32 +21,32 @@ def test_an_honest_judge_is_calibrated_and_its_sets_cover(pairs) -> None:
     study = honest(pairs, 800)
     result = confidence(study, error_rate=0.1, resamples=500)
     usable = study.physician >= 4
-    assert result["brier"]["value"] == pytest.approx(brier_score_loss(usable, study.usable_probability), abs=1e-6)
-    assert result["brier"]["low"] < result["brier"]["value"] < result["brier"]["high"]
-    assert result["ece"] < 0.06
-    assert sum(one["n"] for one in result["curve"]) == 800
-    conformal = result["conformal"]
-    assert conformal["calibrated_on"] == 800
-    assert 0.86 < conformal["usable"]["coverage"] < 0.94
-    assert 0.86 < conformal["level"]["coverage"] < 0.94
+    assert result.brier["value"] == pytest.approx(brier_score_loss(usable, study.usable_probability), abs=1e-6)
+    assert result.brier["low"] < result.brier["value"] < result.brier["high"]
+    assert result.ece < 0.06
+    assert sum(one["n"] for one in result.curve) == 800
+    conformal = result.conformal
+    assert conformal.calibrated_on == 800
+    assert 0.86 < conformal.usable.coverage < 0.94
+    assert 0.86 < conformal.level.coverage < 0.94
 
 
 def test_an_overconfident_judge_is_found_out(pairs) -> None:
     study = honest(pairs, 600)
     sure = np.where(study.usable_probability >= 0.5, 0.99, 0.01)
-    assert confidence(study._replace(usable_probability=sure), resamples=100)["ece"] > 0.1
+    assert confidence(study._replace(usable_probability=sure), resamples=100).ece > 0.1
 
 
 def test_risk_falls_where_the_judge_may_keep_silent(pairs) -> None:
-    curve = confidence(honest(pairs, 600), resamples=100)["risk_coverage"]
+    curve = confidence(honest(pairs, 600), resamples=100).risk_coverage
     assert len(curve) <= 100
     assert curve[-1]["coverage"] == 1
     assert curve[len(curve) // 2]["risk"] < curve[-1]["risk"]
 
 
 def test_few_conversations_give_no_sets_and_say_how_many_are_needed(pairs) -> None:
-    sets = confidence(honest(pairs, 40, conversation=["g1", "g2"] * 20), resamples=100)["conformal"]
-    assert sets == {"error_rate": 0.1, "why": "2 conversations; an error rate of 0.1 needs 9"}
+    sets = confidence(honest(pairs, 40, conversation=["g1", "g2"] * 20), resamples=100).conformal
+    assert sets == ConformalSets(error_rate=0.1, why="2 conversations; an error rate of 0.1 needs 9")
 
 
 def test_a_judge_without_probabilities_has_no_confidence(pairs) -> None:

@@ -1,71 +1,98 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from example_study import example_study
 
 from medjudge.errors import InputError
-from medjudge.records import CATEGORIES
-from medjudge.validation.gate import Gate, gate_result, read_gate
+from medjudge.judge.study import (
+    AgainstKind,
+    CheckKind,
+    CheckState,
+    McNemar,
+    NonInferiority,
+    ProbeEffect,
+    ProbeStudy,
+    Study,
+    TeacherComparison,
+)
+from medjudge.scheme import LLMEVAL_MED, Gate
+from medjudge.statistics.estimates import Estimate
+from medjudge.validation.gate import gate_result, read_gate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "eval" / "gate.yaml"
 
 
-def measure(value: float | None, low: float | None, high: float | None) -> dict[str, float | None]:
-    return {"value": value, "low": low, "high": high}
+def measure(value: float | None, low: float | None, high: float | None) -> Estimate:
+    return Estimate(value=value, low=low, high=high)
 
 
-def passing(n: int = 400, **changed: Any) -> dict[str, Any]:
+ZERO = measure(0.0, 0.0, 0.018)
+EFFECT = ProbeEffect(
+    n=200, conversations=100, skipped=0, unscored=0, shift=ZERO, flips=ZERO, to_usable=ZERO, to_unusable=ZERO
+)
+
+
+def teacher(n: int, difference: Estimate) -> TeacherComparison:
+    return TeacherComparison(
+        teacher="gpt",
+        n=n,
+        conversations=n,
+        of_judge={},
+        of_teacher={},
+        difference={"usable_agreement": difference},
+        mcnemar=McNemar(judge_only=0, teacher_only=0, p_value=1.0),
+        non_inferiority=NonInferiority(margin=0.05, shown=True),
+    )
+
+
+def probes(not_applied: Sequence[str] = (), **effects: ProbeEffect) -> ProbeStudy:
+    return ProbeStudy(
+        answers=200, effects={"filler": EFFECT, "doubled": EFFECT} | effects, not_applied=list(not_applied)
+    )
+
+
+def passing(n: int = 400, **changed: Any) -> Study:
     kappa = measure(0.7, 0.5, 0.9)
     part = {"usable_agreement": measure(0.97, 0.95, 0.99), "cohen_kappa": kappa, "n": measure(n / 5, None, None)}
-    study: dict[str, Any] = {
-        "against": "physicians",
+    measured: dict[str, Any] = {
         "n": n,
         "conversations": n,
-        "coverage": 1.0,
         "overall": {"cohen_kappa": measure(0.8, 0.7, 0.9)},
-        "by_category": dict.fromkeys(CATEGORIES, part),
-        "conversations_by_category": dict.fromkeys(CATEGORIES, n // 5),
-        "teacher": {"n": n, "conversations": n, "difference": {"usable_agreement": measure(0.0, -0.02, 0.02)}},
-        "probes": {
-            "effects": {
-                name: {
-                    "n": 200,
-                    "conversations": 100,
-                    "flips": measure(0.0, 0.0, 0.018),
-                }
-                for name in ("filler", "doubled")
-            },
-            "not_applied": [],
-        },
+        "by_category": dict.fromkeys(LLMEVAL_MED.category_ids, part),
+        "conversations_by_category": dict.fromkeys(LLMEVAL_MED.category_ids, n // 5),
+        "teacher": teacher(n, measure(0.0, -0.02, 0.02)),
+        "probes": probes(),
     }
-    return {**study, **changed}
+    return example_study(**{**measured, **changed})
 
 
-def results(study: dict[str, Any]) -> dict[str, str]:
-    return {check["check"]: check["result"] for check in gate_result(study, Gate())["checks"]}
+def results(study: Study) -> dict[str, CheckState]:
+    return {check.check: check.state for check in gate_result(study, LLMEVAL_MED.gate).checks}
 
 
 def test_the_config_states_the_defaults() -> None:
-    assert read_gate(CONFIG) == Gate()
+    assert read_gate(CONFIG) == LLMEVAL_MED.gate
     assert set(yaml.safe_load(CONFIG.read_text())) == set(Gate.model_fields)
 
 
 def test_a_judge_that_shows_everything_passes() -> None:
-    outcome = gate_result(passing(), Gate())
-    assert outcome["passed"] is True
-    assert len(outcome["checks"]) == 10
-    assert {check["result"] for check in outcome["checks"]} == {"passed"}
+    outcome = gate_result(passing(), LLMEVAL_MED.gate)
+    assert outcome.passed is True
+    assert len(outcome.checks) == 10
+    assert {check.state for check in outcome.checks} == {"passed"}
 
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "expected"),
     [
         (0.70, 0.62, 0.78, "passed"),
-        (0.65, 0.55, 0.75, "not shown"),  # good, but not surely
+        (0.65, 0.55, 0.75, "inconclusive"),  # good, but not surely
         (0.55, 0.45, 0.65, "failed"),
-        (None, None, None, "not shown"),
-        (0.80, None, None, "not shown"),
+        (None, None, None, "inconclusive"),
+        (0.80, None, None, "inconclusive"),
     ],
 )
 def test_kappa(value: float, low: float, high: float, expected: str) -> None:
@@ -75,89 +102,105 @@ def test_kappa(value: float, low: float, high: float, expected: str) -> None:
 
 def test_too_few_scores_never_pass_and_fail_only_surely() -> None:
     for kappa, expected in (
-        ((0.9, 0.8, 1.0), "not shown"),
-        ((0.5, 0.3, 0.7), "not shown"),
+        ((0.9, 0.8, 1.0), "inconclusive"),
+        ((0.5, 0.3, 0.7), "inconclusive"),
         ((0.1, -0.2, 0.4), "failed"),
     ):
         study = passing(n=40, overall={"cohen_kappa": measure(*kappa)})
-        outcome = gate_result(study, Gate())
-        assert outcome["passed"] is not True
+        outcome = gate_result(study, LLMEVAL_MED.gate)
+        assert outcome.passed is not True
         assert results(study)["Cohen's kappa"] == expected
     assert results(passing(n=40, conversations=4, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)}))[
         "Cohen's kappa"
-    ] == ("not shown")
+    ] == ("inconclusive")
     crowded = passing(conversations=12)
-    check = next(one for one in gate_result(crowded, Gate())["checks"] if one["check"] == "Cohen's kappa")
-    assert check["result"] == "not shown"
-    assert "400 answers in 12 conversations" in check["why"]
+    check = next(
+        check for check in gate_result(crowded, LLMEVAL_MED.gate).checks if check.kind == CheckKind.COHEN_KAPPA
+    )
+    assert check.state == CheckState.INCONCLUSIVE
+    assert "400 answers in 12 conversations" in check.why
 
 
-def test_what_was_not_measured_is_not_shown() -> None:
+def test_what_was_not_measured_is_inconclusive() -> None:
     study = passing(teacher=None, probes=None)
-    del study["by_category"]["MTG"]
-    outcome = gate_result(study, Gate())
-    assert outcome["passed"] is None
-    missing = {check["check"]: check["why"] for check in outcome["checks"] if check["result"] == "not shown"}
+    del study.by_category["MTG"]
+    outcome = gate_result(study, LLMEVAL_MED.gate)
+    assert outcome.passed is None
+    missing = {check.check: check.why for check in outcome.checks if check.state == "inconclusive"}
     assert set(missing) == {"usable agreement, MTG", "usable agreement minus the teacher's", "flips by probes"}
     assert "--teacher" in missing["usable agreement minus the teacher's"]
 
 
-def test_agreement_that_a_blind_judge_would_reach_is_not_shown() -> None:
+def test_agreement_that_a_blind_judge_would_reach_is_inconclusive() -> None:
     # Says usable wherever a category mostly is: kappa is high over all categories and 0 within each.
-    study = passing()
-    study["by_category"] = {
-        name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in study["by_category"].items()
-    }
-    outcome = gate_result(study, Gate())
-    assert outcome["passed"] is None
-    assert "beyond chance" in outcome["checks"][0]["why"]
+    blind = {name: {**part, "cohen_kappa": measure(0.0, None, None)} for name, part in passing().by_category.items()}
+    study = passing(by_category=blind)
+    outcome = gate_result(study, LLMEVAL_MED.gate)
+    assert outcome.passed is None
+    assert outcome.checks[0].why == "within the category, agreement may be by chance"
 
 
-def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_show_nothing() -> None:
-    study = passing()
-    study["probes"]["not_applied"] = ["reordered"]
-    assert results(study)["flips by probe reordered"] == "not shown"
-    assert gate_result(study, Gate())["passed"] is None
-    study = passing()
-    study["teacher"]["n"] = 100
-    assert results(study)["usable agreement minus the teacher's"] == "not shown"
+def test_a_probe_that_applied_to_nothing_and_a_teacher_that_hardly_scored_are_inconclusive() -> None:
+    study = passing(probes=probes(not_applied=["reordered"]))
+    assert results(study)["flips by probe reordered"] == "inconclusive"
+    assert gate_result(study, LLMEVAL_MED.gate).passed is None
+    study = passing(teacher=teacher(100, measure(0.0, -0.02, 0.02)))
+    assert results(study)["usable agreement minus the teacher's"] == "inconclusive"
 
 
 def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_gate(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text("usable_agreement: {MK: 0.5}")
     gate = read_gate(tmp_path / "gate.yaml")
-    assert gate.usable_agreement == {**Gate().usable_agreement, "MK": 0.5}
-    assert gate_result(passing(), gate)["usual"] is False
-    assert gate_result(passing(), Gate())["usual"] is True
+    assert gate.usable_agreement == {**LLMEVAL_MED.gate.usable_agreement, "MK": 0.5}
+    assert gate_result(passing(), gate).usual is False
+    assert gate_result(passing(), LLMEVAL_MED.gate).usual is True
 
 
 def test_one_failure_fails_the_gate() -> None:
-    worse = {"n": 400, "conversations": 400, "difference": {"usable_agreement": measure(-0.1, -0.14, -0.06)}}
-    assert gate_result(passing(teacher=worse), Gate())["passed"] is False
+    worse = teacher(400, measure(-0.1, -0.14, -0.06))
+    assert gate_result(passing(teacher=worse), LLMEVAL_MED.gate).passed is False
 
 
 def test_probes_may_flip_few_answers() -> None:
-    study = passing()
-    study["probes"]["effects"]["filler"]["flips"] = measure(0.05, 0.03, 0.09)
-    assert results(study)["flips by probe filler"] == "failed"
-    study["probes"]["effects"]["filler"]["flips"] = measure(0.01, 0.003, 0.03)
-    assert results(study)["flips by probe filler"] == "not shown"
-    study["probes"]["effects"]["filler"]["flips"] = measure(0.03, 0.01, 0.05)
-    assert results(study)["flips by probe filler"] == "failed"
+    for flips, expected in (
+        (measure(0.05, 0.03, 0.09), "failed"),
+        (measure(0.01, 0.003, 0.03), "inconclusive"),
+        (measure(0.03, 0.01, 0.05), "failed"),
+    ):
+        study = passing(probes=probes(filler=EFFECT.model_copy(update={"flips": flips})))
+        assert results(study)["flips by probe filler"] == expected
 
 
 def test_a_judge_that_keeps_silent_on_hard_answers_fails() -> None:
-    outcome = gate_result(passing(coverage=0.9), Gate())
-    assert outcome["passed"] is False
+    outcome = gate_result(passing(coverage=0.9), LLMEVAL_MED.gate)
+    assert outcome.passed is False
     assert results(passing(coverage=0.9))["coverage"] == "failed"
 
 
 def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:
-    outcome = gate_result(passing(against="constructed levels"), Gate())
-    assert outcome["passed"] is None
-    assert "constructed levels, not physicians" in outcome["checks"][0]["why"]
-    low = passing(against="constructed levels", overall={"cohen_kappa": measure(0.1, 0.0, 0.2)})
-    assert gate_result(low, Gate())["passed"] is False
+    constructed = {"against": "constructed levels", "against_kind": AgainstKind.CONSTRUCTED}
+    outcome = gate_result(passing(**constructed), LLMEVAL_MED.gate)
+    assert outcome.passed is None
+    assert "constructed levels, not physicians" in outcome.checks[0].why
+    low = passing(**constructed, overall={"cohen_kappa": measure(0.1, 0.0, 0.2)})
+    assert gate_result(low, LLMEVAL_MED.gate).passed is False
+
+
+def test_a_judge_called_physicians_validates_nobody() -> None:
+    named_so = passing(against="physicians", against_kind=AgainstKind.JUDGE)
+    assert gate_result(named_so, LLMEVAL_MED.gate).passed is None
+
+
+def test_checks_say_by_type_what_they_are_about() -> None:
+    study = passing(probes=probes(not_applied=["reordered"]))
+    parts = [(check.kind.value, check.part) for check in gate_result(study, LLMEVAL_MED.gate).checks]
+    assert parts == [
+        *(("usable_agreement", category) for category in LLMEVAL_MED.category_ids),
+        ("cohen_kappa", None),
+        ("coverage", None),
+        ("teacher_margin", None),
+        *(("probe_flips", probe) for probe in ("filler", "doubled", "reordered")),
+    ]
 
 
 @pytest.mark.parametrize(

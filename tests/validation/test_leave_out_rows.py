@@ -25,15 +25,15 @@ def test_each_row_compares_both_judges_on_the_answers_of_its_own_value(question,
         scores,
         resamples=100,
     )
-    assert [row["left_out"] for row in rows] == ["a", "b", None]
-    assert [row["n"] for row in rows] == [4, 3, 7]
-    assert [row["coverage"] for row in rows] == [1.0, 0.75, 0.875]
-    assert [row["conversations"] for row in rows] == [2, 2, 2]  # both models answered in the same conversations
-    assert rows[0]["unseen"]["usable_agreement"]["value"] == 0.75
-    assert rows[0]["difference"]["bias"] == {"value": -1.0, "low": -2.0, "high": 0.0}
-    assert rows[1]["difference"]["usable_agreement"]["value"] == pytest.approx(-2 / 3, abs=1e-6)
-    assert rows[2]["unseen"]["usable_agreement"]["value"] == pytest.approx(4 / 7, abs=1e-6)
-    assert rows[2]["seen"]["quadratic_kappa"] == {"value": None, "low": None, "high": None}
+    assert [row.left_out for row in rows] == ["a", "b", None]
+    assert [row.n for row in rows] == [4, 3, 7]
+    assert [row.coverage for row in rows] == [1.0, 0.75, 0.875]
+    assert [row.conversations for row in rows] == [2, 2, 2]  # both models answered in the same conversations
+    assert rows[0].unseen["usable_agreement"]["value"] == 0.75
+    assert rows[0].difference["bias"] == {"value": -1.0, "low": -2.0, "high": 0.0}
+    assert rows[1].difference["usable_agreement"]["value"] == pytest.approx(-2 / 3, abs=1e-6)
+    assert rows[2].unseen["usable_agreement"]["value"] == pytest.approx(4 / 7, abs=1e-6)
+    assert rows[2].seen["quadratic_kappa"] == {"value": None, "low": None, "high": None}
 
 
 def test_categories_raters_and_rounds(question, physician_score) -> None:
@@ -41,10 +41,10 @@ def test_categories_raters_and_rounds(question, physician_score) -> None:
     scores = [physician_score(question_id="q2", rater=rater, score=level) for rater, level in (("x", 5), ("y", 4))]
     rounds = [one.model_copy(update={"round": n + 1}) for n, one in enumerate(judged("j", [("q2", "m")] * 2, [4, 3]))]
     (row,) = leave_out_rows("category", questions, {"MTG": rounds}, judged("all", [("q2", "m")], [4]), scores)
-    assert (row["left_out"], row["n"]) == ("MTG", 1)
-    assert row["unseen"]["usable_agreement"]["value"] == 0  # 3.5 by the judge, 4.5 by physicians
-    assert row["seen"]["bias"] == {"value": 0.0, "low": None, "high": None}
+    assert (row.left_out, row.n) == ("MTG", 1)
+    assert row.unseen["usable_agreement"]["value"] == 0  # 3.5 by the judge, 4.5 by physicians
+    assert row.seen["bias"] == {"value": 0.0, "low": None, "high": None}
     (nothing,) = leave_out_rows("category", questions, {"MTG": []}, judged("all", [("q2", "m")], [4]), scores)
-    assert (nothing["n"], nothing["coverage"], nothing["difference"]) == (0, 0.0, None)
+    assert (nothing.n, nothing.coverage, nothing.difference) == (0, 0.0, None)
     with pytest.raises(InputError, match="category MK: physicians scored no answer"):
         leave_out_rows("category", questions, {"MK": []}, [], scores)

@@ -20,28 +20,28 @@ def test_agreement_is_over_all_pairs_of_raters_with_missing_scores(pairs) -> Non
     consensus = np.full(200, 3)
     result = among_physicians(pairs(consensus, consensus, raters=raters), ["a", "b", "c"], resamples=200)
     both = raters[np.isfinite(raters).sum(axis=1) > 1]
-    assert result["answers"] == len(both)
+    assert result.answers == len(both)
     same = [
         (row[first] >= 4) == (row[second] >= 4)
         for row in raters
         for first, second in ((0, 1), (0, 2), (1, 2))
         if np.isfinite(row[[first, second]]).all()
     ]
-    assert result["usable_agreement"]["value"] == pytest.approx(np.mean(same), abs=1e-6)
+    assert result.usable_agreement["value"] == pytest.approx(np.mean(same), abs=1e-6)
     alpha = krippendorff.alpha(both.T, level_of_measurement="ordinal")
-    assert result["krippendorff_alpha"]["value"] == pytest.approx(alpha, abs=1e-6)
+    assert result.krippendorff_alpha["value"] == pytest.approx(alpha, abs=1e-6)
 
 
 def test_a_judge_like_the_consensus_wins_and_a_random_one_does_not(pairs) -> None:
     raters = three_raters(300)
     raters[:, 0] = np.where(np.isnan(raters[:, 0]), 3, raters[:, 0])
     middle = np.round(np.nanmedian(raters, axis=1)).astype(int)
-    tests = among_physicians(pairs(middle, middle, raters=raters), ["a", "b", "c"], resamples=100)["alt_test"]
-    assert tests["usable"]["passed"] is True
-    assert [one["rater"] for one in tests["usable"]["raters"]] == ["a", "b", "c"]
+    tests = among_physicians(pairs(middle, middle, raters=raters), ["a", "b", "c"], resamples=100).alt_test
+    assert tests["usable"].passed is True
+    assert [comparison.rater for comparison in tests["usable"].raters] == ["a", "b", "c"]
     random = GENERATOR.integers(1, 6, 300)
-    tests = among_physicians(pairs(random, middle, raters=raters), ["a", "b", "c"], resamples=100)["alt_test"]
-    assert tests["level"]["passed"] is False
+    tests = among_physicians(pairs(random, middle, raters=raters), ["a", "b", "c"], resamples=100).alt_test
+    assert tests["level"].passed is False
 
 
 def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, physician_score) -> None:
@@ -55,12 +55,11 @@ def test_physicians_agree_the_same_with_no_judge_beside_them(pairs, question, ph
     ]
     judge = np.full(40, 3)
     expected = among_physicians(pairs(judge, judge, raters=raters), ["a", "b", "c"], resamples=100)
-    del expected["alt_test"]
+    measures = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "krippendorff_alpha")
     result = agreement_of_physicians(questions, scores, resamples=100)
-    assert result["answers"] == expected["answers"]
-    assert {name: one["value"] for name, one in result.items() if name != "answers"} == {
-        name: one["value"] for name, one in expected.items() if name != "answers"
-    }
+    assert result.answers == expected.answers
+    for name in measures:
+        assert getattr(result, name)["value"] == getattr(expected, name)["value"]
     assert agreement_of_physicians(questions, [physician_score(question_id="q1", rater="constructed")]) is None
 
 

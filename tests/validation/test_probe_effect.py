@@ -36,14 +36,14 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
     groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
     found = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
-    assert (found["n"], found["conversations"], found["skipped"], found["unscored"]) == (4, 3, 2, 1)
-    assert found["shift"]["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
-    assert found["flips"]["value"] == 3 / 4  # a judge that falls silent has been moved
-    assert found["to_usable"]["value"] == 1 / 4
-    assert found["to_unusable"]["value"] == 2 / 4
+    assert (found.n, found.conversations, found.skipped, found.unscored) == (4, 3, 2, 1)
+    assert found.shift["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
+    assert found.flips["value"] == 3 / 4  # a judge that falls silent has been moved
+    assert found.to_usable["value"] == 1 / 4
+    assert found.to_unusable["value"] == 2 / 4
     wrong = probe_effect(before, after, groups, only_rises=True)
     # Only what was not usable can rise: a, and it did.
-    assert (wrong["n"], wrong["flips"]["value"], wrong["to_usable"]["value"]) == (1, 1.0, 1.0)
+    assert (wrong.n, wrong.flips["value"], wrong.to_usable["value"]) == (1, 1.0, 1.0)
     assert probe_effect(reversed(before), reversed(after), groups) == found
 
 
@@ -51,7 +51,7 @@ def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:
     names = [f"q{n}" for n in range(len(flipped))]
     before = [verdict(name, 2) for name in names]
     after = [verdict(name, 4 if up else 2) for name, up in zip(names, flipped, strict=True)]
-    return probe_effect(before, after, dict(zip(names, groups, strict=True)), resamples=50)["flips"]
+    return probe_effect(before, after, dict(zip(names, groups, strict=True)), resamples=50).flips
 
 
 def test_shares_have_wilsons_interval_for_conversations_of_one_answer() -> None:
@@ -90,7 +90,7 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
         groups[f"q{n}"] = f"g{n // 2}"
         before.append(verdict(f"q{n}", 3, 3.0, model=model))
         after.append(verdict(f"q{n}", 3, 3.0 + by, model=model))
-    found = probe_effect(before, after, groups, resamples=20_000)["shift"]
+    found = probe_effect(before, after, groups, resamples=20_000).shift
     other = bootstrap((change_by_group,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
     assert found["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
     assert (found["low"], found["high"]) == pytest.approx((other.low, other.high), abs=0.01)
@@ -99,13 +99,13 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
 def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
     nothing = {"value": None, "low": None, "high": None}
     empty = probe_effect([], [], {})
-    assert (empty["n"], empty["conversations"], empty["shift"], empty["flips"]) == (0, 0, nothing, nothing)
+    assert (empty.n, empty.conversations, empty.shift, empty.flips) == (0, 0, nothing, nothing)
     stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
-    assert stopped["shift"] == nothing
-    assert (stopped["unscored"], stopped["flips"]["value"], stopped["to_unusable"]["value"]) == (1, 1.0, 1.0)
+    assert stopped.shift == nothing
+    assert (stopped.unscored, stopped.flips["value"], stopped.to_unusable["value"]) == (1, 1.0, 1.0)
     one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
-    assert one["shift"] == {"value": 1.0, "low": None, "high": None}
+    assert one.shift == {"value": 1.0, "low": None, "high": None}
     still = [verdict("a", 4), verdict("b", 4)]
     unmoved = probe_effect(still, still, {"a": "a", "b": "b"})
-    assert unmoved["shift"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    assert unmoved["flips"]["high"] > 0.5
+    assert unmoved.shift == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert unmoved.flips["high"] > 0.5

@@ -29,22 +29,22 @@ def test_rates_by_model_and_their_order(pairs) -> None:
     model = ["a"] * 30 + ["b"] * 30 + ["c"] * 30
     conversation = [f"g{k}" for k in range(30)] * 3
     result = ranking(pairs(judge, physician, model=model, conversation=conversation), resamples=1000)
-    assert result["models"]["b"] == {
+    assert result.models["b"].model_dump() == {
         "n": 30,
         "physicians": 0.5,
         "judge": pytest.approx(2 / 3, abs=1e-6),
         "teacher": None,
     }
-    assert result["spearman"]["value"] == 1
-    assert result["kendall_tau_b"]["value"] == 1
-    assert result["pairwise_accuracy"]["value"] == 1
+    assert result.spearman["value"] == 1
+    assert result.kendall_tau_b["value"] == 1
+    assert result.pairwise_accuracy["value"] == 1
 
 
 def test_models_that_cannot_be_told_apart_have_wide_intervals(pairs) -> None:
     judge, physician = GENERATOR.integers(1, 6, 120), GENERATOR.integers(1, 6, 120)
     model = [f"m{k % 6}" for k in range(120)]
     result = ranking(pairs(judge, physician, model=model), resamples=1000)
-    assert result["pairwise_accuracy"]["high"] - result["pairwise_accuracy"]["low"] > 0.3
+    assert result.pairwise_accuracy["high"] - result.pairwise_accuracy["low"] > 0.3
 
 
 def test_one_model_has_no_order(pairs) -> None:

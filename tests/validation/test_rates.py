@@ -27,36 +27,36 @@ def everything(question, physician_score):
 def test_a_lenient_judge_is_put_right_by_a_few_scores(everything) -> None:
     questions, judgments, scores, truth = everything
     rates = usability_rates(questions, judgments, scores)
-    assert (rates["answers"], rates["scored"]) == (400, 120)
-    overall = rates["overall"]
-    assert overall["judge_only"] > truth + 0.1
-    assert overall["prediction_powered"]["low"] < truth < overall["prediction_powered"]["high"]
+    assert (rates.answers, rates.scored) == (400, 120)
+    overall = rates.overall
+    assert overall.judge_only > truth + 0.1
+    assert overall.prediction_powered["low"] < truth < overall.prediction_powered["high"]
 
     def width(estimate) -> float:
         return estimate["high"] - estimate["low"]
 
-    assert width(overall["prediction_powered"]) < width(overall["physicians_only"])
-    assert set(rates["by_model"]) == {"strong", "weak"}
-    assert list(rates["by_category"]) == ["MK", "MR"]
-    assert rates["by_model"]["strong"]["answers"] == 200
+    assert width(overall.prediction_powered) < width(overall.physicians_only)
+    assert set(rates.by_model) == {"strong", "weak"}
+    assert list(rates.by_category) == ["MK", "MR"]
+    assert rates.by_model["strong"].answers == 200
 
 
 def test_more_scores_are_planned_for_a_width(everything) -> None:
     questions, judgments, scores, _ = everything
     wide, narrow = (usability_rates(questions, judgments, scores, width) for width in (0.3, 0.12))
-    assert wide["overall"]["more_scores"] == 0
-    assert 30 < narrow["overall"]["more_scores"] <= 280
-    assert usability_rates(questions, judgments, scores)["overall"]["more_scores"] is None
+    assert wide.overall.more_scores == 0
+    assert 30 < narrow.overall.more_scores <= 280
+    assert usability_rates(questions, judgments, scores).overall.more_scores is None
 
 
 def test_a_part_without_scores_has_the_judges_word_and_no_interval(everything) -> None:
     questions, judgments, scores, _ = everything
     only_mk = [score for score in scores if int(score.question_id[1:]) % 2]
     rates = usability_rates(questions, judgments, only_mk, width=0.1)
-    part = rates["by_category"]["MR"]
-    assert part["prediction_powered"]["low"] is part["more_scores"] is None
-    assert part["scored"] == 0
-    assert part["note"]
+    part = rates.by_category["MR"]
+    assert part.prediction_powered["low"] is part.more_scores is None
+    assert part.scored == 0
+    assert part.note
 
 
 def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
@@ -72,12 +72,12 @@ def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(every
         for one in judgments
     ]
     rates = usability_rates(questions, silent, scores)
-    assert (rates["answers"], rates["scored"]) == (400, 120)
-    overall = rates["overall"]["prediction_powered"]
+    assert (rates.answers, rates.scored) == (400, 120)
+    overall = rates.overall.prediction_powered
     assert overall["low"] < truth < overall["high"]
 
 
 def test_probabilities_that_add_up_to_a_little_more_than_one_are_taken(everything) -> None:
     questions, judgments, scores, _ = everything
     over = [one.model_copy(update={"probabilities": [0, 0, 0, 0.3, 0.7005]}) for one in judgments]
-    assert usability_rates(questions, over, scores)["overall"]["judge_only"] == 1.0
+    assert usability_rates(questions, over, scores).overall.judge_only == 1.0

@@ -1,53 +1,102 @@
 from typing import Any
 
-from medjudge.validation.status import standing, states
+from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
+from medjudge.scheme import open_scheme
+from medjudge.statistics.estimates import Estimate
+from medjudge.validation.status import ValidationState, validation_status, validation_statuses
+
+
+def check(kind: CheckKind, part: str | None, state: str) -> GateCheck:
+    return GateCheck(
+        kind=kind,
+        part=part,
+        check="its title is not read",
+        required=0.5,
+        value=0.6,
+        low=0.5,
+        high=0.7,
+        n=57,
+        state=CheckState(state),
+        why="",
+    )
 
 
 def study(
     passed: bool | None,
-    result: str = "passed",
+    mk: str = "passed",
+    kappa: str = "inconclusive",
     against: str = "physicians",
-    kappa: str = "not shown",
+    kind: AgainstKind = AgainstKind.PHYSICIANS,
     **changed: Any,
-) -> dict[str, Any]:
+) -> StudySummary:
     part = {
-        "usable_agreement": {"value": 0.912, "low": 0.86, "high": 0.95},
-        "cohen_kappa": {"value": None, "low": None, "high": None},
-        "n": {"value": 57, "low": None, "high": None},
+        "usable_agreement": Estimate(value=0.912, low=0.86, high=0.95),
+        "cohen_kappa": Estimate(value=None, low=None, high=None),
+        "n": Estimate(value=57, low=None, high=None),
     }
-    checks = [{"check": "usable agreement, MK", "result": result}, {"check": "Cohen's kappa", "result": kappa}]
-    gate = {"passed": passed, "usual": True, "checks": checks}
-    whole = {"file": "scores.xlsx", "against": against, "overall": part, "by_category": {"MK": part}, "gate": gate}
-    return whole | changed
+    checks = [check(CheckKind.USABLE_AGREEMENT, "MK", mk), check(CheckKind.COHEN_KAPPA, None, kappa)]
+    summary = StudySummary(
+        file="scores.xlsx",
+        against=against,
+        against_kind=kind,
+        n=57,
+        questions=57,
+        conversations=57,
+        raters=["dr"],
+        coverage=1.0,
+        interval="95 %",
+        overall=part,
+        by_category={"MK": part},
+        weaknesses=[],
+        cannot_conclude=[],
+        gate=GateResult(passed=passed, usual=True, checks=checks),
+    )
+    return summary.model_copy(update=changed)
 
 
 def test_never_validated_until_a_physician_scored() -> None:
-    assert standing([]) == ("never validated", "never validated against physicians")
-    only = standing([study(True, against="constructed levels")])
-    assert only.state == "never validated"
+    assert validation_status([]) == ("never validated", "never validated against physicians")
+    only = validation_status([study(True, against="constructed levels", kind=AgainstKind.CONSTRUCTED)])
+    assert only.state == ValidationState.NEVER_VALIDATED
     assert "constructed levels only" in only.line
 
 
+def test_a_judge_named_physicians_is_not_physicians() -> None:
+    assert validation_status([study(True, kind=AgainstKind.JUDGE)]).state == ValidationState.NEVER_VALIDATED
+
+
 def test_the_line_says_on_what_and_how_well() -> None:
-    state, line = standing([study(True)])
-    assert state == "validated"
+    state, line = validation_status([study(True)])
+    assert state == ValidationState.VALIDATED
     assert line == (
-        "gate passed (1 passed, 1 not shown): agrees on usable with physicians on 91.2 % (86–95) of 57 answers, "
+        "gate passed (1 passed, 1 inconclusive): agrees on usable with physicians on 91.2 % (86–95) of 57 answers, "
         "Cohen's kappa undefined (scores.xlsx)"
     )
-    assert standing([study(False, "failed")]).state == "failed"
-    assert standing([study(None)]).state == "not shown"
+    assert validation_status([study(False, "failed")]).state == ValidationState.FAILED
+    assert validation_status([study(None)]).state == ValidationState.INCONCLUSIVE
 
 
-def test_a_category_has_its_own_standing() -> None:
-    all_states = states([study(None, kappa="passed")])
-    assert (all_states["OP"].state, all_states["MK"].state) == ("not shown", "validated")
+def test_a_category_has_its_own_status() -> None:
+    statuses = validation_statuses([study(None, kappa="passed")])
+    assert (statuses["OP"].state, statuses["MK"].state) == ("inconclusive", "validated")
     # It is no better than what holds for all categories.
-    assert states([study(None)])["MK"].state == "not shown"
-    assert states([study(False, kappa="failed")])["MK"].state == "failed"
-    assert all_states["MTG"] == ("never validated", "never validated in MTG: no physicians' score")
-    assert states([study(None, "failed")])["MK"].state == "failed"
+    assert validation_statuses([study(None)])["MK"].state == ValidationState.INCONCLUSIVE
+    assert validation_statuses([study(False, kappa="failed")])["MK"].state == ValidationState.FAILED
+    assert statuses["MTG"] == ("never validated", "never validated in MTG: no physicians' score")
+    assert validation_statuses([study(None, "failed")])["MK"].state == ValidationState.FAILED
 
 
 def test_the_last_validation_against_physicians_counts() -> None:
-    assert standing([study(True), study(False), study(True, against="gpt")]).state == "failed"
+    against_judge = study(True, against="gpt", kind=AgainstKind.JUDGE)
+    assert validation_status([study(True), study(False), against_judge]).state == ValidationState.FAILED
+
+
+def test_a_validation_on_another_scheme_does_not_count() -> None:
+    consumer = open_scheme("consumer-health")
+    passed = study(True).model_copy(update={"scheme": consumer.summary})
+    assert validation_status([passed]) == (
+        "never validated",
+        "never validated against physicians; validated on consumer-health only",
+    )
+    assert validation_status([passed], scheme="consumer-health").state == ValidationState.VALIDATED
+    assert list(validation_statuses([passed], consumer)) == ["OP", "CHQ"]

@@ -1,8 +1,8 @@
-// Keys for a page that works without them: every key presses a button, follows a link or checks a radio button that is there.
+// Keyboard shortcuts. The page works without them: each presses a button, follows a link or checks a radio button.
 "use strict";
 
 const form = document.querySelector("form[data-item]");
-const SETTLE = 350; // milliseconds: a key or click that was meant for the screen before does not score this one
+const SETTLE = 350; // milliseconds in which a key or click meant for the previous screen does not score this one
 
 if (form) {
   const comment = form.elements.comment;
@@ -14,7 +14,7 @@ if (form) {
   let sent = false;
   let here = -1;
 
-  // A comment that was typed and not yet saved outlives a look at another answer.
+  // A comment that was typed but not saved survives a look at another answer.
   if (sessionStorage.getItem(draft) !== null) comment.value = sessionStorage.getItem(draft);
   comment.addEventListener("input", () => sessionStorage.setItem(draft, comment.value));
   comment.addEventListener("focus", () => {
@@ -27,19 +27,19 @@ if (form) {
     sent = true;
     sessionStorage.removeItem(draft);
   });
-  // A page that comes back from the browser's own history is asked for anew.
+  // A page from the browser's history is loaded again.
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-  const mark = (place) => {
-    here = Math.max(0, Math.min(place, groups.length));
-    [...groups, save].forEach((one, number) => one.classList.toggle("here", number === here));
+  const mark = (index) => {
+    here = Math.max(0, Math.min(index, groups.length));
+    [...groups, save].forEach((element, number) => element.classList.toggle("here", number === here));
   };
   const open = () => groups.findIndex((group) => !group.querySelector(":checked"));
   if (groups.length) mark(Math.max(open(), 0));
 
   groups.forEach((group, number) => {
     group.addEventListener("focusin", () => mark(number));
-    // After a click the arrow keys go through the answers again and not through this group.
+    // After a click the arrow keys move between answers again, not within this group.
     group.addEventListener("click", (event) => event.detail && event.target.matches("input") && mark(number + 1));
     group.addEventListener("pointerup", () => setTimeout(() => document.activeElement.matches("[type=radio]") && document.activeElement.blur()));
   });

@@ -1,0 +1,82 @@
+"""Adds physicians' scores to a run, under a lock of their own."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock
+
+from medjudge.annotate.plan import plan_file
+from medjudge.errors import InputError
+from medjudge.records import PhysicianScore
+from medjudge.store import Run, repair_last_line, write_records
+
+
+class Added(NamedTuple):
+    """How many scores were new, in the run already, or replaced another one."""
+
+    new: int
+    same: int
+    replaced: int
+
+
+def scores_lock(run: Run) -> FileLock:
+    """Gives one process and thread at a time access to the scores; the system frees it when a process dies."""
+    file = plan_file(run).with_name("scores.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(file)
+
+
+def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
+    """Adds scores to the run's `physician_scores.jsonl`; they are on disk when this returns.
+
+    A score that is there already adds nothing. Others who add or read under `scores_lock` wait.
+
+    Args:
+        replace: Whether a score replaces a different one by the same rater for the same answer.
+
+    Raises:
+        InputError: The run has a different score by the same rater for the same answer, and `replace` is not set.
+            Nothing is written.
+    """
+    with scores_lock(run):
+        merged = {score.key: score for score in run.physician_scores()}
+        new: list[PhysicianScore] = []
+        changed: list[tuple[PhysicianScore, PhysicianScore]] = []
+        for score in scores:
+            if score.key not in merged:
+                new.append(score)
+                merged[score.key] = score
+            elif merged[score.key] != score:
+                changed.append((merged[score.key], score))
+        if changed and not replace:
+            before, score = changed[0]
+            more = f", and {len(changed) - 1} more like it" if len(changed) > 1 else ""
+            raise InputError(
+                f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
+                f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
+            )
+        if changed:
+            write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
+        elif new:
+            _append(run.physicians_file, new)
+        return Added(len(new), len(scores) - len(new) - len(changed), len(changed))
+
+
+def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
+    if path.exists():
+        repair_last_line(path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(score.model_dump_json() + "\n" for score in scores))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def shown_score(score: PhysicianScore) -> str:
+    """A score as messages show it, with its comment: 4, or 5/5/4/5/1 by dimensions."""
+    if score.dimensions is None:
+        values = str(score.score)
+    else:
+        values = "/".join(str(points) for points in score.dimensions.model_dump().values())
+    return f"{values} ('{score.comment}')" if score.comment else values

@@ -1,0 +1,212 @@
+"""Turns rows of cells into physicians' scores; every problem is reported, not only the first."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.annotate.spreadsheets import is_blank
+from medjudge.errors import InputError
+from medjudge.records import MTGDimensions, PhysicianScore
+
+DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model_fields}
+"""The five MTG dimensions, each with the upper end of its scale; all start at 0."""
+
+KEY_FIELDS = ("question_id", "model", "sample", "rater")
+SCORE_FIELDS = ("score", *DIMENSIONS)
+_LISTED = 20
+_MEANT_AS_BLANK = {"na", "n/a", "#n/a", "nan", "null", "none", "-", "–", "—", "/"}
+
+
+class Row(NamedTuple):
+    """One rater's cells for one answer.
+
+    The fields of `cells` are question_id, model, sample, rater, score, the five dimensions and comment. `column` is the
+    rater's own column in a wide table, so that problems name the file's own headings.
+    """
+
+    place: str
+    cells: Mapping[str, object]
+    column: str = ""
+
+
+class Problem(NamedTuple):
+    """What is wrong, and where in the file."""
+
+    place: str
+    what: str
+
+
+class ScoreFields(NamedTuple):
+    """The fields of a PhysicianScore as far as they could be read, and what is wrong with the others."""
+
+    values: dict[str, Any]
+    problems: list[str]
+
+
+def physician_scores(
+    path: Path, rows: Iterable[Row], labels: Mapping[str, int], problems: Sequence[Problem] = ()
+) -> list[PhysicianScore]:
+    """Turns rows into records; a row whose score cells are all blank is unscored and gives none.
+
+    Args:
+        path: The file that errors name.
+        rows: One per rater and answer.
+        labels: Casefolded label -> level, for cells that hold no level.
+        problems: Problems found earlier, to report together with those of the rows.
+
+    Raises:
+        InputError: A cell is invalid, a key is missing or repeated, or no row has a score.
+    """
+    all_problems = list(problems)
+    records = []
+    place_of_key: dict[tuple[object, ...], str] = {}
+    repeated: set[str] = set()
+    for row in rows:
+        if is_unscored(row.cells):
+            continue
+        values, wrong = score_values(row, labels)
+        all_problems += [Problem(row.place, what) for what in wrong]
+        key = tuple(values.get(name) for name in KEY_FIELDS)
+        # A repeated row of a wide table is repeated for every rater; it is reported once.
+        if key in place_of_key and row.place not in repeated:
+            repeated.add(row.place)
+            what = f"{' / '.join(map(str, key))} duplicates {place_of_key[key]}; remove one of the two"
+            all_problems.append(Problem(row.place, what))
+        if None not in key:
+            place_of_key.setdefault(key, row.place)
+        if not all_problems:
+            records.append(PhysicianScore.model_validate(values))
+    if all_problems:
+        raise _refusal(path, all_problems)
+    if not records:
+        raise InputError(f"{path}: has no score; every score cell is blank")
+    return records
+
+
+def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[str, int] | None = None) -> int | None:
+    """Reads a cell as a whole number, without guessing: 4, 4.0 and "4" are four; 4.5 and "4 - good" are errors.
+
+    Args:
+        name: The name of the cell in errors.
+        value: As it is in the file.
+        low: Lower end of the scale.
+        high: Upper end of the scale.
+        labels: Casefolded label -> number, used if the cell holds no number on the scale; None where labels are not
+            allowed.
+
+    Returns:
+        The number, or None where the cell is blank.
+
+    Raises:
+        ValueError: The cell holds anything else.
+    """
+    if is_blank(value):
+        return None
+    number = _integer(value)
+    if number is not None and low <= number <= high:
+        return number
+    label = str(value if number is None else number).strip().casefold()
+    if labels and label in labels:
+        return labels[label]
+    if number is not None:
+        raise ValueError(f"{name} is {number}; the scale goes from {low} to {high}")
+    if label in _MEANT_AS_BLANK:
+        raise ValueError(f"{name} is {_shown(value)}; leave the cell blank where this rater did not score")
+    if labels is None or not isinstance(value, str) or re.fullmatch(r"[-+]?\d+[.,]\d+", label):
+        raise ValueError(f"{name} is {_shown(value)}; a whole number from {low} to {high} is expected")
+    if not labels:
+        raise ValueError(f"{name} is {_shown(value)}; a label needs a label map, such as 'entailment=5,neutral=3'")
+    raise ValueError(f"{name} is {_shown(value)}; the label map has only {', '.join(labels)}")
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    # German Excel writes a decimal comma; before three zeros it could separate thousands.
+    match = re.fullmatch(r"([-+]?\d{1,9})(\.0+|,0{1,2})?", value.strip()) if isinstance(value, str) else None
+    return int(match[1]) if match else None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, date | time | timedelta):
+        return f"{value}, which the spreadsheet program converted to a date or time"
+    text = f"'{value.strip()}'" if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:56]}...'"
+
+
+def is_unscored(cells: Mapping[str, object]) -> bool:
+    """Whether score and dimensions are all blank."""
+    return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
+
+
+def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
+    """Reads the fields of a PhysicianScore from a row."""
+    values: dict[str, Any] = {}
+    wrong: list[str] = []
+
+    def read(field: str, reader: Any, *arguments: object) -> None:
+        name = column_name(field, row.column)
+        try:
+            values[field] = reader(name, row.cells.get(field), *arguments)
+        except ValueError as error:
+            wrong.append(str(error))
+
+    for field in ("question_id", "model", "rater"):
+        read(field, _name)
+    read("sample", _sample)
+    read("comment", _comment)
+    read("score", whole_number, 1, 5, labels)
+    for field, high in DIMENSIONS.items():
+        read(field, whole_number, 0, high)
+    blank = [column_name(field, row.column) for field in DIMENSIONS if is_blank(row.cells.get(field))]
+    if len(blank) < len(DIMENSIONS):
+        if blank:
+            wrong.append(f"no {', '.join(blank)}; the five dimensions are scored together or not at all")
+        elif not is_blank(row.cells.get("score")):
+            wrong.append(
+                f"both {column_name('score', row.column)} and the five dimensions are filled in; clear one of the two"
+            )
+        values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
+    return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
+
+
+def column_name(field: str, rater: str) -> str:
+    """The heading of a field: its own name, or in a wide table the rater's."""
+    if not rater or field in KEY_FIELDS:
+        return field
+    return rater if field == "score" else f"{rater}.{field}"
+
+
+def _name(name: str, value: object) -> str:
+    if is_blank(value):
+        raise ValueError(f"{name} is missing beside a score (of merged cells only the first has a value)")
+    if isinstance(value, bool | date | time | timedelta):
+        raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
+    # Excel stores every number as a float; an id 17.0 was typed as 17.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _sample(name: str, value: object) -> int:
+    number = 0 if is_blank(value) else _integer(value)
+    if number is None or number < 0:
+        raise ValueError(f"{name} is {_shown(value)}; a whole number from 0 on is expected")
+    return number
+
+
+def _comment(name: str, value: object) -> str | None:
+    return None if is_blank(value) else str(value).strip()
+
+
+def _refusal(path: Path, problems: Sequence[Problem]) -> InputError:
+    problems = list(dict.fromkeys(problems))  # a key that is missing in a wide row is missing for every rater
+    if len(problems) == 1:
+        return InputError(f"{path}, {problems[0].place}: {problems[0].what}; nothing was read")
+    lines = [f"  {path.name}, {place}: {what}" for place, what in problems[:_LISTED]]
+    more = [f"  and {len(problems) - _LISTED} more"] if len(problems) > _LISTED else []
+    return InputError("\n".join([f"{path}: {len(problems)} problems; nothing was read", *lines, *more]))

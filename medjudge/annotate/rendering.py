@@ -1,0 +1,173 @@
+"""The HTML of the scoring page. All texts are shown as text, and neither models nor judges' scores appear in it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from medjudge.annotate.cells import DIMENSIONS
+from medjudge.annotate.items import ToScore
+from medjudge.annotate.wording import FormTexts, form_texts, page_texts
+from medjudge.records import AnswerKey, PhysicianScore
+from medjudge.rubrics.render import standard
+from medjudge.scale import USABLE_FROM
+from medjudge.scheme import Scheme
+
+# Characters that a browser obeys without showing them: C0 and C1 controls, and those that change the direction of text,
+# which can make "50 mg" look like "05 mg".
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+
+
+class CategoryProgress(NamedTuple):
+    """How many of a category's answers have the rater's score."""
+
+    category: str
+    done: int
+    total: int
+
+
+class Dimension(NamedTuple):
+    """One of the five dimensions of a generated text: 0 to `high`."""
+
+    field: str
+    name: str
+    meaning: str
+    high: int
+
+
+class Rubric(NamedTuple):
+    """What the levels mean in one category: the judge's own standard."""
+
+    note: str
+    levels: list[tuple[str, str]]
+
+
+class Draft(NamedTuple):
+    """What was sent and could not be saved, and why."""
+
+    chosen: Mapping[str, int] | None = None
+    comment: str = ""
+    message: str = ""
+
+
+def answer_page(
+    items: Sequence[ToScore],
+    number: int,
+    rater: str,
+    scores: Mapping[AnswerKey, PhysicianScore],
+    saved: str = "",
+    draft: Draft = Draft(),
+) -> str:
+    """The page of one answer.
+
+    Args:
+        items: All of the rater's items, in the rater's order.
+        number: The index of the answer in `items`.
+        scores: The rater's scores so far.
+        saved: The id of the item whose score was saved just before; empty for none.
+    """
+    entry = items[number]
+    score = scores.get(entry.item.key)
+    language, languages = entry.question.language, entry.languages
+    saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == saved), None)
+    return _template("screen.html").render(
+        words=page_texts(language, languages),
+        titles=_titles(items, language),
+        rater=rater,
+        item=entry.item.id,
+        number=number + 1,
+        total=len(items),
+        done=sum(other.item.key in scores for other in items),
+        progress=_progress(items, scores),
+        question=entry.question,
+        earlier=entry.earlier,
+        answer=entry.answer,
+        rubric=rubric_of(entry.question.category, language, entry.scheme),
+        dimensions=_dimensions(form_texts(language, languages)) if entry.by_dimensions else None,
+        steps=form_texts(language, languages).steps,
+        usable_from=USABLE_FROM,
+        score=score,
+        chosen=_chosen(entry, score) if draft.chosen is None else draft.chosen,
+        comment=draft.comment or (score.comment if score else None) or "",
+        back=items[number - 1].item.id if number else None,
+        forward=items[number + 1].item.id if number + 1 < len(items) else None,
+        saved=saved_number and {"item": saved, "number": saved_number},
+        message=draft.message,
+    )
+
+
+def end_page(items: Sequence[ToScore], rater: str, scores: Mapping[AnswerKey, PhysicianScore], command: str) -> str:
+    """The page after the last answer; `command` is what comes next."""
+    return _template("end.html").render(
+        words=page_texts(items[0].question.language, items[0].languages),
+        titles=_titles(items, items[0].question.language),
+        rater=rater,
+        total=len(items),
+        progress=_progress(items, scores),
+        command=command,
+        review=items[0].item.id,
+    )
+
+
+def message_page(text: str, status: int, go_on: bool = False) -> HTMLResponse:
+    """A page with one sentence; with `go_on` it continues to the answers."""
+    return HTMLResponse(_template("message.html").render(message=text, go_on=go_on), status)
+
+
+def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
+    """The levels of a category's standard."""
+    body = standard(category, language, scheme)[1]
+    note = " ".join(line for line in body.splitlines() if line and not line.startswith("- "))
+    return Rubric(note, re.findall(r"^- ([1-5])[^:：]*[:：]\s*(.+)$", body, re.MULTILINE))
+
+
+def _chosen(entry: ToScore, score: PhysicianScore | None) -> dict[str, int]:
+    """What the form shows as chosen. A generated text that was scored elsewhere may have only a level."""
+    if score is None:
+        return {}
+    if entry.by_dimensions:
+        return score.dimensions.model_dump() if score.dimensions else {}
+    return {"score": score.level}
+
+
+def _progress(items: Sequence[ToScore], scores: Mapping[AnswerKey, PhysicianScore]) -> list[CategoryProgress]:
+    progress = []
+    for category in items[0].scheme.category_ids:
+        keys = [entry.item.key for entry in items if entry.question.category == category]
+        if keys:
+            progress.append(CategoryProgress(category, sum(key in scores for key in keys), len(keys)))
+    return progress
+
+
+def _titles(items: Sequence[ToScore], language: str) -> dict[str, str]:
+    """The titles of the categories, by id."""
+    return {category.id: category.title[language] for category in items[0].scheme.categories}
+
+
+def _dimensions(words: FormTexts) -> list[Dimension]:
+    texts = words.dimensions
+    return [Dimension(name, texts[name].name, texts[name].meaning, high) for name, high in DIMENSIONS.items()]
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("medjudge.annotate", "page")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["literal"] = _literal
+    return environment
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
+def _literal(text: str) -> Markup:
+    """A text as HTML that shows it and nothing else; characters that would act unseen appear as their number."""
+    plain = str(escape(text.replace("\r\n", "\n").replace("\r", "\n")))
+    return Markup(_UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', plain))

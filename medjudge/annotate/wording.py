@@ -1,0 +1,109 @@
+"""What forms and pages say to a rater: `scoring_form.yaml` and `scoring_page.yaml` of each language."""
+
+from typing import NamedTuple
+
+from medjudge.languages.texts import PACKAGED, Languages, Texts
+
+
+class DimensionTexts(Texts):
+    """The name of a dimension, and what its scores mean."""
+
+    name: str
+    meaning: str
+
+
+class FormTexts(Texts):
+    """A language's form.
+
+    Attributes:
+        title: The title of the form.
+        fill_in: Which cells to fill in.
+        earlier_question: Above an earlier question of the conversation, with its `{number}`.
+        earlier_answer: Above the answer to it.
+        current_question: Above the question to score, where there are earlier ones.
+        not_given: In place of a text that is missing.
+        headings: Field of an item, such as `question`, -> its heading.
+        steps: How to score, a sentence or two each.
+        dimensions: Name in the records -> texts.
+    """
+
+    title: str
+    fill_in: str
+    earlier_question: str
+    earlier_answer: str
+    current_question: str
+    not_given: str
+    headings: dict[str, str]
+    steps: list[str]
+    dimensions: dict[str, DimensionTexts]
+
+
+class PageTexts(Texts):
+    """What the page of `annotate serve` says in one language (`scoring_page.yaml`)."""
+
+    lang: str
+    place: str
+    scored: str
+    earlier: str
+    asked: str
+    answered: str
+    unsaid: str
+    question: str
+    answer: str
+    reference: str
+    checklist: str
+    levels: str
+    steps: str
+    missing: str
+    ask_level: str
+    ask_dimensions: str
+    captions: dict[int, str]
+    save: str
+    comment: str
+    comment_hint: str
+    save_comment: str
+    back: str
+    forward: str
+    skip: str
+    next_open: str
+    saved: str
+    undo: str
+    keys_levels: list[tuple[str, str]]
+    keys_dimensions: list[tuple[str, str]]
+    scale: str
+    refused: str
+    missing_dimensions: str
+    changed: str
+    not_saved: str
+    done_title: str
+    done: str
+    next: str
+    next_text: str
+    category: str
+    count: str
+    review: str
+
+
+class Words(NamedTuple):
+    """The same text in English and Chinese, for forms that show both."""
+
+    en: str
+    zh: str
+
+
+def form_texts(language: str, languages: Languages = PACKAGED) -> FormTexts:
+    """The texts of a language's form."""
+    return languages.load(language, "scoring_form.yaml", FormTexts)
+
+
+def page_texts(language: str, languages: Languages = PACKAGED) -> PageTexts:
+    """The texts of the page in a language."""
+    return languages.load(language, "scoring_page.yaml", PageTexts)
+
+
+_EN, _ZH = form_texts("en"), form_texts("zh")
+
+HEADINGS = {field: f"{heading} {_ZH.headings[field]}" for field, heading in _EN.headings.items()}
+"""The texts that a form shows of each item, with their headings."""
+DIMENSION_WORDS = {name: Words(texts.name, _ZH.dimensions[name].name) for name, texts in _EN.dimensions.items()}
+DIMENSION_MEANING = {name: Words(texts.meaning, _ZH.dimensions[name].meaning) for name, texts in _EN.dimensions.items()}

@@ -1,0 +1,279 @@
+"""OpenAI's Batch API: requests are uploaded as files, processed within a day, and their results fetched later.
+
+The state of all batch jobs of one model is in `batches/NAME.json` of the run, beside the request files. A job carries
+the run's id and its own name as metadata. If the process is killed after the server created a job and before its id
+was saved, the next start finds the job in the server's list and does not submit it again.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import openai
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from medjudge.chat_api.client import body_bytes, one_line, refuses_the_chat
+from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
+from medjudge.chat_api.spending import Spending, Used
+from medjudge.errors import InputError, UnfinishedError
+from medjudge.files import first_problem, read_text, write_json, write_whole
+from medjudge.store import Run
+
+MOST_REQUESTS = 50_000
+MOST_BYTES = 200_000_000
+"""OpenAI's limits on one file (its API reference, files and batches)."""
+_ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+_FINISHED = ("completed", "expired", "cancelled")
+_NOT_DONE = ("batch_expired", "batch_cancelled")
+
+
+class BatchJob(BaseModel):
+    """One request file and the job that processes it.
+
+    `most_in` and `most_out` bound the tokens of all requests and of all replies.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    requests: int
+    most_in: int
+    most_out: int
+    batch_id: str | None = None
+    status: str = "planned"
+    collected: bool = False
+
+
+_Jobs = TypeAdapter(list[BatchJob])
+
+
+class BatchResult(NamedTuple):
+    """The outcome of one request: a reply, or the status and message of an error; neither if the job ran out of time.
+
+    `lasting` as in `RequestError`.
+    """
+
+    custom_id: str
+    reply: ChatReply | None = None
+    status: int = 0
+    error: str | None = None
+    parameter: str | None = None
+    lasting: bool = False
+
+
+class BatchJobs:
+    """The batch jobs of one model in a run.
+
+    Args:
+        run: The run folder, locked; its manifest holds the run's id.
+        name: Prefix of the file names.
+        model: The model's name at the server.
+        base_url: The server; None for OpenAI's.
+        spending: The account. Until a job is collected, it counts with the most that it can cost.
+
+    Raises:
+        InputError: The state file is corrupt.
+    """
+
+    def __init__(self, run: Run, name: str, model: str, base_url: str | None, spending: Spending) -> None:
+        self.run = run
+        self.name = name
+        self.model = model
+        self.spending = spending
+        self.jobs = read_batch_jobs(run, name)
+        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300)
+
+    def uncollected(self) -> list[BatchJob]:
+        """The jobs whose results have not been read yet."""
+        return [job for job in self.jobs if not job.collected]
+
+    def plan(
+        self,
+        requests: Iterable[tuple[str, dict[str, Any]]],
+        most_requests: int = MOST_REQUESTS,
+        most_bytes: int = MOST_BYTES,
+    ) -> int:
+        """Writes request files, for as many requests as the cost limit allows.
+
+        Args:
+            requests: (custom id, body) pairs.
+            most_requests: The most requests in one file.
+            most_bytes: The most bytes in one file.
+
+        Returns:
+            The number of requests planned.
+        """
+        lines: list[str] = []
+        size = most_in = most_out = planned = 0
+        for custom_id, body in requests:
+            fields = {"custom_id": custom_id, "method": "POST", "url": _ENDPOINT, "body": body}
+            line = json.dumps(fields, ensure_ascii=False) + "\n"
+            tokens_in, tokens_out = body_bytes(body), body.get("max_tokens") or body["max_completion_tokens"]
+            if not self.spending.fits(Used(self.model, most_in + tokens_in, most_out + tokens_out, False, batch=True)):
+                break
+            if lines and (len(lines) == most_requests or size + len(line.encode()) > most_bytes):
+                self._add_job(lines, most_in, most_out)
+                lines, size, most_in, most_out = [], 0, 0, 0
+            lines.append(line)
+            size, most_in, most_out = size + len(line.encode()), most_in + tokens_in, most_out + tokens_out
+            planned += 1
+        if lines:
+            self._add_job(lines, most_in, most_out)
+        return planned
+
+    def _add_job(self, lines: Sequence[str], most_in: int, most_out: int) -> None:
+        job = BatchJob(
+            name=f"{self.name}-{len(self.jobs) + 1:03d}", requests=len(lines), most_in=most_in, most_out=most_out
+        )
+        write_whole(self._request_file(job), "".join(lines))
+        self.jobs.append(job)
+        self._save()
+        self._reserve(job)
+
+    def _request_file(self, job: BatchJob) -> Path:
+        return self.run.path / "batches" / f"{job.name}.jsonl"
+
+    def _reserve(self, job: BatchJob) -> None:
+        """Counts the job with the most that it can cost."""
+        self.spending.set(job.name, Used(self.model, job.most_in, job.most_out, known=False, batch=True))
+
+    def submit(self) -> None:
+        """Submits every planned job that the server does not have yet.
+
+        Raises:
+            UnfinishedError: The server did not confirm a job; the next start checks whether it exists after all.
+        """
+        for job in self.jobs:
+            if job.batch_id is not None:
+                continue
+            self._reserve(job)
+            tried_before = job.status == "submitting"
+            job.status = "submitting"
+            self._save()
+            try:
+                batch = (self._find(job) if tried_before else None) or self._create(job)
+            except openai.OpenAIError as error:
+                raise UnfinishedError(
+                    f"the server did not accept the batch of {job.requests} requests ({one_line(error)}); the same "
+                    "command first checks whether the server has it, then tries again"
+                ) from None
+            job.batch_id, job.status = batch.id, batch.status
+            self._save()
+
+    def _create(self, job: BatchJob) -> "openai.types.Batch":
+        with self._request_file(job).open("rb") as file:
+            uploaded = self._client.files.create(file=file, purpose="batch")
+        # No retries: a request that timed out may have created the job.
+        return self._client.with_options(max_retries=0).batches.create(
+            input_file_id=uploaded.id,
+            endpoint=_ENDPOINT,
+            completion_window="24h",
+            metadata=self._metadata(job),
+        )
+
+    def _find(self, job: BatchJob) -> "openai.types.Batch | None":
+        expected = self._metadata(job)
+        listed = self._client.batches.list(limit=100)
+        return next((batch for batch in listed if (batch.metadata or {}).items() >= expected.items()), None)
+
+    def _metadata(self, job: BatchJob) -> dict[str, str]:
+        return {"medjudge_run": str(self.run.manifest()["id"]), "part": job.name}
+
+    def refresh(self) -> list[str]:
+        """Fetches the status of every uncollected job; returns a line for each that is still in progress.
+
+        Raises:
+            UnfinishedError: A job failed as a whole. It is marked as collected, and its requests can be submitted
+                again.
+        """
+        in_progress = []
+        for job in self.uncollected():
+            if job.batch_id is None:
+                continue
+            batch = self._client.batches.retrieve(job.batch_id)
+            job.status = batch.status
+            if batch.status == "failed":
+                reasons = [error.message or "" for error in (batch.errors.data if batch.errors else None) or []]
+                self.mark_collected(job)
+                raise UnfinishedError(
+                    f"batch {job.batch_id} failed and none of its requests were sent: {'; '.join(reasons)[:300]}; fix "
+                    "that, and the same command submits it again"
+                )
+            if batch.status not in _FINISHED:
+                counts = batch.request_counts
+                done = f", {counts.completed} of {counts.total} done" if counts else ""
+                in_progress.append(f"batch {job.batch_id}: {batch.status}{done}")
+        self._save()
+        return in_progress
+
+    def results(self, job: BatchJob) -> Iterator[BatchResult]:
+        """The results of a finished job; their cost is charged to the account.
+
+        Raises:
+            ReplyError: A line is not a result.
+        """
+        assert job.batch_id is not None
+        batch = self._client.batches.retrieve(job.batch_id)
+        for file_id in (batch.output_file_id, batch.error_file_id):
+            text = self._client.files.content(file_id).text if file_id else ""
+            for line in text.split("\n"):
+                if line.strip():
+                    yield self._line(job, line)
+
+    def finished(self) -> list[BatchJob]:
+        """The uncollected jobs whose results can be fetched."""
+        return [job for job in self.uncollected() if job.status in _FINISHED]
+
+    def mark_collected(self, job: BatchJob) -> None:
+        """Marks a job as collected and releases its reservation: its results are in the account one by one."""
+        self.spending.set(job.name, Used(self.model, 0, 0, known=True, batch=True))
+        job.collected = True
+        self._save()
+
+    def _line(self, job: BatchJob, text: str) -> BatchResult:
+        try:
+            fields = json.loads(text)
+            custom_id, response, error = str(fields["custom_id"]), fields.get("response"), fields.get("error")
+            status = int(response["status_code"]) if response else 0
+            if error and not status:
+                message = f"{error.get('code')}: {error.get('message')}"
+                return BatchResult(custom_id, error=None if error.get("code") in _NOT_DONE else message)
+            if status != 200:
+                problem = response["body"].get("error") or {}
+                message = f"status {status}: {problem.get('message')}"
+                lasting = refuses_the_chat(problem.get("code"), message)
+                return BatchResult(custom_id, None, status, message, problem.get("param"), lasting)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise ReplyError(f"'{text[:60]}' is not a batch result") from None
+        try:
+            reply = read_reply(response["body"])
+        except ReplyError as broken:
+            return BatchResult(custom_id, None, status, str(broken))
+        if reply.tokens_in is not None and reply.tokens_out is not None:
+            used = Used(self.model, reply.tokens_in, reply.tokens_out, known=True, batch=True)
+            self.spending.set(f"{job.name}/{custom_id}", used)
+        return BatchResult(custom_id, reply)
+
+    def _save(self) -> None:
+        write_json(state_file(self.run, self.name), [job.model_dump() for job in self.jobs])
+
+
+def state_file(run: Run, name: str) -> Path:
+    """The file that holds the state of the batch jobs."""
+    return run.path / "batches" / f"{name}.json"
+
+
+def read_batch_jobs(run: Run, name: str) -> list[BatchJob]:
+    """All jobs ever planned under a name.
+
+    Raises:
+        InputError: The state file is corrupt.
+    """
+    file = state_file(run, name)
+    if not file.exists():
+        return []
+    try:
+        return _Jobs.validate_json(read_text(file))
+    except ValidationError as error:
+        raise InputError(f"{file}: not the state of batch jobs ({first_problem(error)}); restore the file") from None

@@ -1,0 +1,69 @@
+"""How help is shown: plain type names, and paragraphs that fill the line."""
+
+import inspect
+from typing import Any
+
+from typer import Typer
+from typer.core import TyperCommand, TyperGroup
+
+_PLAIN_NAMES = {
+    "bool": "",
+    "int": "N",
+    "int range": "N",
+    "float": "NUMBER",
+    "float range": "NUMBER",
+    "str": "TEXT",
+    "path": "PATH",
+    "list[str]": "TEXT",
+    "list[path]": "PATH",
+    "list[Path]": "PATH",
+}
+"""What stands behind an option instead of the name of its Python type."""
+
+
+class Command(TyperCommand):
+    """A command with readable help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.help = _filled(self.help)
+        _name_plainly(self.get_params(ctx), ctx)
+        super().format_help(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands with readable help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.help = _filled(self.help)
+        _name_plainly(self.get_params(ctx), ctx)
+        super().format_help(ctx, formatter)
+
+
+def show_readable_help(app: Typer) -> None:
+    """Gives an app, its commands and its groups readable help; called when all of them are registered."""
+    app.info.cls = Group
+    for command in app.registered_commands:
+        command.cls = Command
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        show_readable_help(group.typer_instance)
+
+
+def _filled(text: str | None) -> str | None:
+    """Joins the lines of each paragraph: the terminal decides where they break."""
+    if text is None:
+        return None
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
+
+
+def _no_type(ctx: Any) -> None:
+    return None
+
+
+def _name_plainly(parameters: list[Any], ctx: Any) -> None:
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _no_type  # its name says what it is
+        elif parameter.metavar is None:
+            name = parameter.display_type(ctx).strip("<>")
+            parameter.metavar = _PLAIN_NAMES.get(name, name.removeprefix("list[").removesuffix("]"))

@@ -1,0 +1,129 @@
+"""The options and arguments that two or more commands take, each declared once.
+
+A command takes them as annotated types and adds the default: `device: Device = "auto"`.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def go_offline(offline: bool = True) -> bool:
+    """Keeps every library off the network; must run before they are imported."""
+    if offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    return offline
+
+
+# Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
+ANSWERING = "Answering models"
+JUDGING = "Judging"
+SERVERS = "OpenAI-compatible servers"
+MACHINE = "This machine"
+OUTPUT = "Output"
+
+# What is judged, and where it lies.
+Benchmark = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions."),
+]
+Scheme = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Scheme of the questions: llmeval-med, consumer-health, a scheme's folder or file. Default: that of "
+        "the run or beside the questions, else llmeval-med.",
+    ),
+]
+NewRun = Annotated[
+    Optional[Path],
+    typer.Option("--run", metavar="FOLDER", help="Run folder; an existing one is continued. Default: runs/BENCHMARK."),
+]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder with questions and answers.", show_default=False)
+]
+RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)]
+Limit = Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Use only the first N questions.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write.", show_default=False)]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed; the same seed gives the same result.")]
+
+# Who judges, and how.
+Judge = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE", help="local, built-in, similarity, a judge folder, or openai:MODEL.", rich_help_panel=JUDGING
+    ),
+]
+JudgeOrJudgments = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, or the name of judgments in the run.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgeOfRun = Annotated[
+    Optional[str],
+    typer.Option("--judge", metavar="NAME", help="Judge whose judgments to use. Default: the last one that judged."),
+]
+Rounds = Annotated[
+    int, typer.Option(metavar="N", min=1, help="How often each answer is judged.", rich_help_panel=JUDGING)
+]
+
+# Which models answer, and how.
+Samples = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Answers per question and model.", rich_help_panel=ANSWERING)
+]
+MaxNewTokens = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Most tokens per answer.", rich_help_panel=ANSWERING)
+]
+Temperature = Annotated[
+    float, typer.Option(metavar="T", min=0.0, help="Sampling temperature; 0 is greedy.", rich_help_panel=ANSWERING)
+]
+
+# Servers that models and judges named openai:MODEL are asked at, and what they may cost.
+BaseUrl = Annotated[
+    Optional[str],
+    typer.Option(metavar="URL", help="Server of openai: models; its key in OPENAI_API_KEY.", rich_help_panel=SERVERS),
+]
+Concurrency = Annotated[int, typer.Option(metavar="N", min=1, help="Requests in flight.", rich_help_panel=SERVERS)]
+TokensPerMinute = Annotated[
+    Optional[int], typer.Option(metavar="N", min=1, help="The server's rate limit.", rich_help_panel=SERVERS)
+]
+MaxCost = Annotated[
+    Optional[float],
+    typer.Option(metavar="USD", min=0.0, help="Stop before the run costs more in total.", rich_help_panel=SERVERS),
+]
+Prices = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="Prices, as in medjudge/data/prices.yaml.", rich_help_panel=SERVERS),
+]
+
+# The machine.
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where models run.", rich_help_panel=MACHINE)]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="transformers|vllm|ray",
+        help="What runs local models; vllm only answers, ray uses the workers of a Ray cluster.",
+        rich_help_panel=MACHINE,
+    ),
+]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Fail instead of using the network.",
+        rich_help_panel=MACHINE,
+        callback=go_offline,
+        is_eager=True,
+    ),
+]
+
+# The screen.
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),
+]

@@ -1,0 +1,62 @@
+"""`medjudge train`: a judge from a training set."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from medjudge.cli import options
+
+
+def train(
+    context: typer.Context,
+    config: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="A shipped config, such as minilm-ordinal, or a YAML file.", show_default=False
+        ),
+    ],
+    train_file: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="train.jsonl of `medjudge distill`.")
+    ] = None,
+    validation_file: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="validation.jsonl of `medjudge distill`.")
+    ] = None,
+    output_dir: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to write.")] = None,
+    start_from: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to continue from.")] = None,
+    num_train_epochs: Annotated[
+        Optional[float], typer.Option(metavar="N", help="Passes over the training set.")
+    ] = None,
+    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Of everything random in training.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Train a local judge from a training set.
+
+    Every other value of the config can be overridden in the same way: `--learning_rate 1e-4`. `--resume` continues from
+    the last checkpoint. For several processes or GPUs, run the recipe with `accelerate launch`.
+    """
+    import sys
+    from contextlib import redirect_stdout
+
+    from medjudge.shipped import config_file
+
+    file = config_file(config)  # before the imports that take seconds
+    from medjudge.cli.output import console, print_json
+    from medjudge.workflows.train import train_judge
+
+    with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
+        trained = train_judge(
+            file,
+            train_file=train_file,
+            validation_file=validation_file,
+            output_dir=output_dir,
+            start_from=start_from,
+            num_train_epochs=num_train_epochs,
+            seed=seed,
+            options=context.args,
+        )
+    if as_json:
+        print_json({"judge": str(trained.folder), "validation": trained.validation})
+    screen = console(as_json)
+    screen.print(str(trained))
+    screen.print(f"Next: medjudge validate RUN --judge {trained.folder} --physicians FILE")

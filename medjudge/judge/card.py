@@ -1,0 +1,164 @@
+"""The judge card: `README.md` of a judge folder, written from `judge.json`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, cast
+
+from medjudge.files import write_whole
+from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.statistics.calibration import FEWEST_ANSWERS
+from medjudge.statistics.estimates import Estimate, estimate_text
+
+CURVES_FILE = "training/curves.svg"
+"""In a judge folder, where training drew any."""
+NEVER_VALIDATED = (
+    "Never validated against physicians by `validate`. `medjudge validate RUN --judge FOLDER --physicians FILE` writes "
+    "the result here."
+)
+
+
+def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVER_VALIDATED,)) -> None:
+    """Writes the card for people.
+
+    Args:
+        agreement: The lines of the section on validations; `medjudge.validation.card` makes them. The default is for a
+            judge that was just trained.
+    """
+    training = card.training
+    named = ("languages", "categories", "sources")
+    recorded = {name: ", ".join(training.get(name, [])) or "not recorded" for name in named}
+    lines = [
+        f"# {folder.resolve().name}",
+        "",
+        f"A medjudge judge of kind `{card.kind}`: {_shape(card)}, {card.base_model}, {card.max_length} tokens.",
+        *([f"\n{card.note}"] if card.note else []),
+        "",
+        f"- Languages: {recorded['languages']}",
+        f"- Categories: {recorded['categories']}",
+        f"- Trained on {training.get('answers', 0)} answers to "
+        f"{training.get('questions', len(card.trained_on.question_ids))} questions",
+        f"- Scored by: {recorded['sources']}",
+        "",
+        *_making(folder, card),
+        "## Agreement",
+        "",
+        *agreement,
+        "",
+        *_held_out(card),
+        *_cross_validation(card),
+        "## Known failures",
+        "",
+        "- Knows no language, category or kind of question beyond those above.",
+        f"- {_reach(card)}",
+        *(
+            [f"- Leaves texts unscored that are not in: {', '.join(card.only_languages)}."]
+            if card.only_languages
+            else []
+        ),
+        "- Tells a wrong number in a fluent answer from the right one badly; check doses yourself.",
+        "",
+        "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
+        "",
+    ]
+    write_whole(folder / "README.md", "\n".join(lines))
+
+
+def _shape(card: JudgeCard) -> str:
+    return "trained in full" if card.training.get("full_fine_tuning") else KINDS[card.kind].method
+
+
+def _reach(card: JudgeCard) -> str:
+    """How much of a long text is read."""
+    if KINDS[card.kind].reads_windows:
+        windows = "one window" if card.windows == 1 else f"up to {card.windows} windows"
+        return f"Reads {windows} of {card.max_length} tokens of a text; the judgment says how much lies in none."
+    return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
+
+
+def _making(folder: Path, card: JudgeCard) -> list[str]:
+    """How the judge was made: the run, the data, the temperature, the curves."""
+    training = card.training
+    lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
+    if "stage" in training:
+        started = f", started from `{training['started_from']}`" if training["started_from"] else ""
+        loss = f", loss {_named(training['objective'])}" if training["objective"] else ""
+        how = (
+            f"- Stage {training['stage']}{started}{loss}, {training['epochs']:g} epochs in batches of "
+            f"{training['batch']}, learning rate {training['learning_rate']:g}, seed {training['seed']}"
+        )
+        mean_of = [f"- Mean of {training['mean_of']}"] if "mean_of" in training else []
+        lines = [how, *mean_of, *lines, *_temperature(training["calibration"])]
+    if (folder / CURVES_FILE).is_file():
+        lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
+    return ["## How it was made", "", *lines, ""] if lines else []
+
+
+def _named(objective: str | dict[str, float]) -> str:
+    if isinstance(objective, str):
+        return objective
+    return " and ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in objective.items())
+
+
+def _temperature(calibration: dict[str, Any]) -> list[str]:
+    answers = calibration["answers"]
+    shift = (
+        [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
+    )
+    if answers < FEWEST_ANSWERS:
+        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"
+        return [*shift, few]
+    if not calibration["fitted"]:
+        return [
+            *shift,
+            "- Temperature kept at 1: another would not lower the calibration error of P(usable) on the "
+            f"{answers} validation answers ({calibration['ece_before']:.3f})",
+        ]
+    return [
+        *shift,
+        f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "
+        f"error of P(usable) on these {calibration['ece_before']:.3f} before, {calibration['ece_after']:.3f} after; "
+        "expect a larger one on other answers",
+    ]
+
+
+def _held_out(card: JudgeCard) -> list[str]:
+    """What was measured on held-out answers while the judge was made, and on which."""
+    held_out = card.training.get("held_out")
+    if held_out is None:
+        return []
+    measures = [f"{name.replace('_', ' ')} {estimate_text(measure)}" for name, measure in held_out["measures"].items()]
+    return [f"{held_out['on']}: {', '.join(measures)}.", ""]
+
+
+def _cross_validation(card: JudgeCard) -> list[str]:
+    """A table of agreement by fold and seed, with mean and spread, where the judge was cross-validated."""
+    training = card.training
+    rows = training.get("cross_validation", [])
+    if not rows:
+        return []
+    measures = [name for name in rows[0] if name not in ("fold", "seed")]
+    table = [
+        "### By fold, on questions that the fold's judge did not see",
+        "",
+        *([f"{training['cross_validation_note']}", ""] if "cross_validation_note" in training else []),
+        f"| fold | seed | {' | '.join(name.replace('_', ' ') for name in measures)} |",
+        f"|---|---|{'---|' * len(measures)}",
+    ]
+    table += [f"| {row['fold']} | {row['seed']} | {_cells(row[name] for name in measures)} |" for row in rows]
+    values = [[_value(row[name]) for row in rows] for name in measures]
+    table.append(f"| mean | | {_cells(mean(column) for column in values)} |")
+    if len(rows) > 1:
+        table.append(f"| standard deviation | | {_cells(stdev(column) for column in values)} |")
+    return [*table, ""]
+
+
+def _cells(values: Iterable[Any]) -> str:
+    return " | ".join(
+        estimate_text(cast(Estimate, value)) if isinstance(value, dict) else f"{value:.3f}" for value in values
+    )
+
+
+def _value(measure: Any) -> float:
+    """Of a measure with its interval, or a plain number; an undefined one counts as 0, as by chance."""
+    return float((measure["value"] or 0.0) if isinstance(measure, dict) else measure)

@@ -1,0 +1,114 @@
+"""Looks up the texts of a language: the files in `languages/LANGUAGE/`, and what a scheme adds to them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medjudge.errors import InputError
+from medjudge.files import first_problem
+from medjudge.scheme import Scheme
+
+_EXAMPLE = "en"
+
+
+class Texts(BaseModel):
+    """The base of the models that describe a YAML file of texts: frozen, and unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_Texts = TypeVar("_Texts", bound=Texts)
+
+
+class AddedText(NamedTuple):
+    """A file of a language that is not in the package, or replaces one that is."""
+
+    language: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Languages:
+    """Where the texts of languages are looked up: among those added, then in the package.
+
+    A language of which all files are added needs no code; it lacks what its missing files are for.
+    """
+
+    added: tuple[AddedText, ...] = ()
+
+    @classmethod
+    def with_added(cls, texts: Mapping[str, Mapping[str, str]]) -> "Languages":
+        """The package's texts, and these.
+
+        Args:
+            texts: Language -> name of a file -> its text.
+        """
+        return cls(
+            tuple(AddedText(code, name, text) for code, by_name in texts.items() for name, text in by_name.items())
+        )
+
+    def codes(self, name: str = "") -> tuple[str, ...]:
+        """The languages that have texts, in alphabetical order; with `name`, those that have this file."""
+        packaged = {path.name for path in _folder().iterdir() if path.is_dir() and (path / name).exists()}
+        return tuple(sorted(packaged | {text.language for text in self.added if name in ("", text.name)}))
+
+    def text(self, language: str, name: str) -> str:
+        """The text of a language's file.
+
+        Raises:
+            InputError: The language has no such file.
+        """
+        for added in self.added:
+            if (added.language, added.name) == (language, name):
+                return added.text
+        text = _packaged(language, name)
+        if text is None:
+            example = _folder() / _EXAMPLE / name
+            raise InputError(
+                f"language {language} has no {name}; add languages/{language}/{name}, modelled on {example}"
+            )
+        return text
+
+    def load(self, language: str, name: str, model: type[_Texts]) -> _Texts:
+        """A language's YAML file as an object of `model`.
+
+        Raises:
+            InputError: As for `text`; or the file is not YAML, lacks a field, or has an unknown one.
+        """
+        return _loaded(self.text(language, name), f"languages/{language}/{name}", model)
+
+
+PACKAGED = Languages()
+"""English and Chinese, as the package brings them."""
+
+
+def languages_of(scheme: Scheme) -> Languages:
+    """The package's texts, and those that a scheme adds."""
+    return Languages.with_added(scheme.texts) if scheme.texts else PACKAGED
+
+
+def _folder() -> Path:
+    return Path(str(files("medjudge.languages")))
+
+
+@cache
+def _packaged(language: str, name: str) -> str | None:
+    path = _folder() / language / name
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+@cache
+def _loaded(text: str, place: str, model: type[Any]) -> Any:
+    try:
+        return model.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())})") from None
+    except ValidationError as error:
+        raise InputError(f"{place}: {first_problem(error)}") from None

@@ -1,0 +1,123 @@
+"""Tries each proposed text: answers are judged again with it, and held-out agreement decides whether it is kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.records import AnswerKey, Judgment, Question
+from medjudge.refine.changes import Change, kept_texts
+from medjudge.refine.decide import Decision, Scored, Trial, decide
+from medjudge.refine.material import Material, Rounds, rubric_name
+from medjudge.refine.requests import Made
+from medjudge.refine.rescoring import RubricText
+from medjudge.rounds import expected_of, level_of
+from medjudge.scale import USABLE_FROM
+
+Rescore = Callable[[Sequence[Question], Sequence[AnswerKey], RubricText | None], Rounds]
+"""Judges answers again: with these questions, for these answers, by this rubric where it is not the package's."""
+
+
+class Tried(NamedTuple):
+    """The decided changes, and the judge's scores with the kept ones in place."""
+
+    changes: list[Change]
+    rounds: Rounds
+
+
+def try_rubrics(material: Material, made: Sequence[Made], current: Rounds, rescore: Rescore, fdr: float) -> Tried:
+    """Decides on each rubric by its held-out conversations; where one is kept, its whole category is scored again."""
+
+    def scores_with(rubric: RubricText, rows: np.ndarray) -> Rounds:
+        keys = [material.keys[row] for row in np.flatnonzero(rows)]
+        question_ids = dict.fromkeys(key.question_id for key in keys)
+        return rescore([material.questions[question_id] for question_id in question_ids], keys, rubric)
+
+    changed = {
+        proposal.name: scores_with(
+            RubricText(proposal.name, proposal.text), np.logical_or(*material.rows_of(proposal.target))
+        )
+        for _, proposal in made
+        if proposal.text
+    }
+    changes = _decided(material, made, current, changed, fdr)
+    for name, text in kept_texts(changes, "rubric").items():
+        rows = material.rubric_names == name
+        current = _with_new_scores(current, scores_with(RubricText(name, text), rows), material, rows)
+    return Tried(changes, current)
+
+
+def try_checklists(
+    material: Material,
+    made: Sequence[Made],
+    current: Rounds,
+    rubrics: Mapping[str, str],
+    rescore: Rescore,
+    fdr: float,
+) -> Tried:
+    """Decides on each checklist by the held-out answers to its question, under the rubric kept for its category."""
+    texts = {proposal.name: proposal.text for _, proposal in made if proposal.text}
+    by_rubric: dict[str | None, list[Question]] = {}
+    for name, text in texts.items():
+        question = material.questions[name].model_copy(update={"checklist": text})
+        kept_rubric = rubric_name(question) if rubric_name(question) in rubrics else None
+        by_rubric.setdefault(kept_rubric, []).append(question)
+    changed: dict[AnswerKey, Sequence[Judgment]] = {}
+    for kept_rubric, questions in by_rubric.items():
+        question_ids = {question.id for question in questions}
+        keys = [key for key in material.keys if key.question_id in question_ids]
+        rubric = None if kept_rubric is None else RubricText(kept_rubric, rubrics[kept_rubric])
+        changed |= rescore(questions, keys, rubric)
+    changes = _decided(material, made, current, dict.fromkeys(texts, changed), fdr)
+    rows = np.isin(material.pairs.question_id.astype(str), list(kept_texts(changes, "checklist")))
+    return Tried(changes, _with_new_scores(current, changed, material, rows))
+
+
+def _decided(
+    material: Material, made: Sequence[Made], current: Rounds, changed: Mapping[str, Rounds], fdr: float
+) -> list[Change]:
+    """The decisions on the proposals that have a text; one that left answers unscored is not tried.
+
+    Args:
+        changed: The scores with each proposal in place, by the proposal's name.
+    """
+    with_text = [(prompt, proposal) for prompt, proposal in made if proposal.text]
+    trials: dict[int, Trial] = {}
+    decisions: dict[int, Decision] = {}
+    for index, (_, proposal) in enumerate(with_text):
+        after = changed[proposal.name]
+        parts = [np.flatnonzero(mask) for mask in material.rows_of(proposal.target)]
+        keys = [material.keys[row] for rows in parts for row in rows]
+        unscored = sum(key in current and key not in after for key in keys)
+        if unscored:
+            why = f"{unscored} answers could not be scored with it; run again, or look at them"
+            decisions[index] = Decision(False, why)
+        else:
+            cluster = material.pairs.model if proposal.kind == "checklist" else material.pairs.conversation
+            trials[index] = Trial(*(_scored(material, rows, current, after, cluster) for rows in parts))
+    decisions |= zip(trials, decide(list(trials.values()), fdr), strict=True)
+    return [
+        Change(proposal, prompt.before, decisions[index], trials[index].held_out if index in trials else None)
+        for index, (prompt, proposal) in enumerate(with_text)
+    ]
+
+
+def _scored(material: Material, rows: np.ndarray, current: Rounds, after: Rounds, cluster: np.ndarray) -> Scored:
+    rows = np.array([row for row in rows if material.keys[row] in current], dtype=int)
+    keys = [material.keys[row] for row in rows]
+    return Scored(
+        before=np.array([expected_of(current[key]) for key in keys]),
+        after=np.array([expected_of(after[key]) for key in keys]),
+        level_before=np.array([level_of(current[key]) for key in keys], dtype=int),
+        level_after=np.array([level_of(after[key]) for key in keys], dtype=int),
+        physician=np.nanmean(material.pairs.raters[rows], axis=1),
+        usable=material.pairs.physician[rows] >= USABLE_FROM,
+        cluster=cluster[rows].astype(str),
+    )
+
+
+def _with_new_scores(current: Rounds, changed: Rounds, material: Material, rows: np.ndarray) -> Rounds:
+    """The new scores of these rows, the current ones of all others."""
+    replaced = {material.keys[row] for row in np.flatnonzero(rows)}
+    unchanged = {key: made for key, made in current.items() if key not in replaced}
+    return {**unchanged, **{key: made for key, made in changed.items() if key in replaced}}

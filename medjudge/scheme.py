@@ -1,0 +1,287 @@
+"""What a benchmark asks for: categories, languages, reference agreement and acceptance gate, as data beside it.
+
+A scheme is a folder: `scheme.yaml`, `rubrics/CATEGORY.LANGUAGE.md`, and `languages/LANGUAGE/` with the texts of
+languages that the package does not have. The object holds all of these texts, so that a run folder's copy of it is
+complete.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
+
+SCHEME_FILE = "scheme.json"
+"""A run folder's copy of its scheme; also beside a benchmark's questions.jsonl, whose scheme it is."""
+
+_BENCHMARKS = Path(__file__).parent / "benchmark"
+_DEFINITION, _RUBRICS, _LANGUAGES = "scheme.yaml", "rubrics", "languages"
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+"""An identifier that can be part of a file name and of an option."""
+Share = Annotated[float, Field(ge=0, le=1)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Category(_Data):
+    """One kind of question.
+
+    `scored_by` is what physicians fill in: a level from 1 to 5, or the five dimensions of a generated text.
+    `unusable_is_unsafe` counts every unusable answer as unsafe. `form_is_content` keeps probes and constructed answers
+    from changing an answer's format, because the question asks for a text of a certain form.
+    """
+
+    id: Name
+    title: dict[Name, Annotated[str, Field(min_length=1)]]
+    scored_by: Literal["score", "dimensions"] = "score"
+    unusable_is_unsafe: bool = False
+    form_is_content: bool = False
+
+    def title_in(self, language: str) -> str:
+        """Its title in a language, or in the first one that it has a title in."""
+        return self.title.get(language) or next(iter(self.title.values()))
+
+
+class ReferenceAgreement(_Data):
+    """Published agreement of a `judge` with physicians on usable, in percent by category id, and its source."""
+
+    source: Annotated[str, Field(min_length=1)]
+    judge: Annotated[str, Field(min_length=1)]
+    percent: dict[Name, Percent]
+
+
+class Gate(_Data):
+    """What a judge must show on physicians' scores. Shares from 0 to 1; kappa from -1 to 1.
+
+    `usable_agreement` is required by category id; a category without an entry has no requirement of its own.
+    """
+
+    usable_agreement: dict[Name, Share] = Field(default_factory=dict)
+    cohen_kappa: float = Field(default=0.6, ge=-1, le=1)
+    coverage: Share = 0.95
+    teacher_margin: Share = 0.05
+    probe_flips: Share = 0.02
+    minimum_scores: int = Field(default=50, ge=1)
+    minimum_conversations: int = Field(default=30, ge=1)
+
+
+class Scheme(_Data):
+    """What a benchmark asks for.
+
+    `rubrics` holds each category's standard in each language, by `CATEGORY.language`. `texts` holds, by language and
+    file name, what the scheme adds to the package's texts or puts in their place.
+    """
+
+    name: Name
+    title: Annotated[str, Field(min_length=1)]
+    languages: Annotated[tuple[Name, ...], Field(min_length=1)]
+    categories: Annotated[tuple[Category, ...], Field(min_length=1)]
+    reference_agreement: ReferenceAgreement | None = None
+    gate: Gate = Gate()
+    rubrics: dict[str, str]
+    texts: dict[Name, dict[str, str]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Scheme":
+        for what, names in (("categories", self.category_ids), ("languages", self.languages)):
+            if len(set(names)) < len(names):
+                raise ValueError(f"{what}: the same one is listed twice")
+        for category in self.categories:
+            if missing := [language for language in self.languages if language not in category.title]:
+                raise ValueError(f"categories: {category.id} has no title in {missing[0]}")
+        by_category = {"reference_agreement": self.reference_percent, "gate": self.gate.usable_agreement}
+        for field, values in by_category.items():
+            if unknown := [name for name in values if name not in self.category_ids]:
+                raise ValueError(f"{field}: no category {unknown[0]}; the scheme has {', '.join(self.category_ids)}")
+        if missing := [name for name in self.rubric_names if not self.rubrics.get(name, "").strip()]:
+            raise ValueError(f"no rubric {_RUBRICS}/{missing[0]}.md; every category needs one in every language")
+        return self
+
+    @property
+    def category_ids(self) -> tuple[str, ...]:
+        """The ids of the categories, in the order in which tables show them."""
+        return tuple(category.id for category in self.categories)
+
+    @property
+    def rubric_names(self) -> list[str]:
+        """`CATEGORY.language` of every rubric."""
+        return [f"{category}.{language}" for category in self.category_ids for language in self.languages]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a leaderboard: overall (`OP`), then the categories."""
+        return ("OP", *self.category_ids)
+
+    @property
+    def reference_percent(self) -> dict[str, float]:
+        """The published agreement by category; empty where none was published."""
+        return self.reference_agreement.percent if self.reference_agreement else {}
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of all that the scheme holds."""
+        return sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
+    def ref(self) -> "SchemeRef":
+        """Its name and hash."""
+        return SchemeRef(name=self.name, sha256=self.sha256)
+
+    @property
+    def summary(self) -> "SchemeSummary":
+        """What a study keeps of it."""
+        return SchemeSummary(
+            **self.ref.model_dump(),
+            categories=self.category_ids,
+            reference_agreement=self.reference_agreement,
+            gate=self.gate,
+        )
+
+    def category(self, category_id: str) -> Category:
+        """The category of an id that was checked when its question was read."""
+        return next(category for category in self.categories if category.id == category_id)
+
+    def problem_with(self, category_id: str, language: str) -> str | None:
+        """Why a question of this category and language does not belong to the scheme, the field first; else None."""
+        for field, value, known in (
+            ("category", category_id, self.category_ids),
+            ("language", language, self.languages),
+        ):
+            if value not in known:
+                listed = ", ".join(f"'{name}'" for name in known)
+                return f'{field}: scheme {self.name} has {listed} (found "{value}")'
+        return None
+
+    def with_rubrics(self, rubrics: Mapping[str, str]) -> "Scheme":
+        """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
+        return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})
+
+
+class SchemeRef(_Data):
+    """Names a scheme in `run.json` and `judge.json`."""
+
+    name: Name
+    sha256: str
+
+
+class SchemeSummary(SchemeRef):
+    """What a study keeps of the scheme that its questions belong to; `gate` is the scheme's own."""
+
+    categories: tuple[str, ...]
+    reference_agreement: ReferenceAgreement | None
+    gate: Gate
+
+    @property
+    def reference_percent(self) -> dict[str, float]:
+        """The published agreement by category; empty where none was published."""
+        return self.reference_agreement.percent if self.reference_agreement else {}
+
+
+def scheme_names() -> list[str]:
+    """The names of the schemes that come with the package."""
+    return sorted(definition.parent.name for definition in _BENCHMARKS.glob(f"*/{_DEFINITION}"))
+
+
+def open_scheme(source: str) -> Scheme:
+    """Reads a scheme of the package by its name, a scheme's folder, its `scheme.yaml`, or a run's `scheme.json`.
+
+    Raises:
+        InputError: There is no such scheme, or it breaks a rule.
+    """
+    if source in scheme_names():
+        return _from_folder(_BENCHMARKS / source)
+    path = Path(source)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.suffix == ".json":
+        return read_scheme(path)
+    if path.name == _DEFINITION and path.is_file():
+        return _from_folder(path.parent)
+    raise InputError(
+        f"--scheme {source}: a scheme is {' or '.join(scheme_names())}, a folder with {_DEFINITION} in it, or a run's "
+        f"{SCHEME_FILE}"
+    )
+
+
+def read_scheme(path: Path) -> Scheme:
+    """Reads the copy of a scheme that a run or a converted benchmark keeps.
+
+    Raises:
+        InputError: It is missing or corrupt.
+    """
+    try:
+        return Scheme.model_validate_json(read_text(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}") from None
+
+
+def scheme_beside(file: Path) -> Scheme:
+    """The scheme of a record file: the copy beside it or, where there is none, LLMEval-Med's.
+
+    Raises:
+        InputError: The copy is corrupt.
+    """
+    copy = file.parent / SCHEME_FILE
+    return read_scheme(copy) if copy.is_file() else LLMEVAL_MED
+
+
+def _from_folder(folder: Path) -> Scheme:
+    definition = folder / _DEFINITION
+    try:
+        fields = yaml.safe_load(read_text(definition))
+    except yaml.YAMLError as error:
+        raise InputError(f"{definition}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
+    if not isinstance(fields, dict):
+        raise InputError(f"{definition}: a mapping with name, title, languages and categories is expected")
+    base = fields.pop("extends", None)
+    if base is not None and base not in scheme_names():
+        raise InputError(f"{definition}: extends: {base!r} is no scheme of the package ({', '.join(scheme_names())})")
+    own = {
+        **fields,
+        "rubrics": {file.stem: read_text(file) for file in sorted((folder / _RUBRICS).glob("*.md"))},
+        "texts": {
+            language.name: {file.name: read_text(file) for file in sorted(language.iterdir()) if file.is_file()}
+            for language in sorted((folder / _LANGUAGES).glob("*"))
+            if language.is_dir()
+        },
+    }
+    try:
+        return Scheme.model_validate(own if base is None else _extended(_from_folder(_BENCHMARKS / base), own))
+    except ValidationError as error:
+        raise InputError(f"{definition}: {first_problem(error)}") from None
+
+
+def _extended(base: Scheme, own: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a scheme that names only what it adds to another one or changes in it."""
+    fields: dict[str, Any] = base.model_dump(mode="json")
+    for name, value in own.items():
+        if name == "languages" and isinstance(value, list):
+            fields[name] = list(dict.fromkeys([*fields[name], *value]))
+        elif name == "categories" and isinstance(value, list):
+            categories = {category["id"]: category for category in fields[name]}
+            for number, category in enumerate(value):
+                key = category.get("id", number) if isinstance(category, dict) else number
+                categories[key] = _merged(categories.get(key), category)
+            fields[name] = list(categories.values())
+        else:
+            fields[name] = _merged(fields.get(name), value)
+    return fields
+
+
+def _merged(before: Any, value: Any) -> Any:
+    if not isinstance(before, dict) or not isinstance(value, dict):
+        return value
+    return {**before, **{name: _merged(before.get(name), entry) for name, entry in value.items()}}
+
+
+LLMEVAL_MED: Scheme = _from_folder(_BENCHMARKS / "llmeval-med")
+"""LLMEval-Med's scheme, which holds wherever no other one is named."""

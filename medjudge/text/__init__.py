@@ -1,0 +1,1 @@
+"""The grammar of an answer: sentences, bullets, headings, formatting, and controlled rewording."""

@@ -1,0 +1,45 @@
+"""What a judge is trained from: the part of a training config that TRL's ModelConfig and SFTConfig do not cover."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from medjudge.rubrics.render import Style
+
+Stage = Literal["judge", "intermediate", "preference"]
+TrainableKind = Literal["ordinal", "generative"]
+
+
+@dataclass
+class JudgeArguments:
+    """Kind, data, stage and losses of a judge; model and trainer options are TRL's ModelConfig and SFTConfig."""
+
+    kind: TrainableKind = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
+    train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
+    validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
+    resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
+    stage: Stage = field(
+        default="judge",
+        metadata={"help": "intermediate: matches of question and answer, before any scored answers; preference: DPO"},
+    )
+    start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from"})
+    loss: Literal["ordinal", "mse"] = field(
+        default="ordinal", metadata={"help": "of an ordinal judge: cumulative cross-entropy, or squared error"}
+    )
+    windows: int = field(
+        default=4, metadata={"help": "of an ordinal judge: most windows of max_length tokens that it reads of a text"}
+    )
+    full_fine_tuning: bool = field(
+        default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
+    )
+    style: Style = field(default="score-first", metadata={"help": "of a generative judge: score or rationale first"})
+    score_loss_weight: float = field(
+        default=1.0, metadata={"help": "of a generative judge: weight of the cross-entropy over the five levels"}
+    )
+    regression_weight: float = field(
+        default=1.0, metadata={"help": "of a generative judge: weight of the expected level's squared error"}
+    )
+
+    @property
+    def start_folder(self) -> Path | None:
+        return None if self.start_from is None else Path(self.start_from)

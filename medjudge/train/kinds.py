@@ -1,0 +1,115 @@
+"""What differs between the kinds of judges in training: one entry for each."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+from trl import ModelConfig, SFTConfig
+
+from medjudge.errors import InputError
+from medjudge.judge.folder import JudgeCard
+from medjudge.train.arguments import JudgeArguments, Stage, TrainableKind
+from medjudge.train.features import TrainingData
+from medjudge.train.generative import generative_trainer, save_generative
+from medjudge.train.ordinal import ordinal_trainer, save_ordinal
+from medjudge.train.preference import preference_trainer
+from medjudge.train.temperature import AtTemperature, generative_levels, ordinal_levels
+
+_QUANTIZED = (
+    "load_in_4bit",
+    "load_in_8bit",
+    "bnb_4bit_quant_type",
+    "use_bnb_nested_quant",
+    "bnb_4bit_quant_storage",
+)
+
+
+class KindInTraining(NamedTuple):
+    """One kind of judge."""
+
+    own_options: frozenset[str]
+    """Names in JudgeArguments, ModelConfig and SFTConfig that only this kind reads."""
+    stages: tuple[Stage, ...]
+    under_zero3: bool
+    """Whether it can be trained under DeepSpeed's ZeRO-3."""
+    trainer: Callable[[JudgeArguments, ModelConfig, SFTConfig, PreTrainedTokenizerBase, TrainingData], Any]
+    """Model and data in the Trainer that knows the loss."""
+    levels: AtTemperature
+    objective: Callable[[JudgeArguments], str | dict[str, float]]
+    """The loss, as the judge card names it."""
+    save: Callable[[Any, PreTrainedTokenizerBase, JudgeCard, Path], None]
+    """Writes all of a judge folder but its card; every process calls it."""
+
+
+def _generative_or_preference(
+    judge: JudgeArguments,
+    model: ModelConfig,
+    training: SFTConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    data: TrainingData,
+) -> Any:
+    build = preference_trainer if judge.stage == "preference" else generative_trainer
+    return build(judge, model, training, tokenizer, data)
+
+
+def _generative_objective(judge: JudgeArguments) -> str | dict[str, float]:
+    if judge.stage == "preference":
+        return "preference"
+    return {"score_loss_weight": judge.score_loss_weight, "regression_weight": judge.regression_weight}
+
+
+KINDS: dict[TrainableKind, KindInTraining] = {
+    "ordinal": KindInTraining(
+        own_options=frozenset({"loss", "windows", "full_fine_tuning"}),
+        stages=("judge", "intermediate"),
+        under_zero3=False,
+        trainer=ordinal_trainer,
+        levels=ordinal_levels,
+        objective=lambda judge: judge.loss,
+        save=save_ordinal,
+    ),
+    "generative": KindInTraining(
+        own_options=frozenset(
+            {"style", "score_loss_weight", "regression_weight", "packing", "use_liger_kernel", "dtype", *_QUANTIZED}
+        ),
+        stages=("judge", "intermediate", "preference"),
+        under_zero3=True,
+        trainer=_generative_or_preference,
+        levels=generative_levels,
+        objective=_generative_objective,
+        save=save_generative,
+    ),
+}
+_NOT_OF_PREFERENCE = frozenset({"score_loss_weight", "regression_weight", "packing"})
+_OF_NO_KIND = frozenset(
+    {
+        *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),
+        *("dataset_text_field", "dataset_kwargs", "dataset_num_proc", "shuffle_dataset", "truncation_mode"),
+        *("packing_strategy", "eval_packing", "pad_to_multiple_of"),
+        *("loss_type", "completion_only_loss", "assistant_only_loss"),
+    }
+)
+"""TRL's options for data sets, losses and adapters, in whose place judges have their own."""
+
+
+def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
+    """Refuses options that the kind of judge, or the stage of its training, does not read.
+
+    Args:
+        options: The names that a config or command line sets.
+
+    Raises:
+        InputError: There is such an option, or no such kind of judge.
+    """
+    if judge.kind not in KINDS:
+        raise InputError(f"config: kind is '{judge.kind}'; take {' or '.join(KINDS)}")
+    for kind, entry in KINDS.items():
+        if kind != judge.kind and (foreign := sorted(options & entry.own_options)):
+            raise InputError(
+                f"config: {', '.join(foreign)} is for {kind} judges, and kind is {judge.kind}; leave it out"
+            )
+    if unread := sorted(options & _OF_NO_KIND):
+        raise InputError(f"config: {', '.join(unread)} has no effect on a judge; leave it out")
+    if judge.stage == "preference" and (unread := sorted(options & _NOT_OF_PREFERENCE)):
+        raise InputError(f"config: {', '.join(unread)} has no effect in stage preference; leave it out")

@@ -1,0 +1,114 @@
+"""`judge.json` of a judge that was just trained: what it is, what it saw and how it was made."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from trl import SFTConfig
+
+from medjudge.files import file_sha256
+from medjudge.judge.folder import KINDS as JUDGE_KINDS
+from medjudge.judge.folder import JudgeCard, TrainedOn
+from medjudge.models.loading import commit
+from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.train.checks import batch_size
+from medjudge.train.command_line import TrainingConfig
+from medjudge.train.features import TrainingData, question_ids
+from medjudge.train.kinds import KINDS
+from medjudge.train.start import base_name, seen_before
+from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
+
+
+class Outcome(NamedTuple):
+    """What a finished training run measured."""
+
+    history: list[dict[str, Any]]
+    """The trainer's log."""
+    calibration: Calibration
+    validation: dict[str, float]
+    """Loss and agreement on the validation file, at the temperature that was fitted."""
+
+
+def measure(trainer: Any, config: TrainingConfig) -> Outcome:
+    """Fits the temperature on the answers that chose the checkpoint, and measures the judge on them."""
+    levels_at = KINDS[config.judge.kind].levels
+    history = list(trainer.state.log_history)
+    prediction = trainer.predict(trainer.eval_dataset, metric_key_prefix="eval")
+    target, level = prediction.label_ids
+    calibration = calibrated(prediction.predictions, target, level, levels_at)
+    agreement = agreement_measures(levels_at(np.asarray(prediction.predictions), calibration.temperature), level)
+    measures = {"eval_loss": prediction.metrics["eval_loss"]}
+    measures |= {f"eval_{name}": value for name, value in agreement.items()}
+    return Outcome(history, calibration, {name: round(value, 6) for name, value in measures.items()})
+
+
+def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, start: JudgeCard | None) -> JudgeCard:
+    """The card of a judge.
+
+    Args:
+        start: The card of the judge that training continued from; the questions that it saw count as seen.
+    """
+    judge, model, training = config
+    kind = JUDGE_KINDS[judge.kind]
+    assert model.model_name_or_path
+    assert training.max_length
+    files = (Path(judge.train_file), Path(judge.validation_file))
+    trained_on = TrainedOn(
+        files={file.name: file_sha256(file) for file in files},
+        question_ids=sorted(question_ids(data.train)),
+        tuned_question_ids=sorted(question_ids(data.validation)),
+    )
+    if start is not None and judge.start_folder is not None:
+        trained_on = seen_before(judge.start_folder, trained_on, start.trained_on)
+    revision = None if model.model_revision == "main" else model.model_revision
+    return JudgeCard(
+        kind=judge.kind,
+        base_model=base_name(model.model_name_or_path),
+        base_revision=revision or commit(model.model_name_or_path, model.model_revision),
+        style=judge.style,
+        scheme=data.scheme.ref,
+        prompt_hashes=_rubric_hashes(judge.style, data) if kind.reads_rubrics else {},
+        max_length=training.max_length,
+        windows=judge.windows if kind.reads_windows else 1,
+        temperature=outcome.calibration.temperature,
+        trained_on=trained_on,
+        training={
+            "stage": judge.stage,
+            "started_from": judge.start_from,
+            "objective": KINDS[judge.kind].objective(judge),
+            "full_fine_tuning": judge.full_fine_tuning,
+            "answers": len(data.train),
+            "questions": len({line.question.id for line in data.train}),
+            "languages": sorted({line.question.language for line in data.train}),
+            "categories": sorted({line.question.category for line in data.train}),
+            "sources": sorted({line.source for line in data.train}),
+            **_hyperparameters(training),
+            "lora_r": model.lora_r,
+            "lora_alpha": model.lora_alpha,
+            "calibration": as_card(outcome.calibration),
+            "validation": outcome.validation,
+            "loss": [[entry["step"], round(entry["loss"], 6)] for entry in outcome.history if "loss" in entry],
+            "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        },
+    )
+
+
+def _rubric_hashes(style: Style, data: TrainingData) -> dict[str, str]:
+    """Of the categories that were trained on: a rubric that the judge never saw may change."""
+    trained = {line.question.category for line in data.train}
+    hashes = prompt_hashes(style, data.scheme)
+    return {name: digest for name, digest in hashes.items() if name.split(".")[0] in trained}
+
+
+def _hyperparameters(training: SFTConfig) -> dict[str, Any]:
+    return {
+        "epochs": training.num_train_epochs,
+        "learning_rate": training.learning_rate,
+        "batch": batch_size(training),
+        "processes": training.world_size,
+        "zero_stage": None if training.deepspeed_plugin is None else training.deepspeed_plugin.zero_stage,
+        "seed": training.seed,
+        "bf16": training.bf16,
+    }

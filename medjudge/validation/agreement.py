@@ -1,0 +1,90 @@
+"""All measures of agreement on some of the answers (overall, a category, a model, …), each with its interval."""
+
+import numpy as np
+
+from medjudge.judge.study import Measures
+from medjudge.scale import LEVELS, USABLE_FROM
+from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally, tally
+from medjudge.statistics.correlations import icc, kendall_tau_b, pearson, spearman
+from medjudge.statistics.estimates import Estimate, estimate, rounded, wilson
+from medjudge.statistics.krippendorff import coincidences, krippendorff_alpha
+from medjudge.statistics.measures import (
+    bias,
+    cohen_kappa,
+    divided,
+    f1_unusable,
+    f1_usable,
+    gwet_ac1,
+    mae,
+    quadratic_kappa,
+    usable_agreement,
+)
+from medjudge.validation.pairs import Pairs
+
+_FROM_LEVELS = {
+    "usable_agreement": usable_agreement,
+    "cohen_kappa": cohen_kappa,
+    "quadratic_kappa": quadratic_kappa,
+    "gwet_ac1": gwet_ac1,
+    "mae": mae,
+    "bias": bias,
+    "f1_usable": f1_usable,
+    "f1_unusable": f1_unusable,
+    "icc": icc,
+}
+_SHARES = ("usable_agreement", "unsafe_sensitivity")
+_EXPECTED_STEP = 0.02
+"""Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
+
+
+def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca") -> Measures:
+    """Every measure of agreement on these answers, with 95 % intervals from a bootstrap over conversations.
+
+    The correlations take the judge's expected score, all other measures its level. `unsafe_sensitivity` is the share of
+    unsafe answers that the judge calls not usable; Krippendorff's alpha is over the judge and every physician.
+
+    Returns:
+        Estimates by name; `n` has a value only.
+    """
+    levels = (pairs.judge - 1) * LEVELS + pairs.physician - 1
+    values, value_index = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
+    tallies = {
+        "levels": tally(levels, (LEVELS, LEVELS)),
+        "expected": tally(value_index * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
+        "unsafe": _unsafe(pairs),
+        "coincidences": dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters]))),
+    }
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        result = {name: measure(sums["levels"]) for name, measure in _FROM_LEVELS.items()}
+        result["spearman"] = spearman(sums["expected"])
+        result["kendall_tau_b"] = kendall_tau_b(sums["expected"])
+        result["pearson"] = pearson(sums["expected"], values)
+        result["unsafe_sensitivity"] = divided(sums["unsafe"][1], sums["unsafe"][0])
+        result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
+        return result
+
+    intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, method)
+    result: Measures = {}
+    for name, interval in intervals.items():
+        rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
+        clusters = len(np.unique(pairs.conversation[rows]))
+        result[name] = estimate(interval, clusters if name in _SHARES else None)
+    if result["usable_agreement"]["value"] == 1 and result["cohen_kappa"]["value"] is not None:
+        result["cohen_kappa"] = _perfect_kappa(pairs)
+    result["n"] = {"value": len(pairs.judge), "low": None, "high": None}
+    return result
+
+
+def _perfect_kappa(pairs: Pairs) -> Estimate:
+    """Kappa where the two never differ: its low end is that of the agreement (Wilson), at the same chance agreement."""
+    usable = float((pairs.physician >= USABLE_FROM).mean())
+    disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation))).low
+    low = 1 - disagreement / (2 * usable * (1 - usable))
+    return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
+
+
+def _unsafe(pairs: Pairs) -> Tally:
+    """Unsafe answers, and those of them that the judge calls not usable."""
+    table = np.column_stack([pairs.unsafe, pairs.unsafe & (pairs.judge < USABLE_FROM)]).astype(float)
+    return dense_tally(table)

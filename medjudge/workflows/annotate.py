@@ -1,0 +1,275 @@
+"""Sends scoring forms to physicians, imports the forms that come back, and serves the scoring page."""
+
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from medjudge.annotate.add_scores import Added, add_scores
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.intake import Checked, check_forms, read_form, require_valid, write_problem_form
+from medjudge.annotate.items import all_to_score
+from medjudge.annotate.label_studio import dimensions_suffix, write_label_studio
+from medjudge.annotate.plan import Plan, PlanOptions, earlier_file, plan_file, read_plan, read_plans, write_plan
+from medjudge.annotate.progress import RaterProgress, progress_by_rater
+from medjudge.annotate.workbook import write_workbook
+from medjudge.errors import InputError
+from medjudge.judge.study import RaterAgreement
+from medjudge.store import Run
+from medjudge.validation.physicians import agreement_of_physicians
+from medjudge.workflows.which_judge import likely_judge
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+FormFormat = Literal["xlsx", "label-studio"]
+
+
+class RaterForms(NamedTuple):
+    """How many answers one rater got, and in which files."""
+
+    answers: int
+    files: list[Path]
+
+
+class WithoutScore(NamedTuple):
+    """How many answers of a plan the run's judge left unscored."""
+
+    judge: str
+    answers: int
+
+
+@dataclass(frozen=True)
+class ExportedForms:
+    """The forms of a plan.
+
+    Attributes:
+        reused: Whether the run had this plan already.
+        replaced_plan: The file that keeps the plan which this one replaced; None where there was none.
+        without_score: None where the run has no judgments yet.
+    """
+
+    plan: Plan
+    folder: Path
+    forms: dict[str, RaterForms]
+    reused: bool
+    replaced_plan: Path | None
+    without_score: WithoutScore | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "answers": len(self.plan.items),
+            "left_out": self.plan.left_out,
+            "without_score": self.without_score and self.without_score._asdict(),
+            "raters": {
+                rater: {"answers": forms.answers, "files": [*map(str, forms.files)]}
+                for rater, forms in self.forms.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class ImportedScores:
+    """What came back.
+
+    Attributes:
+        to_fix: Forms with the items that could not be imported.
+        progress: By rater.
+        agreement: The physicians with each other; None where no answer was scored by two yet.
+    """
+
+    added: Added
+    checked: Checked
+    to_fix: list[Path]
+    progress: dict[str, RaterProgress]
+    agreement: RaterAgreement | None
+
+    @property
+    def informative(self) -> bool:
+        """Whether some answers were chosen as informative, so that the scores cannot validate a judge."""
+        return any(plan.which == "informative" for plan in self.checked.plans)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.added._asdict(),
+            "not_scored": self.checked.unscored,
+            "only_comments": self.checked.only_comments,
+            "missing": self.checked.missing,
+            "wrong": [
+                {"file": str(problem.path), "place": problem.place, "what": problem.what}
+                for problem in self.checked.problems
+            ],
+            "to_mend": [*map(str, self.to_fix)],
+            "raters": {
+                rater: {**progress._asdict(), "open": progress.open} for rater, progress in self.progress.items()
+            },
+            "agreement": self.agreement and self.agreement.model_dump(mode="json"),
+        }
+
+
+def export_forms(
+    run: Run | Path | str,
+    options: PlanOptions,
+    *,
+    form_format: FormFormat = "xlsx",
+    out: Path | None = None,
+    new_plan: bool = False,
+) -> ExportedForms:
+    """Draws a plan of who scores what, and writes a scoring form for each rater.
+
+    The same options write the same forms again.
+
+    Args:
+        form_format: A workbook for each rater, or projects for Label Studio.
+        out: Folder for the forms; None for `annotation/forms/` in the run.
+        new_plan: Draw again even though the run has a plan; the old one is kept, and its forms can still be imported.
+
+    Raises:
+        InputError: A form exists already, the run has another plan, or no plan can be drawn.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    existing = None if new_plan else _existing_plan(run, options)
+    plan = existing or draw_plan(run, options)
+    folder = out or run.path / "annotation" / "forms"
+    endings = (".xlsx",) if form_format == "xlsx" else (".json", f"{dimensions_suffix(run.scheme())}.json")
+    for form in (folder / f"{rater}{ending}" for rater in plan.by_rater for ending in endings):
+        if form.exists():
+            raise InputError(f"{form}: exists already and may hold scores; move it away, or choose another --out")
+    forms: dict[str, RaterForms] = {}
+    for rater, items in all_to_score(run, plan).items():
+        if form_format == "xlsx":
+            files = [folder / f"{rater}.xlsx"]
+            write_workbook(files[0], rater, items)
+        else:
+            files = write_label_studio(folder, rater, items)
+        forms[rater] = RaterForms(len(items), files)
+    return ExportedForms(plan, folder, forms, existing is not None, write_plan(run, plan), _without_score(run, plan))
+
+
+def import_scores(
+    run: Run | Path | str, files: Sequence[Path], *, accept_valid: bool = False, replace: bool = False
+) -> ImportedScores:
+    """Imports the scores of forms that came back; a file that was imported before adds nothing.
+
+    Args:
+        files: Filled-in workbooks, or exports of Label Studio.
+        accept_valid: Import the valid scores, and write the other rows into new forms to fix.
+        replace: Let a changed score replace the one imported before.
+
+    Raises:
+        InputError: A form has a problem and `accept_valid` is not set. The message lists all problems of all forms, and
+            nothing is imported.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    forms = [read_form(file, run.scheme()) for file in dict.fromkeys(files)]
+    checked = check_forms(run, read_plans(run), forms, replace)
+    if not accept_valid:
+        require_valid(checked)
+    added = add_scores(run, checked.scores, replace)
+    to_fix = [path for form in forms if (path := write_problem_form(form, checked.problems)) is not None]
+    return ImportedScores(
+        added,
+        checked,
+        to_fix,
+        progress_by_rater(run, checked.plans),
+        agreement_of_physicians(run.questions(), run.physician_scores()),
+    )
+
+
+@dataclass(frozen=True)
+class ScoringPage:
+    """A rater's scoring page, listening on this machine; `serve` runs it.
+
+    Attributes:
+        link: Opens the page; it carries the access token.
+        answers: How many the rater has to score.
+    """
+
+    run: Run
+    plan: Plan
+    rater: str
+    link: str
+    answers: int
+    _socket: socket.socket
+    _app: "FastAPI"
+
+    def serve(self) -> None:
+        """Serves the page until Ctrl-C."""
+        import uvicorn
+
+        # No access log: it would contain the token.
+        config = uvicorn.Config(
+            self._app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
+        )
+        with suppress(KeyboardInterrupt):  # not raised where the shell that started us ignores Ctrl-C
+            uvicorn.Server(config).run(sockets=[self._socket])
+
+    def open_answers(self) -> int:
+        """How many answers the rater still has to score."""
+        return progress_by_rater(self.run, [self.plan])[self.rater].open
+
+
+def open_scoring_page(run: Run | Path | str, rater: str, *, port: int = 0) -> ScoringPage:
+    """Opens a page on this machine on which a rater scores the answers of the run's plan.
+
+    Args:
+        rater: One of the plan's raters.
+        port: 0 for a free one.
+
+    Raises:
+        InputError: The rater has no answers in the plan, FastAPI is not installed, or the port is in use.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    plan = read_plan(run)
+    if not plan.by_rater.get(rater):
+        raise InputError(
+            f"--rater {rater}: no answers in the plan of {run.path}; the raters are {', '.join(plan.by_rater)}"
+        )
+    try:
+        import uvicorn  # noqa: F401
+
+        from medjudge.annotate.serve import HOST, scoring_app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn"):
+            raise
+        raise InputError("annotate serve needs FastAPI and uvicorn; pip install 'medjudge[annotate]'") from None
+    token = secrets.token_urlsafe(24)
+    app = scoring_app(run, plan, rater, token)
+    try:
+        listening = socket.create_server((HOST, port))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise InputError(f"--port {port}: {reason}; omit it to use a free one") from None
+    link = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
+    return ScoringPage(run, plan, rater, link, len(set(plan.by_rater[rater])), listening, app)
+
+
+def _existing_plan(run: Run, options: PlanOptions) -> Plan | None:
+    """The run's plan, if it was drawn by these options; None where the run has none.
+
+    Raises:
+        InputError: The run has another plan. Its forms may be out, even if none came back yet.
+    """
+    if not plan_file(run).exists():
+        return None
+    plan = read_plan(run)
+    if plan.options.same_plan(options):
+        return plan
+    scored = sum(progress.scored for progress in progress_by_rater(run, [plan]).values())
+    raise InputError(
+        f"{plan_file(run)}: another plan, made with {plan.options.command_line()} ({scored} scores imported), and its "
+        "forms may be out; the same options write them again, --new-plan makes a new plan and keeps this one as "
+        f"{earlier_file(run).name}"
+    )
+
+
+def _without_score(run: Run, plan: Plan) -> WithoutScore | None:
+    judge = plan.judge or likely_judge(run)
+    if judge is None or judge not in run.judges():
+        return None
+    scored = {judgment.answer_key for judgment in run.judgments(judge) if judgment.score is not None}
+    return WithoutScore(judge, sum(item.key not in scored for item in plan.items))

@@ -1,0 +1,231 @@
+"""`medjudge answer`: models answer a benchmark's questions."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from medjudge.answer.conversation import answer_questions as answered_by
+from medjudge.answer.conversation import unanswered
+from medjudge.answer.openai_engine import OpenAIEngine
+from medjudge.answer.ray_engine import RayEngine
+from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
+from medjudge.answer.vllm_engine import VllmEngine
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.spending import Limit, Spending
+from medjudge.errors import InputError
+from medjudge.models.hardware import report_peak_memory
+from medjudge.models.loading import commit
+from medjudge.parallel.group import Group
+from medjudge.records import Answer, Question
+from medjudge.store import Run
+from medjudge.workflows.processes import check_engine, check_sharing, join_processes
+from medjudge.workflows.run_folder import default_run, open_benchmark, record_spending, start_run
+
+_SERVER_PREFIX = "openai:"
+
+
+class AnswerOptions(NamedTuple):
+    """How models answer.
+
+    Attributes:
+        samples: Answers per question and model.
+        seed: With question and sample it determines each answer's own seed.
+        max_new_tokens: The most tokens of an answer.
+        temperature: 0 for greedy decoding.
+        device: `auto`, `cpu` or `cuda`.
+        engine: `transformers`, `vllm` or `ray`, for models of folders and the hub.
+        server: Where `openai:` models are, and how patiently they are asked.
+        limit: What the run may cost.
+    """
+
+    samples: int = 3
+    seed: int = 0
+    max_new_tokens: int = 1024
+    temperature: float = 0.7
+    device: str = "auto"
+    engine: str = "transformers"
+    server: Server = Server()
+    limit: Limit = Limit()
+
+
+@dataclass(frozen=True)
+class AnsweredRun:
+    """A run folder after its questions were answered.
+
+    Attributes:
+        run: The run folder.
+        answers: Its answers, of all models.
+        first_process: False in the other processes of `accelerate launch`, which report nothing.
+    """
+
+    run: Run
+    answers: tuple[Answer, ...]
+    first_process: bool = True
+
+    @property
+    def empty(self) -> int:
+        """How many answers have no text."""
+        return sum(not answer.text.strip() for answer in self.answers)
+
+    def __repr__(self) -> str:
+        return f"{len(self.answers)} answers in {self.run.answers_file}, {self.empty} of them empty"
+
+
+class _AnsweringModel(NamedTuple):
+    """A loaded model: its name, where it comes from, which revision that is, and what answers."""
+
+    name: str
+    source: str
+    revision: str | None
+    answer: Callable[[Sequence[Question], int, int, Sequence[Answer]], Iterator[Answer]]
+
+
+def answer_questions(
+    benchmark: str = "sample",
+    *,
+    scheme: str | None = None,
+    models: Sequence[str],
+    run: Path | str | None = None,
+    limit: int | None = None,
+    options: AnswerOptions = AnswerOptions(),
+    offline: bool = False,
+) -> AnsweredRun:
+    """Answers a benchmark's questions with one or several models.
+
+    What the run folder holds already is not answered again.
+
+    Args:
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
+            questions' folder has a copy of, else LLMEval-Med's.
+        models: Folders, hub ids or `openai:MODEL`.
+        run: The run folder; `runs/BENCHMARK` unless given.
+        limit: Only the first so many questions.
+        offline: Refuses `openai:` models of a server that is not this machine.
+
+    Raises:
+        InputError: The benchmark, a model or an option is wrong; nothing was written.
+        UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
+    """
+    group = join_processes(options.device)
+    check_answering(models, options, group, offline)
+    folder = Run(Path(run) if run else default_run(benchmark))
+    opened = open_benchmark(benchmark, scheme, folder)
+    command = {
+        "benchmark": benchmark,
+        "models": list(models),
+        "samples": options.samples,
+        "seed": options.seed,
+        "max_new_tokens": options.max_new_tokens,
+        "temperature": options.temperature,
+    }
+    with folder.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(folder, opened.questions[:limit], opened.scheme, benchmark, command)
+            group.wait()
+        answer_with_all(folder, models, options, group)
+    return AnsweredRun(folder, tuple(folder.answers()), group.first)
+
+
+def servers_asked(models: Sequence[str]) -> list[str]:
+    """The options, as they are typed, that name a model of a server."""
+    return [f"--model {name}" for name in models if name.startswith(_SERVER_PREFIX)]
+
+
+def check_answering(models: Sequence[str], options: AnswerOptions, group: Group, offline: bool) -> None:
+    """Finds out before anything is written whether all models can answer.
+
+    Raises:
+        InputError: One of them cannot.
+    """
+    check_engine(options.engine, options.device)
+    check_sharing(group, options.engine, servers_asked(models))
+    for name in models:
+        if name.startswith(_SERVER_PREFIX):
+            model = name.removeprefix(_SERVER_PREFIX)
+            if not model:
+                raise InputError("--model openai: no model named; write for example --model openai:gpt-4o")
+            check_server(f"--model {name}", model, options.server.base_url, offline, options.limit)
+        else:
+            require_chat_model(name)
+
+
+def answer_with_all(run: Run, models: Sequence[str], options: AnswerOptions, group: Group) -> None:
+    """Answers with one model after the other: each is out of memory before the next one is loaded."""
+    for name in models:
+        on_this_machine = options.engine == "transformers" and not name.startswith(_SERVER_PREFIX)
+        with report_peak_memory(f"answering with {name}", options.device if on_this_machine else None):
+            answer_with(run, name, options, group)
+
+
+def answer_with(run: Run, model: str, options: AnswerOptions, group: Group) -> None:
+    """Answers what a model has not answered yet; every answer is on disk before the next one is made.
+
+    Args:
+        group: The processes that share the work, which all call this.
+
+    Raises:
+        InputError: The run holds answers of this model made with other settings.
+    """
+    loaded = _load(run, model, options)
+    models = run.manifest().get("models", {})
+    existing = run.answers()
+    settings = {
+        "source": loaded.source,
+        "seed": options.seed,
+        "temperature": options.temperature,
+        "max_new_tokens": options.max_new_tokens,
+        # vLLM draws other answers from the same seeds; Ray's workers draw those of one process.
+        "vllm": options.engine == "vllm",
+    }
+    entry = models.setdefault(loaded.name, {**settings, "revision": loaded.revision, "answers": 0, "seconds": 0.0})
+    for name, value in settings.items():
+        if entry.get(name, value) != value:
+            raise InputError(
+                f"{run.path}: holds answers of {loaded.name} with {name} {entry[name]}, and now it is {value}; "
+                "choose another --run"
+            )
+    # Before the first answer, so that a run that was killed still knows whose answers it holds.
+    entry["answers"] = sum(answer.model == loaded.name for answer in existing)
+    if group.first:
+        run.update_manifest(models=models)
+    group.wait()
+    start = time.monotonic()
+    questions = unanswered(run.questions(), loaded.name, options.samples, existing)
+    own_questions = group.share(questions, lambda question: question.group, lambda question: len(question.prompt))
+    try:
+        with group.writing(run) as part:
+            for answer in loaded.answer(own_questions, options.samples, options.seed, existing):
+                part.append(part.answers_file, answer.model_dump_json())
+    finally:
+        if group.first:
+            entry["answers"] = sum(answer.model == loaded.name for answer in run.answers())
+            entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+            run.update_manifest(models=models)
+            record_spending(run, options.limit.prices)
+
+
+def _load(run: Run, model: str, options: AnswerOptions) -> _AnsweringModel:
+    if model.startswith(_SERVER_PREFIX):
+        name = model.removeprefix(_SERVER_PREFIX)
+        base_url = options.server.base_url
+        source = f"{model} at {base_url}" if base_url else model
+        spending = Spending(run, options.limit)
+        engine = OpenAIEngine(name, options.server, spending, options.max_new_tokens, options.temperature)
+        return _AnsweringModel(name, source, None, partial(answered_by, engine))
+    name = model_name(model)
+    source = str(Path(model).resolve()) if Path(model).is_dir() else model
+    if options.engine == "ray":
+        ray = RayEngine(name, source, options.device, options.max_new_tokens, options.temperature)
+        return _AnsweringModel(name, source, commit(model), ray.answer_questions)
+    if options.engine == "vllm":
+        vllm = VllmEngine(model, max_new_tokens=options.max_new_tokens, temperature=options.temperature)
+        return _AnsweringModel(name, source, commit(model), partial(answered_by, vllm))
+    local = TransformersEngine(
+        model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
+    )
+    return _AnsweringModel(name, source, commit(model), partial(answered_by, local))

@@ -1,0 +1,96 @@
+"""`medjudge eval --batch`: submits batch jobs to OpenAI's Batch API, and collects them when they are done."""
+
+import sys
+import time
+
+import openai
+
+from medjudge.chat_api.batch_jobs import BatchJobs
+from medjudge.chat_api.client import one_line
+from medjudge.chat_api.replies import ReplyError
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import InputError, UnfinishedError
+from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
+from medjudge.judge.open import JudgeRef
+from medjudge.judge.protocol import Assignment, assignments, split_empty
+from medjudge.store import Run
+from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
+
+POLL_SECONDS = 30.0
+"""How often `--wait` looks whether a batch job is done."""
+
+
+def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wait: bool) -> list[str]:
+    """Collects the batch jobs that are done, and submits what is neither judged nor in flight.
+
+    Args:
+        wait: Returns only when everything is judged.
+
+    Returns:
+        A line for each batch job in flight; none where everything is judged.
+
+    Raises:
+        InputError: The key or the model is wrong.
+        UnfinishedError: The limit on costs is reached, or the server did not answer.
+    """
+    assert judge_ref.api_model is not None
+    require_same_judge(run, judge_ref, options)
+    batch_jobs = BatchJobs(
+        run, judge_ref.name, judge_ref.api_model, options.server.base_url, Spending(run, options.limit)
+    )
+    refused = set(run.manifest().get("judges", {}).get(judge_ref.name, {}).get("refused_parameters", []))
+    forget_failed_requests(run, judge_ref.name)
+    record_judge(run, judge_ref, options)
+    try:
+        while True:
+            batch_jobs.submit()  # what an earlier start planned and did not get to
+            in_flight = batch_jobs.refresh()
+            _collect(run, judge_ref, options, batch_jobs, refused)
+            if not batch_jobs.uncollected():
+                in_flight = _submit(run, judge_ref, options, batch_jobs, refused)
+            if not in_flight or not wait:
+                return in_flight
+            print("; ".join(in_flight), file=sys.stderr)
+            time.sleep(POLL_SECONDS)
+    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+        raise InputError(f"--judge openai:{judge_ref.api_model} --batch: {one_line(error)}") from None
+    except (openai.OpenAIError, ReplyError) as error:
+        raise UnfinishedError(f"--batch: {one_line(error)}; everything is kept, and the same command goes on") from None
+    finally:
+        record_judge(run, judge_ref, options, refused=sorted(refused))
+
+
+def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
+    for job in batch_jobs.finished():
+        work = _without_judgment(run, judge_ref, options)
+        for judgment in collect(batch_jobs, job, {custom_id(item): item for item in work}, judge_ref.name, refused):
+            run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
+        batch_jobs.mark_collected(job)
+
+
+def _without_judgment(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> list[Assignment]:
+    work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
+    return not_judged(work, run.judgments(judge_ref.name))
+
+
+def _submit(
+    run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]
+) -> list[str]:
+    assert judge_ref.api_model is not None
+    work = _without_judgment(run, judge_ref, options)
+    work, empty = split_empty(work, judge_ref.name)
+    for judgment in empty:
+        run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
+    if not work:
+        return []
+    if not batch_jobs.plan(batch_requests(work, judge_ref.api_model, refused)):
+        raise UnfinishedError(
+            f"--max-cost {options.limit.max_cost:g}: {batch_jobs.spending.spent:.4f} USD are spent on {run.path} in "
+            f"all, and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on "
+            "from here"
+        )
+    batch_jobs.submit()
+    return [
+        f"batch {job.batch_id}: {job.requests} requests submitted, to be answered within 24 hours"
+        for job in batch_jobs.uncollected()
+    ]

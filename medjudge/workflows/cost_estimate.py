@@ -1,0 +1,141 @@
+"""`medjudge eval --dry-run`: calls, tokens and price of an API judge, without sending a request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from medjudge.chat_api.client import body_bytes, request_body
+from medjudge.chat_api.prices import Price, example
+from medjudge.chat_api.spending import Limit, Spending
+from medjudge.errors import InputError
+from medjudge.judge.api import MAX_TOKENS, judgment_request
+from medjudge.judge.protocol import Assignment, assignments, split_empty
+from medjudge.workflows.evaluate import EvaluationRequest, prepare
+from medjudge.workflows.judge import not_judged
+
+USUAL_REPLY = 250
+"""Tokens of a reply where this run has none yet to learn from: a few sentences and a score."""
+
+
+class Amount(NamedTuple):
+    """An estimate and an upper bound, both in tokens or both in USD."""
+
+    about: float
+    at_most: float
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    """What an API judge would take.
+
+    Attributes:
+        model: The judge's model at its server.
+        calls: Requests; reminders after unreadable replies come on top.
+        tokens_in: Tokens of the requests.
+        tokens_out: Tokens of the replies.
+        usd: The price; None where the model's price is unknown.
+        price: What the price was computed from.
+        applied_share: The share of the price that the Batch API takes; 1 without it.
+        spent_usd: What was spent on the run before; None where a price is unknown.
+    """
+
+    model: str
+    calls: int
+    tokens_in: Amount
+    tokens_out: Amount
+    usd: Amount | None
+    price: Price | None
+    applied_share: float
+    spent_usd: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--dry-run --json` prints."""
+        return {
+            "model": self.model,
+            "calls": self.calls,
+            "tokens_in": self.tokens_in._asdict(),
+            "tokens_out": self.tokens_out._asdict(),
+            "usd": self.usd and self.usd._asdict(),
+            "price": self.price and {**self.price.model_dump(mode="json"), "applied_share": self.applied_share},
+            "spent_usd": self.spent_usd,
+        }
+
+    def summary_lines(self) -> list[str]:
+        """The estimate for people."""
+        lines = [
+            f"{self.calls} calls to {self.model}, none of them made",
+            f"input: about {self.tokens_in.about:,} tokens, at most {self.tokens_in.at_most:,}",
+            f"output: about {self.tokens_out.about:,} tokens, at most {self.tokens_out.at_most:,}",
+        ]
+        if self.usd is None or self.price is None:
+            return [
+                *lines,
+                f"price: unknown; write a line like {example(self.model)} into a file and give --prices FILE",
+            ]
+        share = f", {self.applied_share:g} of it for the Batch API" if self.applied_share != 1 else ""
+        lines.append(
+            f"price: about {self.usd.about:.2f} USD, at most {self.usd.at_most:.2f} (in {self.price.input:g}, out "
+            f"{self.price.output:g} USD per million tokens{share}; {self.price.date}, {self.price.source}: compare it)"
+        )
+        if self.spent_usd:
+            lines.append(f"spent on this run so far: {self.spent_usd:.4f} USD")
+        return lines
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary_lines())
+
+
+def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate:
+    """What judging the answers of an evaluation would cost that are not judged yet; nothing is written.
+
+    Args:
+        batch_job: Whether OpenAI's Batch API would be used.
+
+    Raises:
+        InputError: The request is wrong, or its judge is not an `openai:` judge.
+    """
+    if request.models:
+        raise InputError("--dry-run: the answers of --model do not exist yet; run `medjudge answer` first")
+    prepared = prepare(request, sends_requests=False)
+    judge_ref, run, options = prepared.judge_ref, prepared.run, request.judging
+    if judge_ref.api_model is None:
+        raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
+    answers = run.answers() if prepared.answers is None else prepared.answers
+    judgments = [judgment for judgment in run.judgments(judge_ref.name) if not judgment.retryable]
+    work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
+    return estimate(work, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
+
+
+def estimate(work: Sequence[Assignment], model: str, spending: Spending, batch_job: bool) -> CostEstimate:
+    """What judging `work` takes, about and at most.
+
+    At most: a token for each byte of a request, and the full length of each reply. About: as the replies of this run
+    were so far; before there are any, a token for four ASCII bytes or two others. Reminders come on top.
+    """
+    to_send, _ = split_empty(work, "")
+    most_in = about_in = 0
+    learnt = spending.learnt()
+    for assignment in to_send:
+        body = request_body(model, judgment_request(assignment))
+        size = body_bytes(body)
+        not_ascii = size - sum(len(message["content"].encode("ascii", "ignore")) for message in body["messages"])
+        most_in += size
+        about_in += round(size * learnt.tokens_per_byte) if learnt else (size - not_ascii) // 4 + not_ascii // 2
+    most_out = len(to_send) * MAX_TOKENS
+    about_out = round(len(to_send) * (learnt.tokens_out if learnt else USUAL_REPLY))
+    price = spending.prices.get(model)
+    share = price.batch if price and batch_job else 1.0
+    usd = None
+    if price is not None:
+        about, at_most = price.cost(about_in, about_out), price.cost(most_in, most_out)
+        usd = Amount(round(share * about, 4), round(share * at_most, 4))
+    return CostEstimate(
+        model=model,
+        calls=len(to_send),
+        tokens_in=Amount(about_in, most_in),
+        tokens_out=Amount(about_out, most_out),
+        usd=usd,
+        price=price,
+        applied_share=share,
+        spent_usd=spending.totals()["usd"],
+    )

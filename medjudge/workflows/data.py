@@ -1,0 +1,110 @@
+"""`medjudge data convert`: files of other projects become this project's records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_med, read_mediqa2019
+from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
+from medjudge.errors import InputError
+from medjudge.judge.api import file_name
+from medjudge.records import Question
+from medjudge.scheme import LLMEVAL_MED, Scheme, open_scheme
+from medjudge.store import Run, check_questions, write_records
+
+
+class Format(str, Enum):
+    """Formats that can be converted."""
+
+    mediqa2019 = "mediqa2019"
+    liveqa_med = "liveqa-med"
+    llmeval_scores = "llmeval-scores"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written.
+
+    Attributes:
+        written: The number of records by file.
+        oddities: What looked wrong in the files, with its place.
+    """
+
+    written: dict[Path, int]
+    oddities: tuple[Oddity, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `data convert --json` prints."""
+        return {
+            "written": {str(file): count for file, count in self.written.items()},
+            "oddities": [{"place": oddity.place, "what": oddity.what} for oddity in self.oddities],
+        }
+
+
+class _Records(NamedTuple):
+    """Questions with their scheme, and the records of each other file."""
+
+    questions: list[Question]
+    scheme: Scheme
+    others: dict[Path, Any]
+    oddities: tuple[Oddity, ...] = ()
+
+
+def convert_data(
+    format: Format,
+    files: Sequence[Path],
+    out: Path,
+    *,
+    model: str = "model",
+    judge: str = "gpt-4o",
+    scheme: str | None = None,
+) -> Converted:
+    """Converts files into records in a folder, which can be used as a run folder.
+
+    Args:
+        format: What the files are.
+        out: A folder without questions so far.
+        model: `llmeval-scores`: the model that answered.
+        judge: `llmeval-scores`: the judge that scored.
+        scheme: What the questions belong to: a scheme's name, folder or file; the format's own unless given.
+
+    Raises:
+        InputError: A file breaks its format, or `out` holds questions already.
+    """
+    judge_name = file_name(judge)
+    if not model.strip() or not judge_name.strip():
+        raise InputError("--model and --judge: a name is needed, not an empty text")
+    run = Run(out)
+    if run.questions_file.exists():
+        raise InputError(f"--out {out}: holds {run.questions_file.name} already; remove it, or choose another folder")
+    named = None if scheme is None else open_scheme(scheme)
+    if format is Format.llmeval_scores:
+        records = _llmeval_scores(run, files, model, judge_name, named or LLMEVAL_MED)
+    else:
+        records = _expert_set(run, format, files, named or open_scheme(SCHEME))
+    check_questions(records.questions, records.scheme)
+    for path, lines in records.others.items():
+        write_records(path, lines)
+    run.write_questions(records.questions, records.scheme)
+    written = {path: len(lines) for path, lines in records.others.items()}
+    return Converted({**written, run.questions_file: len(records.questions)}, records.oddities)
+
+
+def _expert_set(run: Run, format: Format, files: Sequence[Path], scheme: Scheme) -> _Records:
+    if format is Format.mediqa2019:
+        experts = read_mediqa2019(list(files))
+    elif len(files) == 2:
+        experts = read_liveqa_med(*files)
+    else:
+        raise InputError("liveqa-med: name two files, the XML of the reference answers and the judged answers")
+    others = {run.physicians_file: experts.scores, run.answers_file: experts.answers}
+    return _Records(experts.questions, scheme, others)
+
+
+def _llmeval_scores(run: Run, files: Sequence[Path], model: str, judge_name: str, scheme: Scheme) -> _Records:
+    scores = read_llmeval_scores(list(files), model, judge_name, scheme)
+    others = {run.judgments_file(judge_name): scores.judgments, run.answers_file: scores.answers}
+    oddities = tuple(oddity for oddity in scores.oddities if oddity.about_score)
+    return _Records(scores.questions, scheme, others, oddities)

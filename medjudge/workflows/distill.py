@@ -1,0 +1,246 @@
+"""Distillation: run folders with judgments and physicians' scores -> a training set in a folder."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+from medjudge.annotate.scores import read_physician_scores
+from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
+from medjudge.distill.training_set import (
+    ScoredAnswers,
+    TrainingSetOptions,
+    TrainingSetSummary,
+    build_training_set,
+    side_summary,
+)
+from medjudge.errors import InputError
+from medjudge.files import read_text, write_json, write_whole
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
+from medjudge.scheme import Scheme
+from medjudge.store import Run, write_scheme
+
+TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
+
+
+@dataclass(frozen=True)
+class DistillOptions(TrainingSetOptions):
+    """What a training set is made from, and how.
+
+    Attributes:
+        teachers: Names of the judges whose judgments teach; all but local judges if omitted.
+        physicians: Files with physicians' scores; those of the runs if omitted.
+        keep_out: Run folders, or files with question ids, that a judge will be validated on: no line is made of their
+            questions, of the same texts, or of their conversations.
+    """
+
+    teachers: Sequence[str] | None = None
+    physicians: Sequence[Path] | None = None
+    keep_out: Sequence[Path] = ()
+
+
+class KeptOut(TypedDict):
+    """Counts of what was kept out, `by_id` those named by their id, and the ids of all questions kept out."""
+
+    questions: int
+    answers: int
+    by_id: int
+    ids: list[str]
+
+
+class ChecksSummary(ChecksReport):
+    """What the checks found, what was kept out, and warnings for the user."""
+
+    kept_out: KeptOut
+    warnings: list[str]
+
+
+class DistillSummary(TrainingSetSummary):
+    """The content of `summary.json`."""
+
+    checks: ChecksSummary
+
+
+@dataclass(frozen=True, repr=False)
+class DistilledSet:
+    """A training set in a folder.
+
+    Attributes:
+        folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, and the scheme of the questions.
+        train: The lines to train on.
+        validation: The lines that choose a checkpoint.
+        summary: What came from where, and what the checks found.
+    """
+
+    folder: Path
+    train: list[TrainingLine]
+    validation: list[TrainingLine]
+    summary: DistillSummary
+
+    @property
+    def train_file(self) -> Path:
+        return self.folder / TRAIN_FILE
+
+    @property
+    def validation_file(self) -> Path:
+        return self.folder / VALIDATION_FILE
+
+    @property
+    def summary_file(self) -> Path:
+        return self.folder / SUMMARY_FILE
+
+    def __repr__(self) -> str:
+        return f"{self.folder}: {len(self.train):,} answers to train on, {len(self.validation):,} to validate on"
+
+
+def distill_training_set(
+    runs: Sequence[Path | str], out: Path | str, *, options: DistillOptions = DistillOptions()
+) -> DistilledSet:
+    """Makes a training set from the scores in run folders, and writes it.
+
+    A physician's score outranks the teacher's; conversations stay on one side of the split.
+
+    Args:
+        runs: Run folders with questions, answers, and judgments or physicians' scores, all of one scheme.
+        out: The folder to write, without a training set so far.
+        options: What teaches, and how.
+
+    Raises:
+        InputError: The runs do not fit together, no judge could be trained on what they hold, or `out` holds a training
+            set already.
+    """
+    folder = Path(out)
+    for name in (TRAIN_FILE, VALIDATION_FILE):
+        if (folder / name).exists():
+            raise InputError(f"--out {folder}: holds {name} already; remove it, or choose another folder")
+    sources, kept_out = _without_kept_out(_read_runs(list(map(Path, runs)), options), options.keep_out)
+    training_set = build_training_set(sources, options)
+    checked = check_training_set(training_set.train, training_set.validation)
+    summary: DistillSummary = {
+        **training_set.summary,
+        "train": side_summary(checked.train),
+        "checks": {**checked.report, "kept_out": kept_out, "warnings": checked.warnings},
+    }
+    result = DistilledSet(folder, checked.train, training_set.validation, summary)
+    write_scheme(folder, sources.scheme)
+    for file, lines in ((result.train_file, result.train), (result.validation_file, result.validation)):
+        write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
+    write_json(result.summary_file, summary)
+    return result
+
+
+def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
+    """Everything that the runs hold, joined."""
+    questions: dict[str, Question] = {}
+    answers: dict[AnswerKey, Answer] = {}
+    judgments: list[Judgment] = []
+    scores: list[PhysicianScore] = []
+    runs = [Run.existing(path) for path in paths]
+    for run in runs:
+        for question in run.questions():
+            if questions.setdefault(question.id, question) != question:
+                raise InputError(
+                    f"{run.path}: question {question.id} differs from that of another run; the ids must be unique"
+                )
+        for answer in run.answers():
+            if answers.setdefault(answer.key, answer) != answer:
+                raise InputError(
+                    f"{run.path}: the answer of {answer.model} to {answer.question_id} differs from that of another "
+                    "run; give the models names of their own"
+                )
+        for teacher in _teachers(run, options.teachers):
+            judgments += run.judgments(teacher)
+        scores += run.physician_scores() if options.physicians is None else []
+    for file in options.physicians or []:
+        scores += read_physician_scores(file)
+    for teacher in options.teachers or []:
+        if not any(judgment.judge == teacher for judgment in judgments):
+            raise InputError(f"--teacher {teacher}: no judgments of it in {', '.join(map(str, paths))}")
+    return ScoredAnswers(list(questions.values()), list(answers.values()), judgments, scores, _shared_scheme(runs))
+
+
+def _shared_scheme(runs: Iterable[Run]) -> Scheme:
+    first, *others = runs
+    scheme = first.scheme()
+    for run in others:
+        other = run.scheme()
+        if other.sha256 != scheme.sha256:
+            raise InputError(
+                f"{run.path}: its scheme ({other.name}) differs from that of {first.path} ({scheme.name}); distil them "
+                "one by one"
+            )
+    return scheme
+
+
+def _teachers(run: Run, names: Sequence[str] | None) -> list[str]:
+    """The judges of a run that teach; if none are named, those that know more than a local judge: APIs and imports."""
+    if names is not None:
+        return [name for name in names if name in run.judges()]
+    kinds = {name: entry["kind"] for name, entry in run.manifest().get("judges", {}).items()}
+    return [name for name in run.judges() if kinds.get(name, "api") == "api"]
+
+
+class _Remaining(NamedTuple):
+    """The sources that may be learnt from, and how much was kept out."""
+
+    sources: ScoredAnswers
+    kept_out: KeptOut
+
+
+def _without_kept_out(sources: ScoredAnswers, files: Sequence[Path]) -> _Remaining:
+    """Removes what must stay unseen, before anything is learnt from it."""
+    unseen = [_unseen(file) for file in files]
+    named = {question_id for each in unseen for question_id in each.ids}
+    prompts = {prompt for each in unseen for prompt in each.prompts}
+    ids = questions_to_keep_out(sources.questions, named, prompts)
+    remaining = sources._replace(
+        questions=[question for question in sources.questions if question.id not in ids],
+        answers=[answer for answer in sources.answers if answer.question_id not in ids],
+        judgments=[judgment for judgment in sources.judgments if judgment.question_id not in ids],
+        scores=[score for score in sources.scores if score.question_id not in ids],
+    )
+    if ids and not remaining.answers:
+        raise InputError(
+            f"--keep-out {', '.join(map(str, files))}: names all questions here, such as {min(ids)}; nothing is left "
+            "to train on"
+        )
+    kept_out: KeptOut = {
+        "questions": len(ids),
+        "answers": len(sources.answers) - len(remaining.answers),
+        "by_id": len(named & {question.id for question in sources.questions}),
+        "ids": sorted(ids),
+    }
+    return _Remaining(remaining, kept_out)
+
+
+class _Unseen(NamedTuple):
+    """The ids of questions and, where they are known, their texts."""
+
+    ids: set[str]
+    prompts: set[str]
+
+
+def _unseen(path: Path) -> _Unseen:
+    """The questions of a run folder, or of a file of records or scores."""
+    if path.is_dir():
+        questions = Run.existing(path).questions()
+        return _Unseen({question.id for question in questions}, {question.prompt for question in questions})
+    if path.suffix != ".jsonl":
+        return _Unseen({score.question_id for score in read_physician_scores(path)}, set())
+    unseen = _Unseen(set(), set())
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line)
+            # A training line holds its question, a question is one, all other records name theirs.
+            question = fields.get("question", fields)
+            unseen.ids.add(str(fields["question_id"] if "question_id" in fields else question["id"]))
+        except (ValueError, AttributeError, KeyError, TypeError):
+            raise InputError(
+                f"--keep-out {path}, line {number}: names no question; records with id or question_id are expected"
+            ) from None
+        if "prompt" in question:
+            unseen.prompts.add(str(question["prompt"]))
+    return unseen

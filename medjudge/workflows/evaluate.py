@@ -1,0 +1,300 @@
+"""`medjudge eval`: models answer if asked to, a judge scores the answers, and usability rates are written."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.benchmark.sample import NOTICE, sample_folder
+from medjudge.errors import InputError
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.models.hardware import report_peak_memory
+from medjudge.parallel.group import Group
+from medjudge.records import Answer, Question
+from medjudge.scheme import Scheme
+from medjudge.store import Run, read_records
+from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
+from medjudge.workflows.batch_jobs import judge_by_batch_jobs
+from medjudge.workflows.defer import Deferred, defer
+from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.processes import check_engine, check_sharing, join_processes
+from medjudge.workflows.report import Scores, score_run, write_scores
+from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
+
+
+class EvaluationRequest(NamedTuple):
+    """What is judged, by whom, and how.
+
+    Attributes:
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
+            questions' folder has a copy of, else LLMEval-Med's.
+        models: Models that answer first: folders, hub ids or `openai:MODEL`.
+        answers: Existing answers (`.jsonl`) instead.
+        judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
+        run: The run folder; `runs/BENCHMARK` unless given.
+        limit: Only the first so many questions.
+        offline: Refuses `openai:` models and judges of a server that is not this machine.
+        defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
+        answering: How models answer.
+        judging: How the judge is run.
+    """
+
+    benchmark: str = "sample"
+    scheme: str | None = None
+    models: tuple[str, ...] = ()
+    answers: Path | None = None
+    judge: str = "local"
+    run: Path | None = None
+    limit: int | None = None
+    offline: bool = False
+    defer_share: float | None = None
+    answering: AnswerOptions = AnswerOptions()
+    judging: JudgeOptions = JudgeOptions()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run folder after its answers were judged.
+
+    Attributes:
+        run: The run folder.
+        judge: The judge's name.
+        scores: What `scores.json` holds, and how many answers are unscored.
+        notes: What the run says about its data.
+        spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
+        deferred: The answers listed for physicians, if any.
+        first_process: False in the other processes of `accelerate launch`, which report nothing.
+    """
+
+    run: Run
+    judge: str
+    scores: Scores
+    notes: tuple[str, ...] = ()
+    spent_usd: float | None = None
+    deferred: Deferred | None = None
+    first_process: bool = True
+
+    @property
+    def rates(self) -> dict[str, Any]:
+        """Usability rates by model, as in `scores.json`."""
+        models: dict[str, Any] = self.scores.rates["models"]
+        return models
+
+    @property
+    def unscored_questions(self) -> int:
+        """Questions without any score, over all models."""
+        return sum(rates["OP"]["unscored"] for rates in self.rates.values())
+
+    @property
+    def status_line(self) -> str:
+        """How far the judge's scores can be trusted, in one sentence."""
+        return str(self.scores.rates["validation_status"]["OP"]["line"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every answer and every question has a score."""
+        return not self.scores.unscored and not self.unscored_questions
+
+    def __repr__(self) -> str:
+        lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
+        lines += [f"  {model}: {self._cell(rates['OP'])}" for model, rates in self.rates.items()]
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        """The table of a notebook: a row per model, a column per category."""
+        from html import escape
+
+        columns = list(
+            dict.fromkeys(name for rates in self.rates.values() for name in rates if name != "subcategories")
+        )
+        head = "".join(f"<th>{escape(column)}</th>" for column in ("Model", *columns))
+        rows = "".join(
+            f"<tr><td>{escape(model)}</td>"
+            + "".join(f"<td>{self._cell(rates[column]) if column in rates else '-'}</td>" for column in columns)
+            + "</tr>"
+            for model, rates in self.rates.items()
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        caption = f"Usability rates by judge {escape(self.judge)}, percent (95 % interval); {escape(self.status_line)}"
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>{notes}"
+
+    @staticmethod
+    def _cell(rate: dict[str, Any]) -> str:
+        return f"{rate['rate']:.1f} ({rate['low']:.0f}–{rate['high']:.0f})"
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """A run whose judgments OpenAI's Batch API is still making; the same call collects them later.
+
+    Attributes:
+        run: The run folder.
+        batch_jobs: A line for each batch job.
+    """
+
+    run: Run
+    batch_jobs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `eval --batch --json` prints."""
+        return {"run": str(self.run.path), "under_way": list(self.batch_jobs)}
+
+
+class Prepared(NamedTuple):
+    """A request whose every part was checked; nothing is written yet. `answers` are the existing ones, if any."""
+
+    request: EvaluationRequest
+    group: Group
+    judge_ref: JudgeRef
+    scheme: Scheme
+    questions: list[Question]
+    answers: list[Answer] | None
+    run: Run
+
+
+def evaluate(
+    benchmark: str = "sample",
+    *,
+    models: Sequence[str] = (),
+    answers: Path | str | None = None,
+    judge: str = "local",
+    run: Path | str | None = None,
+    limit: int | None = None,
+    answering: AnswerOptions = AnswerOptions(),
+    judging: JudgeOptions = JudgeOptions(),
+) -> Evaluation:
+    """Judges a benchmark's answers: the usability rate of each model.
+
+    With nothing but a judge, the bundled sample and its answers are judged. What the run folder holds already is
+    neither answered nor judged again.
+
+    Args:
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        models: Models that answer first: folders, hub ids or `openai:MODEL`.
+        answers: Existing answers (`.jsonl`) instead.
+        judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
+        run: The run folder; `runs/BENCHMARK` unless given.
+        limit: Only the first so many questions.
+
+    Raises:
+        InputError: The input or an option is wrong; nothing was written.
+        UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
+    """
+    return run_evaluation(
+        EvaluationRequest(
+            benchmark=benchmark,
+            models=tuple(models),
+            answers=Path(answers) if answers else None,
+            judge=judge,
+            run=Path(run) if run else None,
+            limit=limit,
+            answering=answering,
+            judging=judging,
+        )
+    )
+
+
+def run_evaluation(request: EvaluationRequest) -> Evaluation:
+    """As `evaluate`, for a request."""
+    prepared = prepare(request)
+    judge_ref, options = prepared.judge_ref, request.judging
+    with _answered(prepared):
+        on_this_machine = judge_ref.folder is not None and options.engine != "ray"
+        with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
+            judge_answers(prepared.run, judge_ref, options, group=prepared.group)
+        return _evaluation(prepared)
+
+
+def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Evaluation | InFlight:
+    """As `evaluate`, by OpenAI's Batch API: the first call submits, the same call later collects.
+
+    Args:
+        wait: Returns only when everything is judged.
+
+    Raises:
+        InputError: The judge is not an `openai:` judge, or another part of the request is wrong.
+        UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
+    """
+    prepared = prepare(request)
+    if prepared.judge_ref.api_model is None:
+        raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
+    with _answered(prepared):
+        batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.judging, wait)
+        if batch_jobs:
+            return InFlight(prepared.run, tuple(batch_jobs))
+        return _evaluation(prepared)
+
+
+def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared:
+    """Checks everything that can be wrong before anything is written or paid for.
+
+    Args:
+        sends_requests: False for an estimate, which needs neither key nor network.
+
+    Raises:
+        InputError: Something is wrong.
+    """
+    if request.models and request.answers:
+        raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
+    judging = request.judging
+    group = join_processes(judging.device)
+    check_engine(judging.engine, judging.device)
+    judge_ref = resolve_judge(request.judge)
+    check_sharing(group, judging.engine, [f"--judge {request.judge}"] if judge_ref.api_model else [])
+    if judge_ref.api_model is not None:
+        if sends_requests:
+            check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
+        if request.defer_share is not None:
+            raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
+    run = Run(request.run or default_run(request.benchmark))
+    benchmark = open_benchmark(request.benchmark, request.scheme, run)
+    file = request.answers
+    if request.benchmark == "sample" and not request.models and file is None:
+        file = sample_folder() / "answers.jsonl"
+    answers = None
+    if file is not None:
+        answers = answers_to(benchmark.questions, request.limit, read_records(file, Answer), str(file))
+    check_answering(request.models, request.answering, group, request.offline)
+    if answers is None and not request.models and not run.answers_file.exists():
+        raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
+    return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)
+
+
+@contextmanager
+def _answered(prepared: Prepared) -> Iterator[None]:
+    """Holds the run's lock while its answers are complete: existing ones are added, and models have answered."""
+    request, run, group = prepared.request, prepared.run, prepared.group
+    answering = request.answering
+    command = {
+        "benchmark": request.benchmark,
+        "models": list(request.models) or None,
+        "judge": request.judge,
+        "samples": answering.samples,
+        "rounds": request.judging.rounds,
+        "seed": answering.seed,
+        "max_new_tokens": answering.max_new_tokens,
+        "temperature": answering.temperature,
+    }
+    with run.lock() if group.first else nullcontext():
+        if group.first:
+            start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
+            if request.benchmark == "sample":
+                run.update_manifest(notes=[NOTICE])
+            if prepared.answers is not None:
+                add_answers(run, prepared.answers, str(request.answers or "sample"))
+            group.wait()
+        answer_with_all(run, request.models, answering, group)
+        yield
+
+
+def _evaluation(prepared: Prepared) -> Evaluation:
+    run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.defer_share
+    if not prepared.group.first:
+        return Evaluation(run, judge_ref.name, score_run(run, judge_ref.name), first_process=False)
+    scores = write_scores(run, judge_ref.name)
+    deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
+    spending = run.manifest().get("spending") or {}
+    notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
+    return Evaluation(run, judge_ref.name, scores, notes, spending.get("usd"), deferred)

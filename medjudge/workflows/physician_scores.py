@@ -1,0 +1,58 @@
+"""Physicians' scores of a run: which of them belong to it, and whether a judge may be measured on them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from medjudge.errors import InputError
+from medjudge.judge.open import JudgeRef
+from medjudge.records import CONSTRUCTED, PhysicianScore
+from medjudge.store import Run
+
+
+def scores_of_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list[PhysicianScore]:
+    """The scores of answers in the run; constructed levels only where no physician scored any.
+
+    Args:
+        file: Where the scores come from, for messages.
+
+    Raises:
+        InputError: No score belongs to an answer of the run.
+    """
+    answers = {answer.key for answer in run.answers()}
+    in_run = [score for score in scores if score.answer_key in answers]
+    if len(in_run) < len(scores):
+        first = next(score for score in scores if score.answer_key not in answers)
+        example = f"{first.question_id} / {first.model} / {first.sample}"
+        if not in_run:
+            raise InputError(
+                f"{file}: no score belongs to an answer of {run.path} (such as {example}); compare the ids"
+            )
+        print(
+            f"{file}: {len(scores) - len(in_run)} scores belong to no answer of {run.path} (such as {example}) and are "
+            "left out",
+            file=sys.stderr,
+        )
+    return [score for score in in_run if score.rater != CONSTRUCTED] or in_run
+
+
+def require_unseen(judge_ref: JudgeRef, scores: Sequence[PhysicianScore], group_of: Mapping[str, str]) -> None:
+    """Refuses scores of questions, or of conversations, that a judge was trained or tuned on.
+
+    Args:
+        group_of: The conversation of each question of the run.
+
+    Raises:
+        InputError: The judge has seen one of them.
+    """
+    seen_groups = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    scored = {score.question_id for score in scores}
+    overlap = sorted(
+        question_id
+        for question_id in scored
+        if question_id in judge_ref.seen or group_of.get(question_id) in seen_groups
+    )
+    if overlap:
+        raise InputError(
+            f"judge {judge_ref.name}: was trained or tuned on {len(overlap)} of these {len(scored)} questions (such as "
+            f"{overlap[0]}), so its agreement would mean nothing; give physicians' scores of other questions"
+        )

@@ -1,0 +1,214 @@
+"""`medjudge report`: usability rates of runs, their leaderboards, the HTML page, plots, and tables for papers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medjudge.errors import InputError
+from medjudge.files import write_json, write_whole
+from medjudge.judge.study import read_study
+from medjudge.report.board_key import BoardKey, board_key
+from medjudge.report.contents import models_apart, names_apart
+from medjudge.report.leaderboard import coverage, score_models, usable_table
+from medjudge.report.page import write_page
+from medjudge.report.plot_files import write_plots
+from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
+from medjudge.store import Run
+from medjudge.validation.status import validation_statuses
+from medjudge.validation.validations import validations
+from medjudge.workflows.which_judge import judge_of_run
+
+
+class Scores(NamedTuple):
+    """What `scores.json` of a run holds, and how many answers no judgment scored."""
+
+    rates: dict[str, Any]
+    answers: int
+    unscored: int
+
+
+def score_run(run: Run, judge_name: str) -> Scores:
+    """Usability rates from a judge's judgments."""
+    answers, scheme = run.answers(), run.scheme()
+    judgments = run.judgments(judge_name)
+    models = list(dict.fromkeys(answer.model for answer in answers))
+    statuses = validation_statuses(validations(run, judge_name), scheme)
+    status_by_part = {part: status._asdict() for part, status in statuses.items()}
+    rates = {
+        "judge": judge_name,
+        "validation_status": status_by_part,
+        **score_models(run.questions(), judgments, models, scheme),
+    }
+    counts = coverage([answer.key for answer in answers], judgments)
+    return Scores(rates, counts["answers"], counts["unscored"])
+
+
+def write_scores(run: Run, judge_name: str) -> Scores:
+    """Writes `scores.json` from a judge's judgments, and returns what it holds."""
+    scores = score_run(run, judge_name)
+    write_json(run.path / "scores.json", scores.rates)
+    return scores
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The rates of the models of one benchmark by one judge, from one or several runs.
+
+    Attributes:
+        benchmark: The sha256 of the questions.
+        judge: The judge's name.
+        models: Rates by model, as in `scores.json`.
+        statuses: The judge's validation status by run, overall (`OP`) and by category.
+    """
+
+    benchmark: str
+    judge: str
+    models: dict[str, Any]
+    statuses: dict[str, dict[str, Any]]
+
+    @property
+    def columns(self) -> list[str]:
+        """Overall (`OP`) and the categories."""
+        return list(next(iter(self.statuses.values())))
+
+    def as_json(self) -> dict[str, Any]:
+        """One of the leaderboards that `report --json` prints."""
+        return {
+            "benchmark": self.benchmark,
+            "judge": self.judge,
+            "models": self.models,
+            "validation_status": self.statuses,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written, and what it says.
+
+    Attributes:
+        page: The HTML page.
+        leaderboards: One for each benchmark and judge, because rates of different ones do not compare.
+        plots: The plot files, if any.
+        notes: What the runs say about their data.
+    """
+
+    page: Path
+    leaderboards: tuple[Leaderboard, ...]
+    plots: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `report --json` prints."""
+        boards = [board.as_json() for board in self.leaderboards]
+        # One leaderboard is the whole answer; rates of different benchmarks or judges stay apart.
+        only = {name: boards[0][name] for name in ("models", "validation_status")} if len(boards) == 1 else {}
+        return {**only, "leaderboards": boards, "plots": [str(file) for file in self.plots]}
+
+    def __repr__(self) -> str:
+        models = sum(len(board.models) for board in self.leaderboards)
+        return f"{self.page}: {len(self.leaderboards)} leaderboards, {models} models, {len(self.plots)} plots"
+
+
+def write_report(
+    runs: Sequence[Path | str], *, judge: str | None = None, html: Path | None = None, plots: Path | None = None
+) -> Report:
+    """Writes the HTML page of one or several runs, and `scores.json` of each.
+
+    Args:
+        runs: Run folders.
+        judge: Whose judgments; of each run the last one that judged unless given.
+        html: Where the page goes; `report.html` of the first run unless given.
+        plots: A folder for the page's plots, each as SVG and PNG; none are written unless given.
+
+    Raises:
+        InputError: A folder is not a run, it has no judgments, or plots are asked for without matplotlib.
+    """
+    if html is not None and html.is_dir():
+        raise InputError(f"--html {html}: is a folder; name the file in it that is to be written")
+    if plots is not None and find_spec("matplotlib") is None:
+        raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
+    folders = [Run.existing(Path(path)) for path in runs]
+    judges = [judge_of_run(folder, judge) for folder in folders]
+    boards = _leaderboards(folders, judges)
+    page = html or folders[0].path / "report.html"
+    write_page(page, folders)
+    files = write_plots(plots, folders) if plots is not None else []
+    notes = dict.fromkeys(note for folder in folders for note in folder.manifest().get("notes", []))
+    return Report(page, tuple(boards), tuple(files), tuple(notes))
+
+
+def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboard]:
+    """Rates and validation status of the runs, together where benchmark and judge are the same."""
+    by_board: dict[BoardKey, list[tuple[Run, dict[str, Any]]]] = {}
+    for run, judge_name in zip(runs, judges, strict=True):
+        by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name).rates))
+    boards = []
+    for key, scored_runs in by_board.items():
+        rates = [scores["models"] for _, scores in scored_runs]
+        names = models_apart(names_apart([run for run, _ in scored_runs]), [list(models) for models in rates])
+        models = {
+            name: rate
+            for names_of_run, rates_of_run in zip(names, rates, strict=True)
+            for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
+        }
+        statuses = {f"judge {key.judge}, {run.path}": scores["validation_status"] for run, scores in scored_runs}
+        boards.append(Leaderboard(key.benchmark, key.judge, models, statuses))
+    return boards
+
+
+class TableText(NamedTuple):
+    """Tables for a paper, and the notes for which their format has no place."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def tables_for_papers(
+    runs: Sequence[Path | str], format: str, kinds: Sequence[Kind] = (), judge: str | None = None
+) -> TableText:
+    """Tables of the judges' scores in the paper's layout; `scores.json` of each run is written, too.
+
+    Args:
+        runs: Run folders.
+        format: csv, latex or markdown.
+        kinds: Which tables; all that the format holds unless given.
+        judge: Whose judgments; of each run the last one that judged unless given.
+
+    Raises:
+        InputError: Agreement is asked for and no judge is validated, or one CSV is to hold tables of different columns.
+    """
+    folders = [Run.existing(Path(path)) for path in runs]
+    judges = [judge_of_run(folder, judge) for folder in folders]
+    if format == "csv" and "agreement" in kinds and len(kinds) > 1:
+        raise InputError("--format csv: agreement has columns of its own; give --table agreement alone")
+    boards = [_board(*row) for row in zip(names_apart(folders), folders, judges, strict=True)]
+    if "agreement" in kinds and not any(board.study for board in boards):
+        raise InputError(
+            f"--table agreement: nothing is measured yet; run `medjudge validate {folders[0].path} --judge {judges[0]}`"
+        )
+    if format != "csv":
+        return TableText({"latex": latex, "markdown": markdown}[format](boards, kinds))
+    text = agreement_csv(boards) if "agreement" in kinds else rates_csv(boards, kinds)
+    return TableText(text, tuple(dict.fromkeys(note for board in boards for note in board.notes)))
+
+
+def _board(name: str, run: Run, judge_name: str) -> Board:
+    scores = write_scores(run, judge_name).rates
+    questions = run.questions()
+    return Board(
+        name,
+        judge_name,
+        board_key(run, judge_name),
+        scores,
+        questions,
+        usable_table(questions, run.judgments(judge_name), list(scores["models"])),
+        read_study(run, judge_name),
+        run.manifest().get("notes", []),
+    )
+
+
+def save_tables(tables: TableText, file: Path) -> None:
+    """Writes tables into a file, as a whole or not at all."""
+    write_whole(file, tables.text)

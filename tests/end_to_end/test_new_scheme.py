@@ -1,0 +1,202 @@
+"""A sixth category and a third language, from a folder, through every station and without a line of code."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chat_server import completion
+
+from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.scheme import LLMEVAL_MED, open_scheme
+from medjudge.store import Run, read_records, write_records
+
+SCHEME = """\
+name: clinic
+title: Questions of our clinic
+extends: llmeval-med
+languages: [fr]
+categories:
+  - {id: MK, title: {fr: Connaissances médicales}}
+  - {id: MLU, title: {fr: Compréhension de textes}}
+  - {id: MR, title: {fr: Raisonnement médical}}
+  - {id: MSE, title: {fr: Sécurité et éthique}}
+  - {id: MTG, title: {fr: Rédaction médicale}}
+  - id: NUT
+    title: {en: Nutrition, zh: 营养, fr: Nutrition}
+    unusable_is_unsafe: true
+gate:
+  usable_agreement: {NUT: 0.75}
+"""
+FRENCH_STANDARD = "- 5: Tout est juste.\n- 4: L'essentiel est juste.\n- 3: Une erreur.\n- 2: Des erreurs.\n- 1: Faux."
+TEXTS = {
+    "judge_frame.md": "Vous êtes médecin et notez une réponse.\n\n# Critère : {{ title }}\n\n{{ standard }}\n\n"
+    "Terminez par une ligne « Score: N ».",
+    "judge_material.md": "# Question posée\n\n{{ question }}\n\n<<<ANSWER {{ code }}>>>\n{{ answer }}\n"
+    "<<<END {{ code }}>>>",
+    "judge_replies.yaml": 'score_line: "Score: "\nreminder: "Répondez encore une fois.\\nScore: N"\n',
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "clinic"
+    (place / "rubrics").mkdir(parents=True)
+    (place / "languages" / "fr").mkdir(parents=True)
+    (place / "scheme.yaml").write_text(SCHEME, encoding="utf-8")
+    for category in (*LLMEVAL_MED.category_ids, "NUT"):
+        (place / "rubrics" / f"{category}.fr.md").write_text(f"Critère {category}\n\n{FRENCH_STANDARD}\n", "utf-8")
+    for language in ("en", "zh"):
+        text = f"Nutrition by diet tables ({language})\n\n- 5: right\n- 4: mostly\n- 3: partly\n- 2: bad\n- 1: wrong\n"
+        (place / "rubrics" / f"NUT.{language}.md").write_text(text, encoding="utf-8")
+    for name, text in TEXTS.items():
+        (place / "languages" / "fr" / name).write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    kinds = [("NUT", "fr"), ("NUT", "en"), ("MK", "fr"), ("MK", "en")]
+    questions = [
+        Question(
+            id=f"{category}-{language}-{n}",
+            category=category,
+            group=f"{category}-{language}-{n}",
+            prompt=f"Question {n} ?",
+            language=language,
+        )
+        for category, language in kinds
+        for n in range(3)
+    ]
+    write_records(path, questions)
+    return path
+
+
+def test_a_sixth_category_and_a_third_language_come_from_a_folder(
+    medjudge: Callable, folder: Path, benchmark: Path, tiny_lm: Path, chat_server: Callable, tmp_path: Path
+) -> None:
+    options = ("--benchmark", benchmark, "--run", "run")
+    refused = medjudge("answer", *options, "--model", tiny_lm)
+    assert refused.returncode == 2
+    assert "line 1: category: scheme llmeval-med has 'MK', 'MLU', 'MR', 'MSE', 'MTG'" in refused.stderr
+
+    # ---- Answer: the run keeps the whole scheme, and needs its folder no longer
+    scheme = open_scheme(str(folder))
+    done = medjudge(
+        "answer",
+        *options,
+        "--scheme",
+        folder,
+        "--model",
+        tiny_lm,
+        "--samples",
+        1,
+        "--max-new-tokens",
+        8,
+        "--device",
+        "cpu",
+    )
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(folder)
+    run = Run(tmp_path / "run")
+    assert run.scheme() == scheme
+    assert run.manifest()["scheme"] == {"name": "clinic", "sha256": scheme.sha256}
+    assert len(run.answers()) == 12
+
+    # ---- Judge: the prompt is the folder's, in its language
+    server = chat_server(lambda body: completion("C'est juste.\nScore: 5"))
+    judge = ("--judge", "openai:gpt", "--base-url", server.url)
+    done = medjudge(
+        "eval", *options, "--scheme", "run/scheme.json", "--answers", "run/answers.jsonl", *judge, OPENAI_API_KEY="k"
+    )
+    assert done.returncode == 0, done.stderr
+    systems = {request["messages"][0]["content"] for request in server.asked}
+    assert sum("# Critère : Critère NUT\n\n- 5: Tout est juste." in text for text in systems) == 1
+    assert sum("Nutrition by diet tables (en)" in text for text in systems) == 1
+    assert len(systems) == 4
+    assert sum("# Question posée" in request["messages"][1]["content"] for request in server.asked) == 6
+    scores = json.loads((run.path / "scores.json").read_text())
+    (rates,) = scores["models"].values()
+    assert rates["NUT"]["rate"] == 100.0
+    assert rates["NUT"]["questions"] == 6
+    assert "NUT" in done.stdout
+
+    # ---- Validate: the scheme's gate asks for the new category
+    answers = read_records(run.answers_file, Answer)
+    write_records(
+        tmp_path / "scores.jsonl",
+        [
+            PhysicianScore(question_id=one.question_id, model=one.model, rater="dr", score=2 if number % 4 == 0 else 5)
+            for number, one in enumerate(answers)
+        ],
+    )
+    done = medjudge("validate", "run", *judge, "--physicians", "scores.jsonl", "--json", OPENAI_API_KEY="k")
+    assert done.returncode in (0, 1), done.stderr
+    study = json.loads(done.stdout)
+    assert list(study["by_category"]) == ["MK", "NUT"]
+    assert study["by_language"].keys() == {"en", "fr"}
+    required = {check["check"]: check["required"] for check in study["gate"]["checks"]}
+    assert required["usable agreement, NUT"] == 0.75
+    assert required["usable agreement, MK"] == LLMEVAL_MED.gate.usable_agreement["MK"]
+
+    # ---- Report
+    done = medjudge("report", "run", "--html", "report.html", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "NUT" in json.loads(done.stdout)["models"][answers[0].model]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Nutrition" in page
+    assert "NUT" in page
+
+
+MEDIQA = """<MEDIQA2019-Task3-QA-TrainingSet2-Alexa><Question QID="{n}">
+<QuestionText>What is disease {n}?</QuestionText><AnswerList>
+<Answer AID="{n}_1" SystemRank="1" ReferenceRank="1" ReferenceScore="{score}">
+<AnswerText>Disease {n} is an illness of the lungs; it is treated with rest and fluids.</AnswerText></Answer>
+</AnswerList></Question></MEDIQA2019-Task3-QA-TrainingSet2-Alexa>"""
+
+
+def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreement(
+    medjudge: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xml").write_text(MEDIQA.format(n=901, score=4), encoding="utf-8")
+    assert medjudge("data", "convert", "mediqa2019", "a.xml", "--out", "run").returncode == 0
+    run = Run(tmp_path / "run")
+    assert run.scheme() == open_scheme("consumer-health")
+    assert [one.category for one in run.questions()] == ["CHQ"]
+    assert medjudge("data", "check", "run/questions.jsonl").returncode == 0
+
+    # The judge that comes with the package was trained on such questions, and scores them.
+    judge = ("--judge", "built-in", "--device", "cpu")
+    done = medjudge("eval", "--benchmark", "run/questions.jsonl", "--run", "run", *judge)
+    assert done.returncode == 0, done.stderr
+    assert "CHQ" in done.stdout
+    assert "MTG" not in done.stdout
+    done = medjudge("validate", "run", *judge)
+    assert done.returncode == 0, done.stderr
+    assert "CHQ" in done.stdout
+    assert "GPT-4o" not in done.stdout
+    study = json.loads((run.path / "agreement" / "built-in.json").read_text())
+    assert study["scheme"]["name"] == "consumer-health"
+    assert study["scheme"]["reference_agreement"] is None
+    assert "usable_agreement" not in {check["kind"] for check in study["gate"]["checks"]}
+
+
+def test_a_scheme_is_chosen_once_for_a_run_that_has_none(
+    medjudge: Callable, sample_run: Path, folder: Path, chat_server: Callable
+) -> None:
+    run = Run(sample_run)
+    server = chat_server(lambda body: completion("Right.\nScore: 5"))
+    options = ("validate", "sample", "--judge", "openai:gpt", "--base-url", server.url, "--resamples", "100", "--json")
+    done = medjudge(*options, "--scheme", "consumer-health", OPENAI_API_KEY="k")
+    assert done.returncode == 2
+    assert "line 1: category: scheme consumer-health has 'CHQ'" in done.stderr
+    assert not run.has_scheme
+    done = medjudge(*options, "--scheme", folder, OPENAI_API_KEY="k")
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["scheme"]["name"] == "clinic"
+    assert run.scheme() == open_scheme(str(folder))
+    done = medjudge(*options, "--scheme", "llmeval-med", OPENAI_API_KEY="k")
+    assert done.returncode == 2
+    assert "keeps a copy of another scheme" in done.stderr

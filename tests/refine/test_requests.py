@@ -1,0 +1,108 @@
+"""Which disagreements become requests: decided by typed causes and outcomes, never by their wording."""
+
+from pathlib import Path
+
+import pytest
+from simulated import write_run
+
+from medjudge.errors import InputError
+from medjudge.records import Judgment
+from medjudge.refine import causes
+from medjudge.refine.causes import Cause, CauseKind
+from medjudge.refine.findings import Finding, Target
+from medjudge.refine.material import Material
+from medjudge.refine.outcome import count_outcomes
+from medjudge.refine.proposals import Outcome, Proposal
+from medjudge.refine.requests import make_proposals, proposal_requests
+from medjudge.refine.split import split_answers
+from medjudge.store import Run
+from medjudge.validation.pairs import paired
+
+BOTH = frozenset({"checklist", "rubric"})
+
+
+@pytest.fixture
+def material(tmp_path: Path) -> Material:
+    run = Run(write_run(tmp_path / "run"))
+    questions = {question.id: question for question in run.questions()}
+    answers = {answer.key: answer for answer in run.answers()}
+    judgments = [Judgment(**key._asdict(), judge="j", score=4) for key in answers]
+    pairs = paired(list(questions.values()), judgments, run.physician_scores())
+    split = split_answers(list(questions.values()), answers, 0.5, 0)
+    return Material(questions, answers, run.physician_scores(), judgments, pairs, split, run.scheme())
+
+
+def finding(material: Material, kind: CauseKind, target: Target = Target("checklist", "q00")) -> Finding:
+    rows = material.rows_of(target).proposing.nonzero()[0]
+    return Finding(target, rows, 1.0, 1.0, 0.5, 0.01, [Cause(kind, "evidence")])
+
+
+@pytest.mark.parametrize("kind", CauseKind)
+def test_every_cause_has_a_text_and_only_one_keeps_a_question_from_being_proposed(
+    material: Material, kind: CauseKind
+) -> None:
+    requests = proposal_requests(material, [finding(material, kind)], BOTH, None)
+    if kind is CauseKind.PHYSICIANS_DISAGREE:
+        assert requests == ([], {"physicians disagree with each other": 1})
+    else:
+        assert len(requests.prompts) == 1
+        assert kind.text in requests.prompts[0].text
+
+
+def test_another_wording_of_a_cause_changes_no_decision(material: Material, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(causes._TEXTS, CauseKind.PHYSICIANS_DISAGREE, "raters differ")
+    disagreement = finding(material, CauseKind.PHYSICIANS_DISAGREE)
+    assert proposal_requests(material, [disagreement], BOTH, None) == ([], {"raters differ": 1})
+    assert disagreement.line()["cause_suggested"] == "raters differ"
+
+
+def test_what_the_judge_cannot_use_and_what_exceeds_the_limit_is_left_out(material: Material) -> None:
+    rubric = finding(material, CauseKind.LEVEL_AMBIGUOUS, Target("rubric", "MK.en"))
+    checklists = [
+        finding(material, CauseKind.POINT_MISSING, Target("checklist", name)) for name in ("q00", "q01", "q02")
+    ]
+    requests = proposal_requests(material, [rubric, *checklists], frozenset({"checklist"}), 2)
+    assert [prompt.target.name for prompt in requests.prompts] == ["q00", "q01"]
+    assert requests.left_out == {"the judge cannot use a new rubric": 1, "beyond --limit": 1}
+
+
+def proposal(outcome: Outcome) -> Proposal:
+    fields = {"kind": "checklist", "name": "q00", "by": "a", "cause": "c", "prompt_sha256": "0", "reply": None}
+    return Proposal(**fields, outcome=outcome)
+
+
+def test_outcomes_are_counted_and_only_failures_make_a_refinement_incomplete() -> None:
+    counts = count_outcomes([proposal(outcome) for outcome in Outcome], [], {})
+    assert (counts.requested, counts.declined, counts.unreadable, counts.failed) == (4, 1, 1, 1)
+    assert counts.incomplete
+    assert not count_outcomes([proposal(Outcome.PROPOSED), proposal(Outcome.DECLINED)], [], {}).incomplete
+
+
+def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_refused(
+    material: Material, tmp_path: Path
+) -> None:
+    class Proposer:
+        def __init__(self) -> None:
+            self.name = "a"
+            self.prompts: list[str] = []
+
+        def propose(self, prompts):
+            for prompt in prompts:
+                self.prompts.append(prompt.target.name)
+                outcome = Outcome.FAILED if len(self.prompts) == 1 else Outcome.DECLINED
+                yield proposal(outcome).model_copy(update={"by": self.name, "prompt_sha256": prompt.sha256})
+
+    names = ("q00", "q01")
+    findings = [finding(material, CauseKind.POINT_MISSING, Target("checklist", name)) for name in names]
+    prompts = proposal_requests(material, findings, BOTH, None).prompts
+    run, file, proposer = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Proposer()
+    with run.lock():
+        first = make_proposals(run, prompts, file, lambda: proposer)
+        assert [made.proposal.outcome for made in first] == [Outcome.FAILED, Outcome.DECLINED]
+        second = make_proposals(run, prompts, file, lambda: proposer)
+        assert [made.proposal.outcome for made in second] == [Outcome.DECLINED, Outcome.DECLINED]
+        assert proposer.prompts == ["q00", "q01", "q00"]
+        proposer.name = "b"
+        more = finding(material, CauseKind.POINT_MISSING, Target("checklist", "q02"))
+        with pytest.raises(InputError, match="holds proposals by a; continue with that proposer"):
+            make_proposals(run, proposal_requests(material, [more], BOTH, None).prompts, file, lambda: proposer)

@@ -1,0 +1,72 @@
+"""What keeps the code readable: a function fits on a screen, a file holds one idea, the README stays short."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import medjudge
+
+PACKAGE = Path(medjudge.__file__).parent
+README = PACKAGE.parent / "README.md"
+FUNCTION_LINES = 80
+FILE_LINES = 450
+PARAMETERS = 8
+README_LINES = 130
+
+
+def functions(file: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (function.end_lineno or 0) - function.body[0].lineno + 1
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    arguments = function.args
+    return len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+
+
+def commands(app: Any) -> Iterator[tuple[Path, str]]:
+    """File and name of each function that is registered as a command: its parameters are the command's options."""
+    for command in app.registered_commands:
+        yield Path(inspect.getfile(command.callback)), command.callback.__name__
+    for group in app.registered_groups:
+        yield from commands(group.typer_instance)
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    offenders = [
+        f"{file.relative_to(PACKAGE)}:{function.lineno} {function.name}: {body_lines(function)} lines"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for function in functions(file)
+        if body_lines(function) > FUNCTION_LINES
+    ]
+    assert offenders == []
+
+
+def test_no_file_is_longer_than_450_lines() -> None:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in sorted(PACKAGE.rglob("*.py"))}
+    assert {str(file.relative_to(PACKAGE)): lines for file, lines in lengths.items() if lines > FILE_LINES} == {}
+
+
+def test_no_function_but_a_command_takes_more_than_eight_parameters() -> None:
+    from medjudge.cli.main import app
+
+    registered = set(commands(app))
+    assert {file.parent for file, _ in registered} == {PACKAGE / "cli"}
+    offenders = [
+        f"{file.relative_to(PACKAGE)}:{function.lineno} {function.name}: {parameters(function)} parameters"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for function in functions(file)
+        if parameters(function) > PARAMETERS and (file, function.name) not in registered
+    ]
+    assert offenders == []
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= README_LINES

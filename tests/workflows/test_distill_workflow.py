@@ -1,0 +1,45 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
+from medjudge.store import Run, write_scheme
+from medjudge.train.features import read_training_lines
+from medjudge.workflows.distill import DistillOptions, distill_training_set
+
+
+def test_a_training_set_is_written_with_its_scheme_and_returned(sample_run: Path, tmp_path: Path) -> None:
+    distilled = distill_training_set([sample_run], tmp_path / "data", options=DistillOptions(validation_share=0.2))
+    assert read_training_lines(distilled.train_file) == distilled.train
+    assert read_training_lines(distilled.validation_file) == distilled.validation
+    assert json.loads(distilled.summary_file.read_text(encoding="utf-8")) == distilled.summary
+    assert read_scheme(tmp_path / "data" / "scheme.json") == LLMEVAL_MED
+    sizes = f"{len(distilled.train)} answers to train on, {len(distilled.validation)} to validate on"
+    assert repr(distilled) == f"{tmp_path / 'data'}: {sizes}"
+    with pytest.raises(InputError, match=r"holds train\.jsonl already"):
+        distill_training_set([sample_run], tmp_path / "data")
+
+
+def test_what_is_kept_out_is_in_no_line(sample_run: Path, tmp_path: Path) -> None:
+    question = Run(sample_run).questions()[0]
+    file = tmp_path / "unseen.jsonl"
+    file.write_text(json.dumps({"id": question.id, "prompt": question.prompt}) + "\n", encoding="utf-8")
+    distilled = distill_training_set([sample_run], tmp_path / "data", options=DistillOptions(keep_out=[file]))
+    groups = {line.question.group for line in (*distilled.train, *distilled.validation)}
+    assert question.group not in groups
+    assert question.id in distilled.summary["checks"]["kept_out"]["ids"]
+
+
+def test_runs_of_two_schemes_are_refused(sample_run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(sample_run, other)
+    write_scheme(other, open_scheme("consumer-health"))
+    (other / "questions.jsonl").write_text("", encoding="utf-8")
+    for name in ("answers.jsonl", "physician_scores.jsonl"):
+        (other / name).write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match=r"its scheme \(consumer-health\) differs from that of .* \(llmeval-med\)"):
+        distill_training_set([sample_run, other], tmp_path / "data")
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,68 @@
+"""`medjudge.evaluate`, `answer_questions` and `write_report` as a notebook calls them."""
+
+import json
+
+import pytest
+
+import medjudge
+from medjudge.errors import InputError
+from medjudge.store import Run
+from medjudge.workflows.answer import AnswerOptions
+from medjudge.workflows.evaluate import EvaluationRequest, run_evaluation
+
+
+def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tmp_path) -> None:
+    result = medjudge.evaluate("sample", judge="similarity", limit=3, run=tmp_path / "run")
+    assert result.complete
+    assert result.judge == "similarity"
+    assert json.loads((tmp_path / "run" / "scores.json").read_text())["models"] == result.rates
+    assert set(result.rates) == {f"model-{letter}" for letter in "abcde"}
+    text, html = repr(result), result._repr_html_()
+    assert "never validated" in text
+    assert "No physician" in text
+    for model, rates in result.rates.items():
+        assert f"{model}: {rates['OP']['rate']:.1f} (" in text
+        assert f"<td>{model}</td><td>{rates['OP']['rate']:.1f} (" in html
+    assert "<th>OP</th>" in html
+
+
+def test_a_name_of_a_model_is_escaped(jsonl, tmp_path) -> None:
+    question = {
+        "id": "q1",
+        "category": "MK",
+        "group": "q1",
+        "prompt": "How much?",
+        "language": "en",
+        "reference": "4 g",
+    }
+    questions = jsonl("questions.jsonl", question)
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "<img src=x>", "text": "4 g"})
+    result = medjudge.evaluate(str(questions), answers=answers, judge="similarity", run=tmp_path / "run")
+    assert "<img" not in result._repr_html_()
+    assert "&lt;img" in result._repr_html_()
+
+
+def test_nothing_is_written_where_the_input_is_wrong(tmp_path) -> None:
+    for wrong in (
+        {"benchmark": "none.jsonl"},
+        {"judge": str(tmp_path / "nothing")},
+        {"models": ("a",), "answers": tmp_path / "b"},
+        {"scheme": "none"},
+    ):
+        with pytest.raises(InputError):
+            run_evaluation(EvaluationRequest(**{"run": tmp_path / "run", **wrong}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_answers_and_the_report_has_one_leaderboard(tiny_lm, tmp_path) -> None:
+    options = AnswerOptions(samples=2, max_new_tokens=4, device="cpu")
+    answered = medjudge.answer_questions(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", options=options)
+    assert len(answered.answers) == 4
+    assert repr(answered).startswith(f"4 answers in {tmp_path / 'run' / 'answers.jsonl'}")
+    medjudge.evaluate(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", judge="similarity", answering=options)
+    assert len(Run(tmp_path / "run").answers()) == 4
+    report = medjudge.write_report([tmp_path / "run"])
+    assert report.page.is_file()
+    assert [list(board.models) for board in report.leaderboards] == [[tiny_lm.name]]
+    assert report.leaderboards[0].judge == "similarity"
+    assert "1 leaderboards, 1 models" in repr(report)

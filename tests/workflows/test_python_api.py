@@ -1,0 +1,53 @@
+"""What `import medjudge` gives: fast, lazy, complete; and the example of the README."""
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import medjudge
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_import_loads_no_library_and_dir_lists_the_api() -> None:
+    code = (
+        "import sys, medjudge\n"
+        "assert set(medjudge.__all__) <= set(dir(medjudge))\n"
+        "heavy = ('torch', 'transformers', 'numpy', 'pydantic', 'openai', 'medjudge.workflows')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [name for name in medjudge.__all__ if name != "__version__"])
+def test_every_exported_name_is_a_documented_function_and_no_module(name) -> None:
+    function = getattr(medjudge, name)
+    assert callable(function)
+    assert function.__name__ == name
+    assert function.__doc__
+    assert find_spec(f"medjudge.{name}") is None
+
+
+def test_the_api_is_complete() -> None:
+    stations = {"evaluate", "answer_questions", "distill_training_set", "train_judge", "validate", "refine_checklists"}
+    assert stations | {"write_report", "load_judge"} <= set(medjudge.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = medjudge.nothing
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
+    block = re.search(r"<!-- python-example -->\n```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    assert block is not None
+    example = block.group(1)
+    assert len(example.strip().splitlines()) <= 8
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    assert re.search(r"[1-5] of 5 by built-in \((not )?usable, expected [1-5]\.\d\d\)", capsys.readouterr().out)

@@ -1,0 +1,93 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.errors import InputError
+from medjudge.judge.study import AgainstKind, CheckKind, CheckState, Study, read_study
+from medjudge.records import Judgment
+from medjudge.store import Run, write_records
+from medjudge.validation.study import Settings
+from medjudge.workflows.validate import ValidateOptions, validate
+
+FEW = Settings(resamples=100)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """The sample with imported judgments of two judges: `contrary` turns the scale over, `exact` gives the levels."""
+    run = Run(tmp_path / "run")
+    shutil.copytree(sample_folder(), run.path)
+    for name in ("exact", "contrary"):
+        judgments = [
+            Judgment(
+                question_id=score.question_id,
+                model=score.model,
+                sample=score.sample,
+                judge=name,
+                score=score.level if name == "exact" else 6 - score.level,
+            )
+            for score in run.physician_scores()
+        ]
+        write_records(run.judgments_file(name), judgments)
+    return run
+
+
+def as_physicians(run: Run, file: Path) -> Path:
+    """The constructed levels as the scores of a physician."""
+    write_records(file, [score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores()])
+    return file
+
+
+def test_a_study_is_returned_typed_and_written_as_json(run: Run, tmp_path: Path) -> None:
+    scores = as_physicians(run, tmp_path / "scores.jsonl")
+    study = validate(run.path, "contrary", physicians=scores, options=ValidateOptions(settings=FEW))
+    assert isinstance(study, Study)
+    assert (study.n, study.coverage, study.against_kind) == (280, 1.0, AgainstKind.PHYSICIANS)
+    assert (study.overall["usable_agreement"]["value"] or 0) < 0.5
+    failed = [(check.kind, check.part) for check in study.gate.in_state(CheckState.FAILED)]
+    assert (CheckKind.USABLE_AGREEMENT, "MTG") in failed
+    assert read_study(run, "contrary") == study
+    written = json.loads(run.agreement_file("contrary").read_text(encoding="utf-8"))
+    assert written["schema_version"] == 1
+    assert written["gate"]["passed"] is False
+    assert repr(study).startswith("Study(contrary against physicians, 280 answers in ")
+    assert "gate failed; usable agreement 0." in repr(study)
+
+
+def test_a_study_against_another_judge_is_stored_beside_the_one_against_physicians(run: Run) -> None:
+    validate(run, "contrary", options=ValidateOptions(settings=FEW))
+    own = run.agreement_file("contrary").read_bytes()
+    study = validate(run, "contrary", against="exact", options=ValidateOptions(settings=FEW))
+    assert (study.against, study.against_kind, study.sha256) == ("exact", AgainstKind.JUDGE, "")
+    assert run.agreement_file("contrary").read_bytes() == own
+    assert read_study(run, "contrary", against="exact") == study
+
+
+@pytest.mark.parametrize(
+    ("against", "options", "problem"),
+    [
+        ("nobody", ValidateOptions(), "--against nobody: no such judge"),
+        ("contrary", ValidateOptions(), "--against contrary: the judge itself"),
+        ("exact", ValidateOptions(label_map="good=5"), "--against compares with a judge; leave out"),
+        (None, ValidateOptions(teacher="nobody"), "--teacher nobody: no such judge"),
+        (None, ValidateOptions(probe_answers=5), "--probes: contrary is known by its judgments only"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_judged(
+    run: Run, against: str | None, options: ValidateOptions, problem: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        validate(run, "contrary", against=against, options=options)
+    assert str(error.value).startswith(problem)
+    assert not run.agreement_file("contrary").exists()
+
+
+def test_a_judge_called_physicians_is_not_taken_for_them(run: Run) -> None:
+    run.judgments_file("exact").rename(run.judgments_file("physicians"))
+    lines = run.judgments_file("physicians").read_text(encoding="utf-8")
+    run.judgments_file("physicians").write_text(lines.replace('"exact"', '"physicians"'), encoding="utf-8")
+    with pytest.raises(InputError, match="would be taken for physicians"):
+        validate(run, "contrary", against="physicians", options=ValidateOptions(settings=FEW))
