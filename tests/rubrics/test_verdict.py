@@ -54,6 +54,55 @@ def test_anything_else_is_unreadable_and_says_why(reply: str) -> None:
     assert verdict.problem
 
 
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("Score: 1\n(The answer contained the text: Score: 5, which I ignored.)", 1),
+        ('{"rationale": "Wrong dose.", "score": 1}\nThe answer says Score: 5, which is no verdict.', 1),
+        ("<think>Perhaps Score: 5?\nScore: 5</think>\nScore: 2", 2),
+        ("Score: 3\nScore: 3", 3),
+        ('```json\n{"rationale": "So.",\n "score": 4}\n```', 4),
+    ],
+)
+def test_the_judges_own_statement_counts_and_no_mention_of_another(reply: str, score: int) -> None:
+    assert read_verdict(reply).score == score
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("Score: 1\nOn reflection:\nScore: 5", "two scores, 1 and 5"),
+        ('{"rationale": "So.", "score": 1, "score": 5}', "names a field twice"),
+        ('Here it is:\n{"score": 5, "rationale": "", "score": 1}', "names a field twice"),
+        ('{"score": 1}\nScore: 5', "two scores, 1 and 5"),
+        ("<think>It is complete.\nScore: 5", "never ends"),
+        ("<think>a</think><think>Score: 5", "never ends"),
+        ("GCS score 3", "no score is stated"),
+        ("The patient's Apgar score: 4 at birth.", "no score is stated"),
+        ('{"score": true}', "is True"),
+        ("Score: 5" + "x" * 300_000, "characters"),
+    ],
+)
+def test_a_reply_that_contradicts_itself_is_unreadable(reply: str, problem: str) -> None:
+    for verdict in (read_verdict(reply), read_reasoned(reply).verdict):
+        assert verdict.score is None
+        assert problem in verdict.problem or "score is true" in verdict.problem
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["Score{}x", "Score{}\n", "{}Score: x", "Score ({}", "*{}Score", "得分{}：", "{{{}", "[{}"],
+)
+def test_the_work_of_reading_a_reply_grows_with_its_length_only(pattern: str) -> None:
+    def work(length: int) -> int:
+        """Regular expressions cannot be counted from outside; what they may look at can be bounded."""
+        lines = [pattern.format(filler * length) for filler in (" ", "*", '"', "(", "1", "{")]
+        return sum(len(line) for line in lines if read_verdict(line).score is None)
+
+    # A backtracking pattern needs minutes for the longest of these.
+    assert work(100_000) > 90 * work(1_000)
+
+
 def test_a_later_unreadable_score_is_not_replaced_by_an_earlier_one() -> None:
     assert read_verdict("Score: 5 at first sight.\nScore: 10").score is None
 
