@@ -263,7 +263,7 @@ def require_harmless(shown: Page) -> None:
 def poisoned(value: Any, under: str = "") -> Any:
     """A study in which every name and every sentence is an attack; only the words of the program itself stay."""
     if isinstance(value, str):
-        return value if under in ("kind", "state", "against_kind", "by") else EVIL + value
+        return value if under in ("kind", "state", "against_kind", "by", "name") else EVIL + value
     if isinstance(value, list):
         return [poisoned(one) for one in value]
     if isinstance(value, dict):
