@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from httpx import HTTPError
-from huggingface_hub import snapshot_download
+from huggingface_hub import snapshot_download, try_to_load_from_cache
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -22,6 +22,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, converted_folder, package_installed
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
@@ -73,11 +74,16 @@ def _offline() -> bool:
 
 
 def located(model_id: str) -> str:
-    """Where to load a model from: the folder in its package for all-MiniLM-L6-v2, if installed; else the id itself.
+    """Where to load a model from: a folder for the two models that installed packages carry, else the id itself.
+
+    all-MiniLM-L6-v2 comes from its package if that is installed. multilingual-e5-small comes from the hub's cache,
+    which holds its weights in full precision, else from its package, which holds them in 4 bits.
 
     Raises:
-        InputError: The package's files are not the published ones.
+        InputError: The package's files are not the published ones, or their conversion cannot be written.
     """
+    if model_id == MULTILINGUAL_E5 and package_installed() and not _in_hub_cache(model_id):
+        return str(converted_folder())
     if model_id == MINILM and importlib.util.find_spec(_MINILM_PACKAGE) is not None:
         return str(_checked_minilm())
     return str(Path(model_id).expanduser()) if model_id.startswith("~") else model_id
@@ -107,6 +113,10 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
     if not any(file.suffix == ".safetensors" for file in files):
         raise InputError(f"model {model_id}: no safetensors in {folder}; convert its weights")
     return files
+
+
+def _in_hub_cache(model_id: str) -> bool:
+    return isinstance(try_to_load_from_cache(model_id, "model.safetensors"), str)
 
 
 @cache
