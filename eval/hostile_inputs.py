@@ -202,12 +202,8 @@ def _value_changed(draw: st.DrawFn, value: Any) -> Any:
     if isinstance(value, list):
         place = draw(st.integers(0, len(value) - 1))
         how = draw(st.sampled_from(("change", "change", "twice", "none")))
-        middle = {
-            "change": lambda: [_value_changed(draw, value[place])],
-            "twice": lambda: [value[place]] * 2,
-            "none": list,
-        }
-        return [*value[:place], *middle[how](), *value[place + 1 :]]
+        changed = [_value_changed(draw, value[place])] if how == "change" else []
+        return [*value[:place], *(changed or [value[place]] * (2 if how == "twice" else 0)), *value[place + 1 :]]
     name = draw(st.sampled_from(sorted(value, key=str)))
     how = draw(st.sampled_from(("change", "change", "change", "none", "more")))
     if how == "none":

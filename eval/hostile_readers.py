@@ -5,7 +5,7 @@ import io
 import json
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -129,7 +129,7 @@ def _write_again(value: Any) -> None:
             _write_again(item)
 
 
-_QUESTION = {"id": "q1", "category": "MK", "group": "q1", "prompt": "What is normal?", "language": "en"}
+_QUESTION: dict[str, Any] = {"id": "q1", "category": "MK", "group": "q1", "prompt": "What is normal?", "language": "en"}
 _QUESTION |= {"reference": "4 g a day.", "checklist": "Core requirements: 1. Dose", "round": 1, "difficulty": "easy"}
 _ANSWER = {"question_id": "q1", "model": "m", "sample": 0, "text": "At most 4 g.", "finish_reason": "stop"}
 _JUDGMENT = {"question_id": "q1", "model": "m", "judge": "j", "round": 1, "score": 4, "expected": 3.9}
@@ -138,10 +138,13 @@ _SCORE = {"question_id": "q1", "model": "m", "sample": 0, "rater": "dr", "score"
 _MTG_POINTS = {"correctness": 5, "instruction_following": 4, "effectiveness": 3, "readability": 3, "safety": 1}
 _LINE = {"question": _QUESTION, "earlier": [], "answer": _ANSWER, "level": 4, "probabilities": [0, 0, 0, 1, 0]}
 _LINE |= {"source": "physician", "scored_by": ["dr"]}
-_TASK = {"id": 1, "data": {"question_id": "q1", "model": "m", "item": "a1", "rater": "dr", "answer": "At most 4 g."}}
+_ITEM = {"question_id": "q1", "model": "m", "item": "a1", "rater": "dr", "answer": "At most 4 g."}
+_TASK = {"id": 1, "data": _ITEM}
 _RESULT = {"from_name": "score", "type": "choices", "value": {"choices": ["4"]}}
 _ANNOTATION = {"id": 1, "completed_by": {"id": 7, "email": "dr@x.org"}, "result": [_RESULT]}
-_FLAT = [{**_TASK["data"], "annotator": 7, "score": "4", "comment": "fine"}]  # type: ignore[dict-item]
+_FLAT = [
+    {"question_id": "q1", "model": "m", "item": "a1", "rater": "dr", "annotator": 7, "score": "4", "comment": "fine"}
+]
 _LABELS = {"good": 5, "bad": 1}
 _PACKAGE = Path(__file__).parent.parent / "medjudge"
 _SCHEME_YAML = """name: own
@@ -177,7 +180,7 @@ def _lines(*values: Any) -> bytes:
     return b"".join(_json(value) + b"\n" for value in values)
 
 
-def _workbook(*sheets: tuple[str, list[list[object]]]) -> bytes:
+def _workbook(*sheets: tuple[str, Sequence[Sequence[object]]]) -> bytes:
     workbook = Workbook()
     workbook.remove(workbook.active)
     for name, rows in sheets:
@@ -193,7 +196,7 @@ _HEADINGS = ["question_id", "model", "sample", "rater", "score", "comment"]
 _ROW = ["q1", "m", 0, "dr", 4, "fine"]
 
 
-def _table(rows: list[list[object]], separator: str = ",") -> bytes:
+def _table(rows: Sequence[Sequence[object]], separator: str = ",") -> bytes:
     file = io.StringIO()
     csv.writer(file, delimiter=separator).writerows(rows)
     return file.getvalue().encode()

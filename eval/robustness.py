@@ -66,7 +66,8 @@ def main(inputs: int) -> None:
     """Tries every reader and records the counts; exits with 1 where the property was broken."""
     by_reader: dict[str, dict[str, int]] = {}
     broken: dict[str, dict[str, str]] = {}
-    for reader in (*TEXT_READERS, *readers()):
+    everything: list[Reader | TextReader] = [*TEXT_READERS, *readers()]
+    for reader in everything:
         counts, problems = tried(reader, inputs)
         by_reader[reader.name] = {
             "inputs": sum(counts.values()),
