@@ -264,11 +264,14 @@ def _extended(base: Scheme, own: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = base.model_dump(mode="json")
     for name, value in own.items():
         if name == "languages" and isinstance(value, list):
-            fields[name] = list(dict.fromkeys([*fields[name], *value]))
+            for code in value:
+                if code not in fields[name]:
+                    fields[name].append(code)
         elif name == "categories" and isinstance(value, list):
             categories = {category["id"]: category for category in fields[name]}
             for number, category in enumerate(value):
-                key = category.get("id", number) if isinstance(category, dict) else number
+                own_id = category.get("id") if isinstance(category, dict) else None
+                key = own_id if isinstance(own_id, str) else number  # validation names what is wrong with another id
                 categories[key] = _merged(categories.get(key), category)
             fields[name] = list(categories.values())
         else:
