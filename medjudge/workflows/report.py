@@ -13,7 +13,6 @@ from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
 from medjudge.report.leaderboard import coverage, score_models, usable_table
 from medjudge.report.page import write_page
-from medjudge.report.plot_files import write_plots
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
 from medjudge.validation.status import validation_statuses
@@ -134,7 +133,11 @@ def write_report(
     boards = _leaderboards(folders, judges)
     page = html or folders[0].path / "report.html"
     write_page(page, folders)
-    files = write_plots(plots, folders) if plots is not None else []
+    files = []
+    if plots is not None:
+        from medjudge.report.plot_files import write_plots  # matplotlib is an extra
+
+        files = write_plots(plots, folders)
     notes = dict.fromkeys(note for folder in folders for note in folder.manifest().get("notes", []))
     return Report(page, tuple(boards), tuple(files), tuple(notes))
 

@@ -22,10 +22,14 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "medjudge.answer.transformers_engine",
-        "medjudge.workflows.defer",
-        "medjudge.cli.evaluate",
-        "medjudge.workflows.judge",
+        "medjudge.cli.main",
+        "medjudge.cli.output",
+        "medjudge.judge.batch_jobs",
         "medjudge.judge.similarity",
+        "medjudge.workflows.batch_jobs",
+        "medjudge.workflows.evaluate",
+        "medjudge.workflows.processes",
+        "matplotlib.backends.backend_agg",
         "openai.resources.chat.completions",
         "transformers.models.bert.modeling_bert",
         "transformers.models.qwen3.modeling_qwen3",
@@ -96,11 +100,11 @@ def _size(file: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["answer", "judge", "API judge"])
 def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
-    stage: str, tiny_lm: Path, tmp_path: Path, chat_server
+    stage: str, tiny_lm: Path, tiny_similarity: Path, tmp_path: Path, chat_server
 ) -> None:
     chance = random.Random(stage)
     server = chat_server(_verdict)
-    judge = ["eval", "--judge", "similarity", "--limit", "8", "--offline"]
+    judge = ["eval", "--judge", str(tiny_similarity), "--limit", "8", "--offline"]
     if stage == "answer":
         with_model = ["--model", str(tiny_lm), "--samples", "9", "--max-new-tokens", "6"]
         command, last, grows = ["answer", "--limit", "8", *with_model], [*judge, *with_model], "answers.jsonl"

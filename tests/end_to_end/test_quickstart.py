@@ -24,7 +24,7 @@ main()
 @pytest.mark.slow
 def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
     assert socket.socket.connect  # cut in the child, not here
-    command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "2", "--json"]
+    command = [sys.executable, "-c", OFFLINE, "quickstart", "--epochs", "1", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)

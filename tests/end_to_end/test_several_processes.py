@@ -57,9 +57,11 @@ def same_judgments(run: Path, other: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_two_processes_answer_and_judge_as_one_does(two, medjudge, tiny_lm, tmp_path, monkeypatch) -> None:
+def test_two_processes_answer_and_judge_as_one_does(
+    two, medjudge, tiny_lm, tiny_similarity, tmp_path, monkeypatch
+) -> None:
     """Conversations of up to three turns; the first process alone prints, in the order of the questions."""
-    command = ["eval", "--judge", "similarity", "--model", tiny_lm, "--limit", 12, "--samples", 2, "--json"]
+    command = ["eval", "--judge", tiny_similarity, "--model", tiny_lm, "--limit", 12, "--samples", 2, "--json"]
     command += ["--max-new-tokens", 6, "--offline", "--run"]
     monkeypatch.setattr(transformers_engine, "fast_dtype", lambda _: torch.float32)
     alone = medjudge(*command, "one")
@@ -80,7 +82,9 @@ def test_two_processes_answer_and_judge_as_one_does(two, medjudge, tiny_lm, tmp_
 
 
 @pytest.mark.slow
-def test_what_a_killed_group_made_is_kept_and_not_made_again(two, medjudge, tiny_lm, tmp_path, monkeypatch) -> None:
+def test_what_a_killed_group_made_is_kept_and_not_made_again(
+    two, medjudge, tiny_lm, tiny_similarity, tmp_path, monkeypatch
+) -> None:
     """One of two processes is killed within a line; one process goes on, then two more on the judge stage."""
     command = ["answer", "--model", tiny_lm, "--limit", 12, "--samples", 2, "--max-new-tokens", 6, "--offline", "--run"]
     killed = two(["exact.py"], *command, "killed", MOST_BYTES="700")
@@ -99,7 +103,8 @@ def test_what_a_killed_group_made_is_kept_and_not_made_again(two, medjudge, tiny
     assert sorted(lines) == sorted((tmp_path / "calm" / "answers.jsonl").read_bytes().split(b"\n")[:-1])
     assert not Run(tmp_path / "killed").parts_folder.exists()
     # The sample's own answers are judged, too: 60 to these questions.
-    judged = two(["-m", "medjudge.cli"], "eval", "--judge", "similarity", "--limit", 12, "--offline", "--run", "killed")
+    judging = ["eval", "--judge", tiny_similarity, "--limit", 12, "--offline", "--run", "killed"]
+    judged = two(["-m", "medjudge.cli"], *judging)
     assert "84 answers judged" in judged.stdout, judged.stderr[-3000:]
     assert judged.stdout.count("Usability rates") == 1
     refused = two(["-m", "medjudge.cli"], "eval", "--judge", "openai:gpt-4o", "--run", "other")

@@ -13,7 +13,7 @@ from medjudge.chat_api.client import Server
 from medjudge.judge.api import ApiJudge
 from medjudge.records import ErrorKind
 
-PATIENT = Server(concurrency=32, first_wait=0.02, timeout=15.0)  # far longer than a reply takes on a busy machine
+PATIENT = Server(concurrency=32, first_wait=0.02, timeout=8.0)  # far longer than a reply takes on a busy machine
 VERDICT = json.dumps({"rationale": "It agrees with the reference.", "score": 4})
 HTML = {"Content-Type": "text/html"}
 PASSING = {
@@ -24,7 +24,7 @@ PASSING = {
     "503": failure(503, "overloaded", {"Retry-After": "0.05"}),
     "502 page": Act(b"<html><h1>502 Bad Gateway</h1></html>", 502, HTML),
     "200 page": Act(b"<html><h1>Sign in to the network</h1></html>", 200, HTML),
-    "hang": completion(VERDICT)._replace(wait=16.0),
+    "hang": completion(VERDICT)._replace(wait=9.0),
     "cut at once": Act(b"", cut=0),
     "cut half way": completion(VERDICT)._replace(cut=60),
     "half a JSON": Act(completion(VERDICT).data[:90]),

