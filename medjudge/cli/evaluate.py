@@ -124,15 +124,15 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
 
     screen = console(as_json)
     if as_json:
-        print_json(result.scores.rates)
+        print_json(result.scores.as_json())
     else:
         title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
-        screen.print(leaderboard_table(result.scores.rates, title))
+        screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
     for note in result.notes:
         screen.print(note)
     screen.print(
-        f"{result.scores.answers} answers judged, {result.scores.unscored} unscored; {result.unscored_questions} "
-        "questions without any score"
+        f"{result.scores.coverage.answers} answers judged, {result.scores.coverage.unscored} unscored; "
+        f"{result.unscored_questions} questions without any score"
     )
     screen.print(f"judge {result.judge}: {result.status_line}")
     if result.spent_usd is not None:

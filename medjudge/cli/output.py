@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
@@ -13,7 +13,9 @@ from medjudge.errors import printable
 
 if TYPE_CHECKING:
     from medjudge.judge.study import Study
+    from medjudge.report.leaderboard import ModelUsability, Rate
     from medjudge.statistics.estimates import Estimate
+    from medjudge.validation.status import ValidationStatus
 
 _SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "inconcl.", "never validated": "never"}
 
@@ -49,13 +51,20 @@ def print_json(value: Any) -> None:
     print(printable(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)))
 
 
-def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str] = ()) -> Table:
+def leaderboard_table(
+    models: Mapping[str, "ModelUsability"],
+    title: str,
+    status: Mapping[str, "ValidationStatus"] | None,
+    columns: Sequence[str] = (),
+) -> Table:
     """Usability rates with their intervals.
 
     Args:
+        models: Rates by model.
+        status: The judge's validation status, overall and by category: a row of its own.
         columns: `OP` and the categories; those of the validation status unless given.
     """
-    columns = columns or list(scores["validation_status"])
+    columns = columns or list(status or {})
     table = Table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", collapse_padding=True
     )
@@ -63,33 +72,28 @@ def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str]
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
-    for model, rates in scores["models"].items():
-        cells = [_rate(rates.get(column)) for column in columns]
-        table.add_row(model, *cells, str(rates["OP"]["unscored"]))
-    if "validation_status" in scores:
-        judged = {name for rates in scores["models"].values() for name in rates}
-        table.add_row(
-            "judge validated",
-            *[_SHORT[scores["validation_status"][name]["state"]] if name in judged else "" for name in columns],
-        )
+    for model, rates in models.items():
+        cells = [_rate(rates.parts.get(column)) for column in columns]
+        table.add_row(model, *cells, str(rates.overall.unscored))
+    if status is not None:
+        judged = {name for rates in models.values() for name in rates.parts}
+        table.add_row("judge validated", *[_SHORT[status[name].state] if name in judged else "" for name in columns])
     return table
 
 
-def subcategory_tables(scores: dict[str, Any]) -> list[Table]:
+def subcategory_tables(models: Mapping[str, "ModelUsability"]) -> list[Table]:
     """A table per category: subcategories by row, models by column, at most five so that names stay whole."""
-    models = list(scores["models"])
+    names = list(models)
     tables = []
-    for category in dict.fromkeys(name for rates in scores["models"].values() for name in rates["subcategories"]):
-        for start in range(0, len(models), 5):
-            rates_by_model = {
-                name: scores["models"][name]["subcategories"].get(category, {}) for name in models[start : start + 5]
-            }
+    for category in dict.fromkeys(name for rates in models.values() for name in rates.subcategories):
+        for start in range(0, len(names), 5):
+            rates_by_model = {name: models[name].subcategories.get(category, {}) for name in names[start : start + 5]}
             if any(rates_by_model.values()):
                 tables.append(_subcategories(category, rates_by_model))
     return tables
 
 
-def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
+def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> Table:
     table = Table(
         title=f"\n{category}",
         title_justify="left",
@@ -104,8 +108,8 @@ def _subcategories(category: str, rates: dict[str, dict[str, Any]]) -> Table:
         table.add_column(model, justify="right", overflow="fold")
     for name in sorted({name for cells in rates.values() for name in cells}):
         cells = [by_subcategory.get(name) for by_subcategory in rates.values()]
-        questions = next(cell["questions"] for cell in cells if cell is not None)
-        table.add_row(name, str(questions), *["-" if cell is None else f"{cell['rate']:.2f}" for cell in cells])
+        questions = next(cell.questions for cell in cells if cell is not None)
+        table.add_row(name, str(questions), *["-" if cell is None else f"{cell.rate:.2f}" for cell in cells])
     return table
 
 
@@ -128,8 +132,8 @@ def agreement_table(studies: Sequence["Study"], title: str) -> Table:
     return table
 
 
-def _rate(cell: dict[str, Any] | None) -> str:
-    return "-" if cell is None else f"{cell['rate']:.2f}\n{cell['low']:.0f}–{cell['high']:.0f}"
+def _rate(cell: "Rate | None") -> str:
+    return "-" if cell is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
 
 
 def _measure(cell: "Estimate") -> str:

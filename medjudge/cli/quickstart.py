@@ -40,7 +40,7 @@ def quickstart(
     questions = result.studies[0].questions
     title = f"\nAgreement with the sample's constructed levels ({questions} unseen questions, 95 % interval)"
     rates_title = f"\nUsability rates of the sample's five answer sets by judge {judge.name}"
-    screen.print(leaderboard_table(result.rates, rates_title))
+    screen.print(leaderboard_table(result.scores.models, rates_title, result.scores.validation_status))
     screen.print(agreement_table(list(result.studies), title))
     screen.print(NOTICE)
     screen.print(

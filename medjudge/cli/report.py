@@ -104,14 +104,14 @@ def _print_report(report: "Report", as_json: bool) -> None:
     screen = console(as_json)
     for board in report.leaderboards:
         # One row of validation status makes sense for one run only; each has its line below in any case.
-        row = {"validation_status": next(iter(board.statuses.values()))} if len(board.statuses) == 1 else {}
+        status = next(iter(board.statuses.values())) if len(board.statuses) == 1 else None
         which = f" of benchmark {board.benchmark[:12]}" if len(report.leaderboards) > 1 else ""
         title = f"Usability rates by judge {board.judge}{which}, percent (95 % interval)"
-        screen.print(leaderboard_table({"models": board.models, **row}, title, board.columns))
-        for table in subcategory_tables({"models": board.models}):
+        screen.print(leaderboard_table(board.models, title, status, board.columns))
+        for table in subcategory_tables(board.models):
             screen.print(table)
-        for judge_and_run, status in board.statuses.items():
-            screen.print(f"{judge_and_run}: {status['OP']['line']}")
+        for judge_and_run, statuses in board.statuses.items():
+            screen.print(f"{judge_and_run}: {statuses['OP'].line}")
     for note in report.notes:
         screen.print(note)
     screen.print(f"\n{report.page}")

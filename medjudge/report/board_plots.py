@@ -1,7 +1,6 @@
 """Plots of a leaderboard: usability rates with their intervals, and a heat map of the subcategories."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -11,6 +10,7 @@ from matplotlib.patches import Rectangle
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, drawn, label
+from medjudge.report.leaderboard import Rate
 from medjudge.report.plots import Plot
 
 _ROW = 0.22
@@ -33,7 +33,7 @@ def board_plots(board: Board) -> list[Plot]:
 
 def rates_plot(board: Board) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    columns = [name for name in board.scheme.columns if all(name in rates for rates in board.models.values())]
+    columns = [name for name in board.scheme.columns if all(name in rates.parts for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
     rows = -(-len(columns) // 3)
 
@@ -53,11 +53,11 @@ def _longest(names: Iterable[str]) -> int:
 
 
 def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
-    cells = [rates[column] for rates in board.models.values()]
+    cells = [rates.parts[column] for rates in board.models.values()]
     rows = range(len(cells))
-    axes.barh(rows, [cell["rate"] for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    axes.barh(rows, [cell.rate for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
     for row, cell in enumerate(cells):
-        axes.plot([cell["low"], cell["high"]], [row, row], color=INK, linewidth=1)
+        axes.plot([cell.low, cell.high], [row, row], color=INK, linewidth=1)
     axes.set_yticks(rows, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, 100)
@@ -69,7 +69,7 @@ def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
 def _rates_title(board: Board) -> str:
     first = next(iter(board.models))
     tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
-    rate = board.models[first]["OP"]["rate"]
+    rate = board.models[first].overall.rate
     others = len(board.models) - 1
     ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
     state = board.validation_status["OP"].state
@@ -90,7 +90,7 @@ def subcategories_plot(board: Board) -> Figure:
         axes = axes_at(figure, left=left, bottom=0.1, width=cell * len(models), height=high)
         for row, (category, name) in enumerate(rows):
             for column, model in enumerate(models):
-                _cell(axes, column, row, board.models[model]["subcategories"][category][name])
+                _cell(axes, column, row, board.models[model].subcategories[category][name])
         axes.set_yticks([row + 0.5 for row in range(len(rows))], [label(f"{a} · {b}", 32) for a, b in rows], color=INK)
         axes.set_xticks([column + 0.5 for column in range(len(models))])
         axes.set_xticklabels([label(name, _NAMES) for name in models], rotation=60, ha="left", color=INK)
@@ -104,14 +104,14 @@ def subcategories_plot(board: Board) -> Figure:
     return drawn(_subcategories_title(board), high + head + 0.1, draw, width)
 
 
-def _cell(axes: Axes, column: int, row: int, rate: dict[str, Any]) -> None:
-    shade = 0.75 * rate["rate"] / 100
+def _cell(axes: Axes, column: int, row: int, rate: Rate) -> None:
+    shade = 0.75 * rate.rate / 100
     face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
     axes.add_patch(
         Rectangle((column, row), 1, 1, facecolor=face, edgecolor=LINE if shade == 0 else "white", linewidth=0.5)
     )
-    colour = "white" if shade > 0.6 else INK if rate["rate"] else SOFT
-    axes.text(column + 0.5, row + 0.5, f"{rate['rate']:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
+    colour = "white" if shade > 0.6 else INK if rate.rate else SOFT
+    axes.text(column + 0.5, row + 0.5, f"{rate.rate:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
 
 
 def _subcategories_title(board: Board) -> str:

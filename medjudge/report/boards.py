@@ -1,13 +1,13 @@
 """Leaderboards over several runs: one per benchmark and judge, because rates of different ones do not compare."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
-from medjudge.report.leaderboard import coverage, score_models, usable_table
+from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
 from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
@@ -24,8 +24,8 @@ _WORST_FIRST = (
 class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
-    `runs` are positions in the list of runs. `models` maps a name to the rates of `score_models`, and `ties` the same
-    name to its difference from the best. `validation_status` has an entry for each column; `subcategories` are pairs of
+    `runs` are positions in the list of runs. `models` maps a name to its rates, and `ties` the same name to its
+    difference from the best. `validation_status` has an entry for each column; `subcategories` are pairs of
     category and name.
     """
 
@@ -33,10 +33,10 @@ class Board(NamedTuple):
     scheme: Scheme
     judge: str
     runs: list[int]
-    models: dict[str, Any]
+    models: dict[str, ModelUsability]
     ties: dict[str, Difference]
     validation_status: dict[str, ValidationStatus]
-    coverage: dict[str, int]
+    coverage: Coverage
     questions: int
     conversations: int
     subcategories: list[tuple[str, str]]
@@ -56,19 +56,18 @@ def leaderboards(runs: Sequence[Contents]) -> list[Board]:
 def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -> Board:
     runs = [all_runs[position] for position in positions]
     questions, scheme = runs[0].questions, runs[0].scheme
-    models: dict[str, Any] = {}
+    models: dict[str, ModelUsability] = {}
     usable: dict[str, np.ndarray] = {}
-    counts = {"answers": 0, "unscored": 0}
+    counts: list[Coverage] = []
     names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
     for run, names_of_run in zip(runs, names, strict=True):
         judgments = run.judgments[judge]
-        rates = score_models(questions, judgments, run.models, scheme)["models"]
+        rates = score_models(questions, judgments, run.models, scheme)
         table = usable_table(questions, judgments, run.models)
         for model, name, row in zip(run.models, names_of_run, table, strict=True):
             models[name], usable[name] = rates[model], row
-        for count, number in coverage([answer.key for answer in run.answers], judgments).items():
-            counts[count] += number
-    ordered = dict(sorted(models.items(), key=lambda item: -item[1]["OP"]["rate"]))
+        counts.append(coverage([answer.key for answer in run.answers], judgments))
+    ordered = dict(sorted(models.items(), key=lambda item: -item[1].overall.rate))
     return Board(
         benchmark=runs[0].benchmark,
         scheme=scheme,
@@ -77,7 +76,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
         validation_status=_worst([validation_statuses(validations(run.run, judge), scheme) for run in runs]),
-        coverage=counts,
+        coverage=Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts)),
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
@@ -93,6 +92,7 @@ def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, Validatio
     return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}
 
 
-def _subcategories(models: dict[str, Any]) -> list[tuple[str, str]]:
-    first: dict[str, Any] = next(iter(models.values()), {"subcategories": {}})
-    return [(category, name) for category, names in first["subcategories"].items() for name in names]
+def _subcategories(models: dict[str, ModelUsability]) -> list[tuple[str, str]]:
+    first = next(iter(models.values()), None)
+    by_category = {} if first is None else first.subcategories
+    return [(category, name) for category, names in by_category.items() for name in names]

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inspect_ai.log import (
     EvalConfig,
@@ -35,7 +36,7 @@ from inspect_ai.scorer import Score
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.report.leaderboard import score_models
+from medjudge.report.leaderboard import ModelUsability, score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus, validation_statuses
@@ -56,7 +57,7 @@ class _Judged(NamedTuple):
     questions: dict[str, Question]
     before: dict[str, list[Question]]  # the earlier turns of each question's conversation
     judgments: dict[AnswerKey, list[Judgment]]
-    rates: dict[str, Any]
+    rates: dict[str, ModelUsability]
     physicians: dict[AnswerKey, list[PhysicianScore]]
     validation_status: dict[str, ValidationStatus]
     made: str  # ISO 8601
@@ -133,7 +134,7 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         {question.id: question for question in questions},
         {question.id: questions_before(question, questions) for question in questions},
         by_answer,
-        score_models(questions, judgments, models, scheme)["models"],
+        score_models(questions, judgments, models, scheme),
         physicians,
         validation_statuses(validations(run, judge), scheme),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
@@ -173,7 +174,7 @@ def _log(judged: _Judged, model: str, answers: Sequence[Answer]) -> EvalLog:
             total_samples=len(samples),
             completed_samples=len(samples),
             scores=_results(judged, model, samples),
-            metadata={"usability": judged.rates[model]},
+            metadata={"usability": judged.rates[model].as_json()},
         ),
         # The viewer calls a log without times NaN days long.
         stats=EvalStats(started_at=judged.made, completed_at=judged.made, model_usage=_usage(model, answers)),
@@ -233,11 +234,10 @@ def _result(name: str, samples: Sequence[EvalSample], metrics: Mapping[str, Eval
     )
 
 
-def _usability(rates: Mapping[str, Any]) -> dict[str, EvalMetric]:
+def _usability(rates: ModelUsability) -> dict[str, EvalMetric]:
     return {
-        part: EvalMetric(name=part, group="usable, percent", value=rates[part]["rate"], metadata=rates[part])
-        for part in rates
-        if part != "subcategories"
+        part: EvalMetric(name=part, group="usable, percent", value=rate.rate, metadata=asdict(rate))
+        for part, rate in rates.parts.items()
     }
 
 

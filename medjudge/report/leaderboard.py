@@ -1,7 +1,8 @@
 """Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,58 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import Bounds, wilson
 
 
+@dataclass(frozen=True)
+class Rate:
+    """A usability rate with its 95 % interval, in percent, and the numbers of questions behind it."""
+
+    rate: float
+    low: float
+    high: float
+    usable: int
+    questions: int
+    unscored: int
+
+
+@dataclass(frozen=True)
+class ModelUsability:
+    """The usability rates of a model.
+
+    Attributes:
+        parts: Overall (`OP`), then each category that has questions.
+        subcategories: By category, then by name.
+    """
+
+    parts: dict[str, Rate]
+    subcategories: dict[str, dict[str, Rate]]
+
+    @property
+    def overall(self) -> Rate:
+        """The rate of all questions."""
+        return self.parts["OP"]
+
+    def as_json(self) -> dict[str, Any]:
+        """A model's entry in `scores.json`."""
+        parts = {part: asdict(rate) for part, rate in self.parts.items()}
+        subcategories = {
+            category: {name: asdict(rate) for name, rate in rates.items()}
+            for category, rates in self.subcategories.items()
+        }
+        return {**parts, "subcategories": subcategories}
+
+
+class Coverage(NamedTuple):
+    """How many answers there are, and how many of them no judgment scored."""
+
+    answers: int
+    unscored: int
+
+
 def score_models(
     questions: Sequence[Question],
     judgments: Sequence[Judgment],
     models: Sequence[str],
     scheme: Scheme = LLMEVAL_MED,
-) -> dict[str, Any]:
+) -> dict[str, ModelUsability]:
     """Usability rates of every model.
 
     A question is usable where the mean score over its samples and judging rounds is at least 4. A question with no
@@ -28,11 +75,10 @@ def score_models(
         scheme: What the questions belong to.
 
     Returns:
-        The object of `scores.json`: `{"models": {MODEL: {"OP": R, "MK": R, ..., "subcategories": {CATEGORY: {NAME:
-        R}}}}}` with R = `{"rate", "low", "high", "usable", "questions", "unscored"}`, rates in percent.
+        Model -> rates.
     """
     scores = _by_question(judgments)
-    return {"models": {model: _model_rates(questions, model, scores, scheme) for model in models}}
+    return {model: _model_usability(questions, model, scores, scheme) for model in models}
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
@@ -56,38 +102,38 @@ def _is_usable(values: Sequence[int] | None) -> bool:
     return values is not None and sum(values) >= USABLE_FROM * len(values)
 
 
-def _model_rates(
+def _model_usability(
     questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]], scheme: Scheme
-) -> dict[str, Any]:
-    def rate(chosen: Callable[[Question], bool]) -> dict[str, Any]:
+) -> ModelUsability:
+    def rate(chosen: Callable[[Question], bool]) -> Rate:
         return _rate([(question.group, scores.get((model, question.id))) for question in questions if chosen(question)])
 
-    rates: dict[str, Any] = {"OP": rate(lambda _: True)}
-    subcategories: dict[str, dict[str, Any]] = {}
+    parts = {"OP": rate(lambda _: True)}
+    subcategories: dict[str, dict[str, Rate]] = {}
     for category in scheme.category_ids:
         inside = [question for question in questions if question.category == category]
         if not inside:
             continue
-        rates[category] = rate(lambda question, category=category: question.category == category)  # type: ignore[misc]
+        parts[category] = rate(lambda question, category=category: question.category == category)  # type: ignore[misc]
         names = sorted({question.subcategory for question in inside if question.subcategory})
         subcategories[category] = {
             name: rate(lambda question, c=category, s=name: question.category == c and question.subcategory == s)  # type: ignore[misc]
             for name in names
         }
-    return {**rates, "subcategories": subcategories}
+    return ModelUsability(parts, subcategories)
 
 
-def _rate(rows: list[tuple[str, list[int] | None]]) -> dict[str, Any]:
+def _rate(rows: list[tuple[str, list[int] | None]]) -> Rate:
     usable = np.array([_is_usable(values) for _, values in rows])
     low, high = usability_interval(usable, np.array([group for group, _ in rows]))
-    return {
-        "rate": round(float(usable.sum()) / len(rows) * 100, 2),
-        "low": round(100 * low, 2),
-        "high": round(100 * high, 2),
-        "usable": int(usable.sum()),
-        "questions": len(rows),
-        "unscored": sum(values is None for _, values in rows),
-    }
+    return Rate(
+        rate=round(float(usable.sum()) / len(rows) * 100, 2),
+        low=round(100 * low, 2),
+        high=round(100 * high, 2),
+        usable=int(usable.sum()),
+        questions=len(rows),
+        unscored=sum(values is None for _, values in rows),
+    )
 
 
 def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float = 0.95) -> Bounds:
@@ -111,7 +157,7 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
     return wilson(share, n / effect, confidence)
 
 
-def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> dict[str, int]:
-    """How many answers there are, and how many of them no judgment scored."""
+def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> Coverage:
+    """Counts the answers, and those that no judgment scored."""
     with_score = {judgment.answer_key for judgment in judgments if judgment.score is not None}
-    return {"answers": len(keys), "unscored": sum(key not in with_score for key in keys)}
+    return Coverage(len(keys), sum(key not in with_score for key in keys))

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,9 +13,11 @@ from medjudge.judge.study import Study
 from medjudge.records import Question
 from medjudge.report.board_key import BoardKey
 from medjudge.report.contents import models_apart
+from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.report.ties import ties
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.validation.status import ValidationStatus
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
 
@@ -32,16 +35,17 @@ _NONE = "–"
 class Board(NamedTuple):
     """What one judge says of the models of one run.
 
-    `scores` is the object of `scores.json`, with its `validation_status`; `study` the judge's study in the run, if any;
-    `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to each of the
-    questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of different keys do
-    not compare. No two boards have the same `run`.
+    `models` are the rates by model, `validation_status` has an entry for each column; `study` is the judge's study in
+    the run, if any; `notes` what must be printed beside its numbers. `usable` is whether each of its models' answers to
+    each of the questions is usable, shape (models, questions). Boards of one `key` share a leaderboard; rates of
+    different keys do not compare. No two boards have the same `run`.
     """
 
     run: str
     judge: str
     key: BoardKey
-    scores: Mapping[str, Any]
+    models: Mapping[str, ModelUsability]
+    validation_status: Mapping[str, ValidationStatus]
     questions: Sequence[Question]
     usable: np.ndarray
     study: Study | None = None
@@ -102,7 +106,10 @@ def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
     fields = ["run", "judge", "validated", "model", "part", "subcategory"]
     numbers = ["rate", "low", "high", "usable", "questions", "unscored"]
     rows = (
-        [*map(_no_formula, [board.run, board.judge, _state(board, part), model, part, name]), *map(rate.get, numbers)]
+        [
+            *map(_no_formula, [board.run, board.judge, _state(board, part), model, part, name]),
+            *map(asdict(rate).get, numbers),
+        ]
         for board in boards
         for model, part, name, rate in _rates(board)
         if not kinds or ("subcategories" if name else "leaderboard") in kinds
@@ -144,23 +151,23 @@ def _of(group: Sequence[Board]) -> str:
     return f"judge {group[0].judge}, {', '.join(names) if len(names) <= 3 else f'{len(names)} runs'}"
 
 
-def _models(group: Sequence[Board]) -> dict[str, tuple[Any, np.ndarray]]:
+def _models(group: Sequence[Board]) -> dict[str, tuple[ModelUsability, np.ndarray]]:
     """The rates of all models and what is usable of each."""
-    named = models_apart([board.run for board in group], [list(board.scores["models"]) for board in group])
+    named = models_apart([board.run for board in group], [list(board.models) for board in group])
     return {
         name: (rates, usable)
         for board, names in zip(group, named, strict=True)
-        for name, rates, usable in zip(names, board.scores["models"].values(), board.usable, strict=True)
+        for name, rates, usable in zip(names, board.models.values(), board.usable, strict=True)
     }
 
 
 def _leaderboard(group: Sequence[Board]) -> Table:
-    models = dict(sorted(_models(group).items(), key=lambda entry: -entry[1][0]["OP"]["rate"]))
+    models = dict(sorted(_models(group).items(), key=lambda entry: -entry[1][0].overall.rate))
     names = _columns(group[0])
     columns = [_column(part, group[0].questions, models) for part in names]
-    unscored = [Cell(str(rates["OP"]["unscored"])) for rates, _ in models.values()]
-    counts: dict[str, Any] = next((rates for rates, _ in models.values()), {})
-    question_counts = ", ".join(f"{part} {counts[part]['questions']}" for part in names if part in counts)
+    unscored = [Cell(str(rates.overall.unscored)) for rates, _ in models.values()]
+    counts = next((rates.parts for rates, _ in models.values()), {})
+    question_counts = ", ".join(f"{part} {counts[part].questions}" for part in names if part in counts)
     return Table(
         "leaderboard",
         f"Usability rates in percent (95 % interval), {_of(group)}",
@@ -182,7 +189,7 @@ def _validation_note(board: Board) -> str:
     by_state: dict[str, list[str]] = {}
     for category in _columns(board)[1:]:
         by_state.setdefault(_state(board, category), []).append(category)
-    note = f"Judge {board.judge}: {board.scores['validation_status']['OP']['line']}."
+    note = f"Judge {board.judge}: {board.validation_status['OP'].line}."
     if len(by_state) == 1:
         return note
     listed = "; ".join(f"{', '.join(categories)} {state}" for state, categories in by_state.items())
@@ -194,7 +201,7 @@ def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
     for category in _columns(group[0])[1:]:
         for start in range(0, len(models), _MODELS_ACROSS):
             across = list(models)[start : start + _MODELS_ACROSS]
-            rates_of_models = [models[model][0]["subcategories"].get(category, {}) for model in across]
+            rates_of_models = [models[model][0].subcategories.get(category, {}) for model in across]
             names = sorted({name for rates in rates_of_models for name in rates})
             if names:
                 yield Table(
@@ -206,8 +213,8 @@ def _subcategories(group: Sequence[Board]) -> Iterator[Table]:
                 )
 
 
-def _subcategory(name: str, rates: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
-    questions = next(rate["questions"] for rate in rates if rate is not None)
+def _subcategory(name: str, rates: Sequence[Rate | None]) -> list[Cell]:
+    questions = next(rate.questions for rate in rates if rate is not None)
     return [Cell(name), Cell(str(questions)), *[_rate(rate) for rate in rates]]
 
 
@@ -242,17 +249,17 @@ def _measure(estimate: Estimate) -> Cell:
 
 
 def _column(
-    part: str, questions: Sequence[Question], models: Mapping[str, tuple[Mapping[str, Any], np.ndarray]]
+    part: str, questions: Sequence[Question], models: Mapping[str, tuple[ModelUsability, np.ndarray]]
 ) -> list[Cell]:
     """Cells of rates that are compared with each other, on the questions of a part."""
     inside = [index for index, question in enumerate(questions) if part in ("OP", question.category)]
     differences = ties([questions[index] for index in inside], {name: row[inside] for name, (_, row) in models.items()})
-    best = max((rates[part]["rate"] for rates, _ in models.values() if part in rates), default=None)
+    best = max((rates.parts[part].rate for rates, _ in models.values() if part in rates.parts), default=None)
     cells = []
     for name, (rates, _) in models.items():
-        rate: Mapping[str, Any] | None = rates.get(part)
+        rate = rates.parts.get(part)
         mark: Mark = ""
-        if rate is not None and rate["rate"] == best:
+        if rate is not None and rate.rate == best:
             mark = "best"
         elif name in differences and differences[name].tie:
             mark = "tied"
@@ -260,31 +267,30 @@ def _column(
     return cells
 
 
-def _rate(rate: Mapping[str, Any] | None, mark: Mark = "") -> Cell:
+def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
     if rate is None:
         return Cell(_NONE)
-    return Cell(f"{rate['rate']:.2f}", f"{rate['low']:.1f}–{rate['high']:.1f}", mark)
+    return Cell(f"{rate.rate:.2f}", f"{rate.low:.1f}–{rate.high:.1f}", mark)
 
 
-def _rates(board: Board) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+def _rates(board: Board) -> Iterator[tuple[str, str, str, Rate]]:
     """Model, part, subcategory (or none) and rate."""
-    for model, rates in board.scores["models"].items():
+    for model, rates in board.models.items():
         for part in _columns(board):
-            if part in rates:
-                yield model, part, "", rates[part]
-        for category, names in rates["subcategories"].items():
+            if part in rates.parts:
+                yield model, part, "", rates.parts[part]
+        for category, names in rates.subcategories.items():
             for name, rate in names.items():
                 yield model, category, name, rate
 
 
 def _columns(board: Board) -> list[str]:
     """Overall (`OP`) and the categories of the benchmark's scheme."""
-    return list(board.scores["validation_status"])
+    return list(board.validation_status)
 
 
 def _state(board: Board, part: str) -> str:
-    state: str = board.scores["validation_status"][part]["state"]
-    return state
+    return board.validation_status[part].state
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
+from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
 from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
@@ -55,6 +56,13 @@ class EvaluationRequest(NamedTuple):
     judging: JudgeOptions = JudgeOptions()
 
 
+class EvaluateOptions(NamedTuple):
+    """How models answer, and how the judge is run."""
+
+    answering: AnswerOptions = AnswerOptions()
+    judging: JudgeOptions = JudgeOptions()
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A run folder after its answers were judged.
@@ -62,7 +70,7 @@ class Evaluation:
     Attributes:
         run: The run folder.
         judge: The judge's name.
-        scores: What `scores.json` holds, and how many answers are unscored.
+        scores: Rates, validation status and coverage: what `scores.json` holds.
         notes: What the run says about its data.
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
@@ -78,42 +86,39 @@ class Evaluation:
     first_process: bool = True
 
     @property
-    def rates(self) -> dict[str, Any]:
-        """Usability rates by model, as in `scores.json`."""
-        models: dict[str, Any] = self.scores.rates["models"]
-        return models
+    def rates(self) -> dict[str, ModelUsability]:
+        """Usability rates by model."""
+        return self.scores.models
 
     @property
     def unscored_questions(self) -> int:
         """Questions without any score, over all models."""
-        return sum(rates["OP"]["unscored"] for rates in self.rates.values())
+        return sum(rates.overall.unscored for rates in self.rates.values())
 
     @property
     def status_line(self) -> str:
         """How far the judge's scores can be trusted, in one sentence."""
-        return str(self.scores.rates["validation_status"]["OP"]["line"])
+        return self.scores.validation_status["OP"].line
 
     @property
     def complete(self) -> bool:
         """Whether every answer and every question has a score."""
-        return not self.scores.unscored and not self.unscored_questions
+        return not self.scores.coverage.unscored and not self.unscored_questions
 
     def __repr__(self) -> str:
         lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
-        lines += [f"  {model}: {self._cell(rates['OP'])}" for model, rates in self.rates.items()]
+        lines += [f"  {model}: {self._cell(rates.overall)}" for model, rates in self.rates.items()]
         return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
         """The table of a notebook: a row per model, a column per category."""
         from html import escape
 
-        columns = list(
-            dict.fromkeys(name for rates in self.rates.values() for name in rates if name != "subcategories")
-        )
+        columns = list(dict.fromkeys(name for rates in self.rates.values() for name in rates.parts))
         head = "".join(f"<th>{escape(column)}</th>" for column in ("Model", *columns))
         rows = "".join(
             f"<tr><td>{escape(model)}</td>"
-            + "".join(f"<td>{self._cell(rates[column]) if column in rates else '-'}</td>" for column in columns)
+            + "".join(f"<td>{self._cell(rates.parts.get(column))}</td>" for column in columns)
             + "</tr>"
             for model, rates in self.rates.items()
         )
@@ -122,8 +127,8 @@ class Evaluation:
         return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>{notes}"
 
     @staticmethod
-    def _cell(rate: dict[str, Any]) -> str:
-        return f"{rate['rate']:.1f} ({rate['low']:.0f}–{rate['high']:.0f})"
+    def _cell(rate: Rate | None) -> str:
+        return "-" if rate is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
 
 
 @dataclass(frozen=True)
@@ -158,13 +163,13 @@ class Prepared(NamedTuple):
 def evaluate(
     benchmark: str = "sample",
     *,
+    scheme: str | None = None,
     models: Sequence[str] = (),
     answers: Path | str | None = None,
     judge: str = "local",
     run: Path | str | None = None,
     limit: int | None = None,
-    answering: AnswerOptions = AnswerOptions(),
-    judging: JudgeOptions = JudgeOptions(),
+    options: EvaluateOptions = EvaluateOptions(),
 ) -> Evaluation:
     """Judges a benchmark's answers: the usability rate of each model.
 
@@ -173,11 +178,14 @@ def evaluate(
 
     Args:
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        scheme: What the questions belong to: a scheme's name, folder or file; unless given, the one that the run or the
+            questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
         judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
+        options: How models answer, and how the judge is run.
 
     Raises:
         InputError: The input or an option is wrong; nothing was written.
@@ -186,13 +194,14 @@ def evaluate(
     return run_evaluation(
         EvaluationRequest(
             benchmark=benchmark,
+            scheme=scheme,
             models=tuple(models),
             answers=Path(answers) if answers else None,
             judge=judge,
             run=Path(run) if run else None,
             limit=limit,
-            answering=answering,
-            judging=judging,
+            answering=options.answering,
+            judging=options.judging,
         )
     )
 

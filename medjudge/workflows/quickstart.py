@@ -22,7 +22,7 @@ from medjudge.store import Run, read_questions, read_records, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.similarity import fit_similarity_judge
 from medjudge.workflows.judge import JudgeOptions
-from medjudge.workflows.report import write_scores
+from medjudge.workflows.report import Scores, write_scores
 from medjudge.workflows.run_folder import start_run
 from medjudge.workflows.train import train_judge
 from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_judge
@@ -38,20 +38,20 @@ class QuickstartResult:
     Attributes:
         judge: The folder of the trained judge.
         studies: Agreement of the similarity baseline and of the trained judge with the constructed levels.
-        rates: Usability rates by the trained judge, as in `scores.json`.
+        scores: Usability rates by the trained judge.
         page: The HTML report.
     """
 
     judge: Path
     studies: tuple[Study, Study]
-    rates: dict[str, Any]
+    scores: Scores
     page: Path
 
     def as_json(self) -> dict[str, Any]:
         """The object that `quickstart --json` prints."""
         return {
             "agreement": [study.model_dump(mode="json") for study in self.studies],
-            "scores": self.rates,
+            "scores": self.scores.as_json(),
             "report": str(self.page),
             "judge": str(self.judge),
         }
@@ -113,11 +113,11 @@ def run_quickstart(
             )
         progress("[4/5] Judging the questions that neither judge has seen")
         studies = _study(folder, baseline), _study(folder, judge)
-        rates = write_scores(folder, studies[1].judge).rates
+        scores = write_scores(folder, studies[1].judge)
         progress("[5/5] Report")
         page = run / "report.html"
         write_page(page, [folder])
-    return QuickstartResult(judge, studies, rates, page)
+    return QuickstartResult(judge, studies, scores, page)
 
 
 def _study(run: Run, judge: Path) -> Study:

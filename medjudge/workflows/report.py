@@ -11,21 +11,38 @@ from medjudge.files import write_json, write_whole
 from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
-from medjudge.report.leaderboard import coverage, score_models, usable_table
+from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, score_models, usable_table
 from medjudge.report.page import write_page
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
-from medjudge.validation.status import validation_statuses
+from medjudge.validation.status import ValidationStatus, validation_statuses
 from medjudge.validation.validations import validations
 from medjudge.workflows.which_judge import judge_of_run
 
 
-class Scores(NamedTuple):
-    """What `scores.json` of a run holds, and how many answers no judgment scored."""
+@dataclass(frozen=True)
+class Scores:
+    """What `scores.json` of a run holds, and how many answers no judgment scored.
 
-    rates: dict[str, Any]
-    answers: int
-    unscored: int
+    Attributes:
+        judge: The judge's name.
+        validation_status: The judge's, overall (`OP`) and by category.
+        models: Rates by model.
+        coverage: The numbers of answers, and of those without a score.
+    """
+
+    judge: str
+    validation_status: dict[str, ValidationStatus]
+    models: dict[str, ModelUsability]
+    coverage: Coverage
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `scores.json`."""
+        return {
+            "judge": self.judge,
+            "validation_status": {part: status._asdict() for part, status in self.validation_status.items()},
+            "models": {model: rates.as_json() for model, rates in self.models.items()},
+        }
 
 
 def score_run(run: Run, judge_name: str) -> Scores:
@@ -34,20 +51,14 @@ def score_run(run: Run, judge_name: str) -> Scores:
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
     statuses = validation_statuses(validations(run, judge_name), scheme)
-    status_by_part = {part: status._asdict() for part, status in statuses.items()}
-    rates = {
-        "judge": judge_name,
-        "validation_status": status_by_part,
-        **score_models(run.questions(), judgments, models, scheme),
-    }
-    counts = coverage([answer.key for answer in answers], judgments)
-    return Scores(rates, counts["answers"], counts["unscored"])
+    rates = score_models(run.questions(), judgments, models, scheme)
+    return Scores(judge_name, statuses, rates, coverage([answer.key for answer in answers], judgments))
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:
     """Writes `scores.json` from a judge's judgments, and returns what it holds."""
     scores = score_run(run, judge_name)
-    write_json(run.path / "scores.json", scores.rates)
+    write_json(run.path / "scores.json", scores.as_json())
     return scores
 
 
@@ -58,14 +69,14 @@ class Leaderboard:
     Attributes:
         benchmark: The sha256 of the questions.
         judge: The judge's name.
-        models: Rates by model, as in `scores.json`.
+        models: Rates by model.
         statuses: The judge's validation status by run, overall (`OP`) and by category.
     """
 
     benchmark: str
     judge: str
-    models: dict[str, Any]
-    statuses: dict[str, dict[str, Any]]
+    models: dict[str, ModelUsability]
+    statuses: dict[str, dict[str, ValidationStatus]]
 
     @property
     def columns(self) -> list[str]:
@@ -77,8 +88,11 @@ class Leaderboard:
         return {
             "benchmark": self.benchmark,
             "judge": self.judge,
-            "models": self.models,
-            "validation_status": self.statuses,
+            "models": {model: rates.as_json() for model, rates in self.models.items()},
+            "validation_status": {
+                run: {part: status._asdict() for part, status in statuses.items()}
+                for run, statuses in self.statuses.items()
+            },
         }
 
 
@@ -144,19 +158,19 @@ def write_report(
 
 def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboard]:
     """Rates and validation status of the runs, together where benchmark and judge are the same."""
-    by_board: dict[BoardKey, list[tuple[Run, dict[str, Any]]]] = {}
+    by_board: dict[BoardKey, list[tuple[Run, Scores]]] = {}
     for run, judge_name in zip(runs, judges, strict=True):
-        by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name).rates))
+        by_board.setdefault(board_key(run, judge_name), []).append((run, write_scores(run, judge_name)))
     boards = []
     for key, scored_runs in by_board.items():
-        rates = [scores["models"] for _, scores in scored_runs]
+        rates = [scores.models for _, scores in scored_runs]
         names = models_apart(names_apart([run for run, _ in scored_runs]), [list(models) for models in rates])
         models = {
             name: rate
             for names_of_run, rates_of_run in zip(names, rates, strict=True)
             for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
         }
-        statuses = {f"judge {key.judge}, {run.path}": scores["validation_status"] for run, scores in scored_runs}
+        statuses = {f"judge {key.judge}, {run.path}": scores.validation_status for run, scores in scored_runs}
         boards.append(Leaderboard(key.benchmark, key.judge, models, statuses))
     return boards
 
@@ -198,15 +212,16 @@ def tables_for_papers(
 
 
 def _board(name: str, run: Run, judge_name: str) -> Board:
-    scores = write_scores(run, judge_name).rates
+    scores = write_scores(run, judge_name)
     questions = run.questions()
     return Board(
         name,
         judge_name,
         board_key(run, judge_name),
-        scores,
+        scores.models,
+        scores.validation_status,
         questions,
-        usable_table(questions, run.judgments(judge_name), list(scores["models"])),
+        usable_table(questions, run.judgments(judge_name), list(scores.models)),
         read_study(run, judge_name),
         run.manifest().get("notes", []),
     )

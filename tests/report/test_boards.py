@@ -9,6 +9,7 @@ from medjudge.files import write_json
 from medjudge.records import Judgment
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
+from medjudge.report.leaderboard import Coverage
 from medjudge.store import Run, write_records
 
 
@@ -43,7 +44,7 @@ def boards_of(*runs: Run):
 def test_runs_of_one_benchmark_and_judge_share_a_leaderboard(judged) -> None:
     (board,) = boards_of(judged("one", "first", 3), judged("two", "second", 5))
     assert list(board.models) == ["second-a", "second-b", "first-a", "first-b"]
-    assert board.coverage == {"answers": 224, "unscored": 0}
+    assert board.coverage == Coverage(answers=224, unscored=0)
     assert [board.ties[name].tie for name in board.models] == [True, True, False, False]
     assert board.runs == [0, 1]
 

@@ -1,6 +1,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -139,13 +140,13 @@ def test_scores_are_the_judges_and_unscored_is_no_number(log) -> None:
 
 
 def test_metrics_are_the_rates_of_the_leaderboard(run, log) -> None:
-    rates = score_models(run.questions(), run.judgments("gpt"), ["m/1"])["models"]["m/1"]
+    rates = score_models(run.questions(), run.judgments("gpt"), ["m/1"])["m/1"]
     judge, rounds, physicians = log.results.scores
     assert {name: one.value for name, one in judge.metrics.items()} == {
-        **{part: rates[part]["rate"] for part in ("OP", "MK", "MTG")},
+        **{part: rates.parts[part].rate for part in ("OP", "MK", "MTG")},
         "mean": pytest.approx(10 / 3),
     }
-    assert judge.metrics["OP"].metadata == rates["OP"]
+    assert judge.metrics["OP"].metadata == asdict(rates.overall)
     assert (judge.scored_samples, judge.unscored_samples) == (3, 2)
     assert (rounds.name, rounds.metrics["mean"].value) == ("gpt, round 2", 2)
     assert (physicians.name, physicians.metrics["mean"].value) == ("physicians", 2.5)

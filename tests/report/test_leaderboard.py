@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,7 @@ from scipy.stats import binomtest
 
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.records import Judgment
-from medjudge.report.leaderboard import score_models, usability_interval
+from medjudge.report.leaderboard import Rate, score_models, usability_interval
 from medjudge.scheme import LLMEVAL_MED
 
 CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
@@ -31,25 +32,20 @@ def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
         judged("b", 3, sample=1),  # mean 3.67: not
         judged("c", None),  # unscored: not usable, and said
     ]
-    rates = score_models(questions, judgments, ["m", "silent"])["models"]
-    assert rates["m"]["OP"] | {"low": 0, "high": 0} == {
-        "rate": 33.33,
-        "low": 0,
-        "high": 0,
-        "usable": 1,
-        "questions": 3,
-        "unscored": 1,
-    }
-    assert rates["m"]["MSE"]["rate"] == 0
-    assert rates["silent"]["OP"]["unscored"] == 3
-    assert "MTG" not in rates["m"]
+    rates = score_models(questions, judgments, ["m", "silent"])
+    assert replace(rates["m"].overall, low=0, high=0) == Rate(
+        rate=33.33, low=0, high=0, usable=1, questions=3, unscored=1
+    )
+    assert rates["m"].parts["MSE"].rate == 0
+    assert rates["silent"].overall.unscored == 3
+    assert "MTG" not in rates["m"].parts
 
 
 def test_subcategories_stand_under_their_category(question) -> None:
     questions = [question(id="a", subcategory="Drugs"), question(id="b", category="MSE", subcategory="Drugs")]
-    rates = score_models(questions, [judged("a", 5), judged("b", 1)], ["m"])["models"]["m"]
-    assert rates["subcategories"]["MK"]["Drugs"]["rate"] == 100
-    assert rates["subcategories"]["MSE"]["Drugs"]["rate"] == 0
+    rates = score_models(questions, [judged("a", 5), judged("b", 1)], ["m"])["m"]
+    assert rates.subcategories["MK"]["Drugs"].rate == 100
+    assert rates.subcategories["MSE"]["Drugs"].rate == 0
 
 
 def by_hand(files: list[dict]) -> dict[str, float]:
@@ -99,8 +95,8 @@ def test_rates_equal_those_of_aggregate_digit_for_digit(tmp_path, seed: int) -> 
         paths.append(tmp_path / f"{number}.json")
         paths[-1].write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
     read = read_llmeval_scores(paths, "m", "gpt-4o")
-    ours = score_models(read.questions, read.judgments, ["m"])["models"]["m"]
-    assert {code: ours[code]["rate"] for code in ours if code != "subcategories"} == by_hand(files)
+    ours = score_models(read.questions, read.judgments, ["m"])["m"]
+    assert {part: rate.rate for part, rate in ours.parts.items()} == by_hand(files)
 
 
 def test_the_interval_is_wilsons_for_single_questions_and_wider_for_conversations() -> None:

@@ -1,6 +1,7 @@
 import io
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -52,15 +53,16 @@ def board(question: Callable[..., Question]) -> Callable[..., Board]:
             for model, all_levels in levels.items()
             for n, level in enumerate(all_levels)
         ]
-        statuses = validation_statuses([study.summary()] if study else [])
-        scores = {
-            "judge": "j&j",
-            "validation_status": {part: status._asdict() for part, status in statuses.items()},
-            **score_models(questions, judgments, list(levels)),
-        }
-        usable = usable_table(questions, judgments, list(levels))
         return Board(
-            run, "j&j", BoardKey(benchmark, "s", "j&j", None), scores, questions, usable, study, ["100% made up."]
+            run=run,
+            judge="j&j",
+            key=BoardKey(benchmark, "s", "j&j", None),
+            models=score_models(questions, judgments, list(levels)),
+            validation_status=validation_statuses([study.summary()] if study else []),
+            questions=questions,
+            usable=usable_table(questions, judgments, list(levels)),
+            study=study,
+            notes=["100% made up."],
         )
 
     return build
@@ -268,9 +270,11 @@ def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
     )
     table["model"] = table["model"].str.removeprefix("'")
     assert list(dict.fromkeys(table["model"])) == names
-    rates = one.scores["models"]["=1+1"]
+    rates = one.models["=1+1"]
     whole = table[(table["model"] == "=1+1") & (table["subcategory"] == "")].set_index("part")
-    assert whole.loc["MTG", ["rate", "low", "high", "usable", "questions", "unscored"]].to_dict() == rates["MTG"]
+    assert whole.loc["MTG", ["rate", "low", "high", "usable", "questions", "unscored"]].to_dict() == asdict(
+        rates.parts["MTG"]
+    )
     assert whole.loc["OP", "validated"] == "never validated"
     inside = table[(table["model"] == "=1+1") & (table["subcategory"] != "")]
     assert inside[["part", "subcategory", "rate"]].values.tolist() == [["MK", "Drugs_& co", 0.0]]

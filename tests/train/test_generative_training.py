@@ -275,8 +275,9 @@ def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm
         write_self_rationales(first, train, own, CPU)
 
     own.write_text(whole)
-    second = recipe("generative", tiny_lm, **options, train_file=own, output_dir=tmp_path / "judges" / "second")
-    folder = train_judge(*parse_arguments(second))
+    options |= {"train_file": own, "output_dir": tmp_path / "judges" / "second", "max_steps": 2}
+    options |= {"eval_steps": 2, "save_steps": 2}
+    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
     assert set(read_card(folder).trained_on.files) == {"own.jsonl", "validation.jsonl"}
     assert not (folder / "decision.json").exists()  # its score cannot be read in one pass
     assert all(one.probabilities for one in load_judge(folder, "second", CPU).judge(work))

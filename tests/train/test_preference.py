@@ -21,7 +21,7 @@ from medjudge.train.generative import score_logits
 from medjudge.train.preference import preference_dataset
 
 CPU = torch.device("cpu")
-SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2}
+SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2, "per_device_train_batch_size": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -81,10 +81,11 @@ def test_the_margin_of_chosen_over_rejected_rises_from_the_judge_that_it_starts_
         stage="preference",
         start_from=first,
         output_dir=tmp_path / "judges" / "preferred",
-        max_steps=12,
-        eval_steps=12,
-        save_steps=12,
-        learning_rate=1e-3,
+        max_steps=8,
+        eval_steps=8,
+        save_steps=8,
+        per_device_train_batch_size=2,
+        learning_rate=3e-3,
     )
     second = train_judge(*parse_arguments(arguments))
     lines = read_training_lines(training_files[0])

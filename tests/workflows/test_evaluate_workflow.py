@@ -8,21 +8,26 @@ import medjudge
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.answer import AnswerOptions
-from medjudge.workflows.evaluate import EvaluationRequest, run_evaluation
+from medjudge.workflows.evaluate import EvaluateOptions, EvaluationRequest, run_evaluation
 
 
-def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tmp_path) -> None:
-    result = medjudge.evaluate("sample", judge="similarity", limit=3, run=tmp_path / "run")
+def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similarity, tmp_path) -> None:
+    result = medjudge.evaluate("sample", judge=str(tiny_similarity), limit=3, run=tmp_path / "run")
     assert result.complete
     assert result.judge == "similarity"
-    assert json.loads((tmp_path / "run" / "scores.json").read_text())["models"] == result.rates
+    written = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert written["models"] == {model: rates.as_json() for model, rates in result.rates.items()}
+    rate = written["models"]["model-a"]["OP"]
+    assert list(rate) == ["rate", "low", "high", "usable", "questions", "unscored"]
+    assert rate["questions"] == 3
+    assert rate["low"] <= rate["rate"] <= rate["high"]
     assert set(result.rates) == {f"model-{letter}" for letter in "abcde"}
     text, html = repr(result), result._repr_html_()
     assert "never validated" in text
     assert "No physician" in text
     for model, rates in result.rates.items():
-        assert f"{model}: {rates['OP']['rate']:.1f} (" in text
-        assert f"<td>{model}</td><td>{rates['OP']['rate']:.1f} (" in html
+        assert f"{model}: {rates.overall.rate:.1f} (" in text
+        assert f"<td>{model}</td><td>{rates.overall.rate:.1f} (" in html
     assert "<th>OP</th>" in html
 
 
@@ -42,6 +47,18 @@ def test_a_name_of_a_model_is_escaped(jsonl, tmp_path) -> None:
     assert "&lt;img" in result._repr_html_()
 
 
+def test_a_scheme_is_chosen_by_name(jsonl, tiny_similarity, tmp_path) -> None:
+    question = {"id": "q1", "category": "CHQ", "group": "q1", "prompt": "How much?", "language": "en", "reference": "4"}
+    questions = str(jsonl("questions.jsonl", question))
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
+    asked = {"answers": answers, "judge": str(tiny_similarity), "run": tmp_path / "run"}
+    with pytest.raises(InputError, match="CHQ"):
+        medjudge.evaluate(questions, **asked)
+    result = medjudge.evaluate(questions, scheme="consumer-health", **asked)
+    assert list(result.rates["m"].parts) == ["OP", "CHQ"]
+    assert result.run.scheme().name == "consumer-health"
+
+
 def test_nothing_is_written_where_the_input_is_wrong(tmp_path) -> None:
     for wrong in (
         {"benchmark": "none.jsonl"},
@@ -55,11 +72,12 @@ def test_nothing_is_written_where_the_input_is_wrong(tmp_path) -> None:
 
 
 def test_a_model_answers_and_the_report_has_one_leaderboard(tiny_lm, tmp_path) -> None:
-    options = AnswerOptions(samples=2, max_new_tokens=4, device="cpu")
-    answered = medjudge.answer_questions(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", options=options)
+    answering = AnswerOptions(samples=2, max_new_tokens=4, device="cpu")
+    answered = medjudge.answer_questions(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", options=answering)
     assert len(answered.answers) == 4
     assert repr(answered).startswith(f"4 answers in {tmp_path / 'run' / 'answers.jsonl'}")
-    medjudge.evaluate(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", judge="similarity", answering=options)
+    options = EvaluateOptions(answering=answering)
+    medjudge.evaluate(models=[str(tiny_lm)], limit=2, run=tmp_path / "run", judge="similarity", options=options)
     assert len(Run(tmp_path / "run").answers()) == 4
     report = medjudge.write_report([tmp_path / "run"])
     assert report.page.is_file()
