@@ -96,8 +96,31 @@ def parse_yaml(text: str, place: Path | str) -> Any:
     Raises:
         InputError: The text is not YAML, or a key occurs twice in one mapping.
     """
-    try:
+    with _yaml_errors_explained(place):
         return yaml.load(text, Loader=_UniqueKeys)
+
+
+def read_yaml_texts(path: Path) -> list[tuple[str, Any]] | None:
+    """Reads a YAML file of one mapping as it is written: `yes` and `5` stay texts, and no key hides another.
+
+    Returns:
+        Key and value of each entry; None where the file holds something else.
+
+    Raises:
+        InputError: The file cannot be read, or is not YAML.
+    """
+    text = read_text(path)
+    with _yaml_errors_explained(path):
+        top = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(top, yaml.MappingNode):
+        return None
+    return [(str(key.value), value.value) for key, value in top.value]
+
+
+@contextmanager
+def _yaml_errors_explained(place: Path | str) -> Iterator[None]:
+    try:
+        yield
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
 

@@ -283,6 +283,11 @@ class Run:
         """The names of the judges that have judgments here, sorted."""
         return sorted(file.stem for file in (self.path / "judgments").glob("*.jsonl"))
 
+    @property
+    def last_judge(self) -> str | None:
+        """The name of the judge that judged last, as the manifest has it."""
+        return self.manifest().get("judge")
+
     def questions(self) -> list[Question]:
         return read_questions(self.questions_file)
 

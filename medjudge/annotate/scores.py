@@ -12,7 +12,7 @@ from medjudge.annotate.label_studio import read_label_studio
 from medjudge.annotate.spreadsheets import read_delimited
 from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
-from medjudge.files import read_json, read_text
+from medjudge.files import read_json, read_yaml_texts
 from medjudge.records import PhysicianScore
 from medjudge.store import read_records
 
@@ -111,16 +111,10 @@ def _json_entries(path: Path) -> Iterable[tuple[str, object]]:
 
 
 def _yaml_entries(path: Path) -> Iterable[tuple[str, object]]:
-    import yaml
-
-    try:
-        # The nodes, because yaml.safe_load would turn the labels yes and no into True and False.
-        top = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(top, yaml.MappingNode):
+    entries = read_yaml_texts(path)  # as texts: the labels yes and no would be True and False otherwise
+    if entries is None:
         raise InputError(f"{path}: a label and its level are expected in each line, such as entailment: 5")
-    return [(str(label.value), level.value) for label, level in top.value]
+    return entries
 
 
 def _checked(entries: Iterable[tuple[str, object]], place: str) -> dict[str, int]:

@@ -86,7 +86,7 @@ def export(
     plan_options = PlanOptions(rater, overlap, each, which.value, judge, teacher, seed)
     exported = export_forms(run, plan_options, form_format=format.value, out=out, new_plan=new_plan)
     if as_json:
-        print_json(exported.to_json())
+        print_json(exported.as_json())
     _print_export(console(as_json), exported, run, format)
 
 
@@ -143,7 +143,7 @@ def import_forms(
 
     imported = import_scores(run, files, accept_valid=accept_valid, replace=replace)
     if as_json:
-        print_json(imported.to_json())
+        print_json(imported.as_json())
     _print_import(console(as_json), imported, run)
     if imported.checked.problems:
         raise typer.Exit(1)

@@ -52,6 +52,7 @@ def distill(
     validation_share: Annotated[
         float, typer.Option(metavar="SHARE", min=0.01, max=0.9, help="Share of the conversations held out.")
     ] = 0.1,
+    scheme: options.Scheme = None,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -75,6 +76,7 @@ def distill(
             teachers=teacher,
             physicians=physicians,
             keep_out=keep_out or [],
+            scheme=scheme,
         ),
     )
     if as_json:

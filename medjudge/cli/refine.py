@@ -90,7 +90,7 @@ def refine(
         options=RefineOptions(seed, held_out, fdr, fdr_kept, limit, out, judging, proposer_base_url, offline),
     )
     if as_json:
-        print_json(refinement.to_json())
+        print_json(refinement.as_json())
     screen = console(as_json)
     _print_disagreements(screen, refinement)
     _print_unscored(screen, refinement, run)

@@ -4,7 +4,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from medjudge.distill.checklist import Carried, Point, carried, is_checklist, points_of, remaining, terms
-from medjudge.distill.wording import Wording, all_wordings, language_of, wording_of
+from medjudge.distill.wording import Wording, all_wordings, wording_of
+from medjudge.judge.language import language_of
 from medjudge.languages.texts import PACKAGED, Languages, languages_of
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -35,7 +36,9 @@ class Source:
         languages = languages_of(scheme)
         self.question = question
         self.text = (question.reference or "").replace("\r\n", "\n").strip()
-        self.language = language_of(self.text) if question.language in ("en", "zh") else question.language
+        # An English translation may answer a Chinese question.
+        both = ("en", "zh")
+        self.language = language_of(self.text, both) if question.language in both else question.language
         self.wording: Wording = wording_of(self.language, languages)
         prompt = f"{question.prompt}\n{question.checklist or ''}"
         no_dressing = wording_of(question.language, languages).no_dressing

@@ -111,9 +111,3 @@ def wording_of(language: str, languages: Languages = PACKAGED) -> Wording:
 def all_wordings(languages: Languages = PACKAGED) -> tuple[Wording, ...]:
     """The lists of every language that has some."""
     return tuple(wording_of(language, languages) for language in languages.codes(FILE))
-
-
-def language_of(text: str) -> str:
-    """The language of an English or Chinese text: an English translation may answer a Chinese question."""
-    han = len(re.findall(r"[\u4e00-\u9fff]", text))
-    return "zh" if han * 3 > len(re.findall(r"[A-Za-z]", text)) else "en"

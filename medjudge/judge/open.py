@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.client import Server, check_server, server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.files import read_json
@@ -52,10 +52,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
         return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
-    if spec.startswith("openai:"):
-        model = spec.removeprefix("openai:")
-        if not model:
-            raise InputError("--judge openai: no model is named; write, for example, --judge openai:gpt-4o")
+    if model := server_model(spec, "--judge"):
         return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
         folder = _local_folder()

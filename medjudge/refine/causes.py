@@ -60,7 +60,7 @@ class Cause(NamedTuple):
     kind: CauseKind
     evidence: str
 
-    def to_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str]:
         return {"name": self.kind.text, "evidence": self.evidence}
 
 

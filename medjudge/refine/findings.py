@@ -48,7 +48,7 @@ class Finding(NamedTuple):
             "adjusted_p": float(f"{self.adjusted_p:.3g}"),
             "cause_suggested": self.causes[0].kind.text,
             "evidence": self.causes[0].evidence,
-            "also": [cause.to_json() for cause in self.causes[1:]],
+            "also": [cause.as_json() for cause in self.causes[1:]],
         }
 
 

@@ -24,7 +24,7 @@ class FlawedQuestion(NamedTuple):
     question_id: str
     item: Flawed
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Its line in `flawed_items.jsonl`."""
         separates = (
             "the wrong way round: weaker models pass it more often" if self.item.kind == "negative" else "hardly"
@@ -48,7 +48,7 @@ class FlawedQuestions(NamedTuple):
     flawed: list[FlawedQuestion]
     why: str | None
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Its entry in `summary.json`."""
         return {"models": self.models, "questions": self.questions, "listed": len(self.flawed), "why": self.why}
 

@@ -50,7 +50,7 @@ class ProposalCounts:
         """Whether a proposal could not be read, made or scored."""
         return bool(self.unreadable or self.failed or self.unscored)
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "asked": self.requested,
             "proposed": self.proposed,
@@ -134,7 +134,7 @@ class Refinement:
 
     __repr__ = __str__
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The content of `summary.json`, and what `medjudge refine --json` prints."""
         summary: dict[str, Any] = {
             "judge": self.judge,
@@ -148,14 +148,14 @@ class Refinement:
             "fdr": self.fdr,
             "disagreements": [finding.line() for finding in self.findings],
             "causes": dict(Counter(finding.causes[0].kind.text for finding in self.findings)),
-            "flawed_items": self.flawed.to_json(),
+            "flawed_items": self.flawed.as_json(),
             "proposals": None,
             "kept": [],
             "held_out": None,
         }
         if self.revision is not None:
             summary |= {
-                "proposals": self.revision.counts.to_json(),
+                "proposals": self.revision.counts.as_json(),
                 "kept": [_change_json(change) for change in self.revision.kept],
                 "not_kept": [_change_json(change) for change in self.revision.not_kept],
                 "held_out": _agreement_json(self.revision.agreement),
@@ -204,7 +204,7 @@ def joint_agreement(material: Material, before: Rounds, after: Rounds, seed: int
 def write_findings(folder: Path, findings: Sequence[Finding], flawed: FlawedQuestions) -> None:
     """Writes `disagreements.jsonl` and `flawed_items.jsonl`."""
     _write_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
-    _write_lines(folder / "flawed_items.jsonl", [question.to_json() for question in flawed.flawed])
+    _write_lines(folder / "flawed_items.jsonl", [question.as_json() for question in flawed.flawed])
 
 
 def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -> None:
@@ -220,7 +220,7 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
 
 def write_summary(refinement: Refinement) -> None:
     """Writes `summary.json`."""
-    write_json(refinement.folder / "summary.json", refinement.to_json())
+    write_json(refinement.folder / "summary.json", refinement.as_json())
 
 
 def _change_json(change: Change) -> dict[str, Any]:

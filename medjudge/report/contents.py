@@ -46,7 +46,8 @@ def read_contents(run: Run) -> Contents:
     """
     manifest, scores = run.manifest(), run.physician_scores()
     of_physicians = [score for score in scores if score.rater != CONSTRUCTED]
-    judges = sorted(run.judges(), key=lambda name: name != manifest.get("judge"))
+    last = run.last_judge
+    judges = sorted(run.judges(), key=lambda name: name != last)
     return Contents(
         run=run,
         scheme=run.scheme(),

@@ -60,7 +60,7 @@ class ExportedForms:
     replaced_plan: Path | None
     without_score: WithoutScore | None
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "answers": len(self.plan.items),
             "left_out": self.plan.left_out,
@@ -93,7 +93,7 @@ class ImportedScores:
         """Whether some answers were chosen as informative, so that the scores cannot validate a judge."""
         return any(plan.which == "informative" for plan in self.checked.plans)
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             **self.added._asdict(),
             "not_scored": self.checked.unscored,

@@ -14,7 +14,7 @@ from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
 from medjudge.answer.vllm_engine import VllmEngine
-from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.client import Server, check_server, server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory
@@ -24,8 +24,6 @@ from medjudge.records import Answer, Question
 from medjudge.store import Run
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.run_folder import default_run, open_benchmark, record_spending, start_run
-
-_SERVER_PREFIX = "openai:"
 
 
 class AnswerOptions(NamedTuple):
@@ -133,7 +131,7 @@ def answer_questions(
 
 def servers_asked(models: Sequence[str]) -> list[str]:
     """The options, as they are typed, that name a model of a server."""
-    return [f"--model {name}" for name in models if name.startswith(_SERVER_PREFIX)]
+    return [f"--model {name}" for name in models if server_model(name, "--model")]
 
 
 def check_answering(models: Sequence[str], options: AnswerOptions, group: Group, offline: bool) -> None:
@@ -145,10 +143,7 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
     check_engine(options.engine, options.device)
     check_sharing(group, options.engine, servers_asked(models))
     for name in models:
-        if name.startswith(_SERVER_PREFIX):
-            model = name.removeprefix(_SERVER_PREFIX)
-            if not model:
-                raise InputError("--model openai: no model named; write for example --model openai:gpt-4o")
+        if model := server_model(name, "--model"):
             check_server(f"--model {name}", model, options.server.base_url, offline, options.limit)
         else:
             require_chat_model(name)
@@ -157,7 +152,7 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
 def answer_with_all(run: Run, models: Sequence[str], options: AnswerOptions, group: Group) -> None:
     """Answers with one model after the other: each is out of memory before the next one is loaded."""
     for name in models:
-        on_this_machine = options.engine == "transformers" and not name.startswith(_SERVER_PREFIX)
+        on_this_machine = options.engine == "transformers" and server_model(name, "--model") is None
         with report_peak_memory(f"answering with {name}", options.device if on_this_machine else None):
             answer_with(run, name, options, group)
 
@@ -210,8 +205,7 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group) -> N
 
 
 def _load(run: Run, model: str, options: AnswerOptions) -> _AnsweringModel:
-    if model.startswith(_SERVER_PREFIX):
-        name = model.removeprefix(_SERVER_PREFIX)
+    if name := server_model(model, "--model"):
         base_url = options.server.base_url
         source = f"{model} at {base_url}" if base_url else model
         spending = Spending(run, options.limit)

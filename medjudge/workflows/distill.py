@@ -19,6 +19,7 @@ from medjudge.files import json_lines, write_json, write_whole
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
 from medjudge.store import Run, write_scheme
+from medjudge.workflows.run_folder import adopt_scheme
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
 
@@ -32,11 +33,13 @@ class DistillOptions(TrainingSetOptions):
         physicians: Files with physicians' scores; those of the runs if omitted.
         keep_out: Run folders, or files with question ids, that a judge will be validated on: no line is made of their
             questions, of the same texts, or of their conversations.
+        scheme: What the questions of runs belong to that keep no copy of their scheme: its name, folder or file.
     """
 
     teachers: Sequence[str] | None = None
     physicians: Sequence[Path] | None = None
     keep_out: Sequence[Path] = ()
+    scheme: str | None = None
 
 
 class KeptOut(TypedDict):
@@ -137,6 +140,8 @@ def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
     scores: list[PhysicianScore] = []
     runs = [Run.existing(path) for path in paths]
     for run in runs:
+        if options.scheme is not None:
+            adopt_scheme(run, options.scheme)
         for question in run.questions():
             if questions.setdefault(question.id, question) != question:
                 raise InputError(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
-from medjudge.chat_api.client import check_server
+from medjudge.chat_api.client import check_server, server_model
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
@@ -161,14 +161,11 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
         editor = EditorProposer(folder / "editing")
         return lambda: editor
     judging = options.judging
-    if proposer.startswith("openai:"):
-        model = proposer.removeprefix("openai:")
-        if not model:
-            raise InputError("--proposer openai: no model named; write for example --proposer openai:gpt-4o")
+    if at_server := server_model(proposer, "--proposer"):
         base_url = options.proposer_base_url or judging.server.base_url
-        check_server(f"--proposer {proposer}", model, base_url, options.offline, judging.limit)
+        check_server(f"--proposer {proposer}", at_server, base_url, options.offline, judging.limit)
         server = judging.server._replace(base_url=base_url)
-        return lambda: ApiProposer(model, server, Spending(run, judging.limit), options.seed)
+        return lambda: ApiProposer(at_server, server, Spending(run, judging.limit), options.seed)
     model = proposer
     if (Path(proposer) / CARD_FILE).is_file():
         card = read_card(Path(proposer))

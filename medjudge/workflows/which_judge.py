@@ -7,7 +7,7 @@ from medjudge.store import Run
 def likely_judge(run: Run) -> str | None:
     """The judge that judged last, else the only one; None where neither is known."""
     judges = run.judges()
-    last: str | None = run.manifest().get("judge")
+    last = run.last_judge
     if last in judges:
         return last
     return judges[0] if len(judges) == 1 else None

@@ -11,7 +11,8 @@ from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.checklist import points_of
 from medjudge.distill.dressing import padded
 from medjudge.distill.graded import graded_answers
-from medjudge.distill.wording import language_of, wording_of
+from medjudge.distill.wording import wording_of
+from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Question
 from medjudge.text.outline import outline_of, written
@@ -150,7 +151,7 @@ def test_a_tenfold_dose_in_a_core_point_is_dangerous(asthma):
     ],
 )
 def test_a_number_is_changed_by_a_factor_that_matters(kind, text, pattern):
-    wording = wording_of(language_of(text))
+    wording = wording_of(language_of(text, ("en", "zh")))
     before = float(re.search(pattern, text)["new"])
     for seed in range(20):
         changed = altered([text], 0, kind, wording, Random(seed)).parts[0]
@@ -182,7 +183,7 @@ def test_a_number_is_changed_by_a_factor_that_matters(kind, text, pattern):
     ],
 )
 def test_a_claim_is_turned(kind, text, changed):
-    assert altered([text], 0, kind, wording_of(language_of(text)), Random(0)).parts == [changed]
+    assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)).parts == [changed]
 
 
 def test_a_drug_becomes_one_of_another_class_wherever_it_stands():
@@ -207,7 +208,7 @@ def test_a_value_in_two_units_changes_in_both():
     "text", ["Rest and patience help.", "多休息、多饮水。", "Vitamin B12, see leaflet 3.", "反应良好。"]
 )
 def test_nothing_to_alter_is_never_counted_as_altered(kind, text):
-    assert altered([text], 0, kind, wording_of(language_of(text)), Random(0)) is None
+    assert altered([text], 0, kind, wording_of(language_of(text, ("en", "zh"))), Random(0)) is None
 
 
 def test_a_swap_brings_the_answer_to_another_question(sample):

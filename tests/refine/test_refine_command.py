@@ -52,8 +52,8 @@ def refined(module_server, tmp_path_factory):
     options = RefineOptions(judging=JudgeOptions(server=Server(module_server.url)))
     refinement = refine_checklists(run, "openai:judge", proposer="openai:proposer", options=options)
     assert f"{len(refinement.revision.kept)} kept" in repr(refinement)
-    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.to_json()
-    return refinement.to_json(), run / "refinement"
+    assert json.loads((run / "refinement" / "summary.json").read_text()) == refinement.as_json()
+    return refinement.as_json(), run / "refinement"
 
 
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:

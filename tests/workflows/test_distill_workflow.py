@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -31,6 +32,21 @@ def test_what_is_kept_out_is_in_no_line(sample_run: Path, tmp_path: Path) -> Non
     groups = {line.question.group for line in (*distilled.train, *distilled.validation)}
     assert question.group not in groups
     assert question.id in distilled.summary["checks"]["kept_out"]["ids"]
+
+
+def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path, tmp_path: Path) -> None:
+    file = sample_run / "questions.jsonl"
+    consumer_questions = re.sub(r'"category": ?"\w+"', '"category":"CHQ"', file.read_text(encoding="utf-8"))
+    file.write_text(consumer_questions, encoding="utf-8")
+    refused = medjudge("distill", sample_run, "--out", "data")
+    assert refused.returncode == 2
+    assert "CHQ" in refused.stderr
+    done = medjudge("distill", sample_run, "--out", "data", "--scheme", "consumer-health", "--json")
+    assert done.returncode == 0, done.stderr
+    assert read_scheme(tmp_path / "data" / "scheme.json") == open_scheme("consumer-health")
+    again = medjudge("distill", sample_run, "--out", "again", "--scheme", "llmeval-med")
+    assert again.returncode == 2
+    assert "keeps a copy of another scheme" in again.stderr
 
 
 def test_runs_of_two_schemes_are_refused(sample_run: Path, tmp_path: Path) -> None:
