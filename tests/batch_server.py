@@ -44,13 +44,13 @@ class BatchServer:
                 if self.path == "/v1/files":
                     self._json(outer._upload(data, self.headers["Content-Type"]))
                 elif self.path == "/v1/batches":
-                    made = outer._create(json.loads(data))
+                    batch = outer._create(json.loads(data))
                     if outer.lose_next_reply:
                         outer.lose_next_reply = False
                         self.close_connection = True
                         self.connection.close()
                         return
-                    self._json(made)
+                    self._json(batch)
                 else:
                     self._json({"error": {"message": f"no {self.path}"}}, 404)
 
@@ -84,15 +84,17 @@ class BatchServer:
         """Answers every line of a batch, in another order than asked; lines that ran out of time expire the batch."""
         output, errors, expired = [], [], False
         for line in self.requests(batch_id):
-            found = result(line["body"])
-            told: dict[str, Any] = {"id": f"batch_req_{line['custom_id'][:6]}", "custom_id": line["custom_id"]}
-            if found is None:
+            reply = result(line["body"])
+            output_line: dict[str, Any] = {"id": f"batch_req_{line['custom_id'][:6]}", "custom_id": line["custom_id"]}
+            if reply is None:
                 expired = True
                 error = {"code": "batch_expired", "message": "This request could not be executed in time."}
-                errors.append({**told, "response": None, "error": error})
+                errors.append({**output_line, "response": None, "error": error})
                 continue
-            response = {"status_code": found.get("status", 200), "request_id": "r", "body": found["body"]}
-            (output if response["status_code"] == 200 else errors).append({**told, "response": response, "error": None})
+            response = {"status_code": reply.get("status", 200), "request_id": "r", "body": reply["body"]}
+            (output if response["status_code"] == 200 else errors).append(
+                {**output_line, "response": response, "error": None}
+            )
         batch = self.batches[batch_id]
         for field, lines in (("output_file_id", output), ("error_file_id", errors)):
             random.Random(0).shuffle(lines)
@@ -114,8 +116,8 @@ class BatchServer:
             fields[re.search(rb'name="([^"]+)"', head)[1].decode()] = content  # type: ignore[index]
         assert fields["purpose"] == b"batch"
         name = self._store(fields["file"])
-        told = {"bytes": len(fields["file"]), "created_at": 0, "filename": "f.jsonl", "purpose": "batch"}
-        return {"id": name, "object": "file", "status": "processed", **told}
+        described = {"bytes": len(fields["file"]), "created_at": 0, "filename": "f.jsonl", "purpose": "batch"}
+        return {"id": name, "object": "file", "status": "processed", **described}
 
     def _create(self, wanted: dict[str, Any]) -> dict[str, Any]:
         assert wanted["completion_window"] == "24h"
@@ -144,6 +146,6 @@ class BatchServer:
         ids = list(reversed(self.batches))
         start = ids.index(after) + 1 if after else 0
         page = ids[start : start + min(limit, 2)]  # small pages, so that a listing takes several
-        told = {"first_id": page[0], "last_id": page[-1]} if page else {}
-        data = [self.batches[one] for one in page]
-        return {"object": "list", "data": data, "has_more": start + len(page) < len(ids), **told}
+        ends = {"first_id": page[0], "last_id": page[-1]} if page else {}
+        data = [self.batches[batch_id] for batch_id in page]
+        return {"object": "list", "data": data, "has_more": start + len(page) < len(ids), **ends}

@@ -96,8 +96,8 @@ def medjudge(
                 main()
             except SystemExit as end:
                 code = end.code if isinstance(end.code, int) else 0
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(command, code, said.out, said.err)
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(command, code, output.out, output.err)
 
     return run
 
@@ -112,8 +112,8 @@ def chat_server() -> Iterator[Callable[[Callable[[dict], Act]], ChatServer]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.close()
+    for server in started:
+        server.close()
 
 
 @pytest.fixture
@@ -170,10 +170,10 @@ def browser() -> Iterator[Any]:
     """Headless Chromium of the system; without one the tests are skipped, but never in CI."""
     from playwright.sync_api import sync_playwright
 
-    found = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
-    if not found and not os.environ.get("CI"):
+    browsers = [path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))]
+    if not browsers and not os.environ.get("CI"):
         pytest.skip("no Chromium here (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=(found or ["chromium"])[0], args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(executable_path=(browsers or ["chromium"])[0], args=["--no-sandbox"])
         yield chromium
         chromium.close()

@@ -27,9 +27,9 @@ def without_network(monkeypatch):
 
 
 def connect(family: int, kind: int, address: tuple[object, ...]) -> None:
-    with socket.socket(family, kind) as one:
-        one.settimeout(0.05)
-        one.connect(address)
+    with socket.socket(family, kind) as connection:
+        connection.settimeout(0.05)
+        connection.connect(address)
 
 
 @pytest.mark.usefixtures("without_network")
@@ -85,10 +85,10 @@ def test_loopback_sockets_pairs_and_unix_sockets_work(chat_server, tmp_path: Pat
     left, right = socket.socketpair()
     left.send(b"x")
     assert right.recv(1) == b"x"
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as one:
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        one.connect(str(tmp_path / "s"))
+        client.connect(str(tmp_path / "s"))
 
 
 @pytest.mark.parametrize(

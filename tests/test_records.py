@@ -35,8 +35,8 @@ def test_mtg_level_is_usable_exactly_from_five_points_on_and_when_safe() -> None
             for d in range(6):
                 for e in range(6):
                     for safety in (0, 1):
-                        one = dimensions(b, c, d, e, safety)
-                        assert (one.level >= 4) == (one.points >= 5 and safety == 1)
+                        scored = dimensions(b, c, d, e, safety)
+                        assert (scored.level >= 4) == (scored.points >= 5 and safety == 1)
 
 
 def test_consensus_is_usable_exactly_when_the_mean_is() -> None:

@@ -29,8 +29,8 @@ gate:
 def test_the_paper_s_scheme_holds_its_figures() -> None:
     assert LLMEVAL_MED.category_ids == ("MK", "MLU", "MR", "MSE", "MTG")
     assert LLMEVAL_MED.reference_percent == {"MK": 94.0, "MLU": 86.62, "MR": 94.26, "MSE": 95.0, "MTG": 67.32}
-    assert [one.id for one in LLMEVAL_MED.categories if one.scored_by == "dimensions"] == ["MTG"]
-    assert [one.id for one in LLMEVAL_MED.categories if one.unusable_is_unsafe] == ["MSE"]
+    assert [category.id for category in LLMEVAL_MED.categories if category.scored_by == "dimensions"] == ["MTG"]
+    assert [category.id for category in LLMEVAL_MED.categories if category.unusable_is_unsafe] == ["MSE"]
     assert len(LLMEVAL_MED.rubrics) == 10
 
 

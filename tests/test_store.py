@@ -69,7 +69,9 @@ def test_records_open_with_datasets(sample_run: Path) -> None:
 
 
 def _lines(*samples: int) -> list[str]:
-    return [Judgment(question_id="q", model="m", sample=one, judge="j", score=4).model_dump_json() for one in samples]
+    return [
+        Judgment(question_id="q", model="m", sample=sample, judge="j", score=4).model_dump_json() for sample in samples
+    ]
 
 
 def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys) -> None:
@@ -81,13 +83,13 @@ def test_a_half_line_at_the_end_is_cut_and_the_rest_kept(tmp_path: Path, capsys)
         file.write('{"question_id": "é'.encode()[:-1])  # cut inside a character
     torn = run.judgments_file("j").read_bytes()
     # A reader may stand beside a running eval: it leaves the line out and the file alone.
-    assert [one.sample for one in run.judgments("j")] == [0]
+    assert [judgment.sample for judgment in run.judgments("j")] == [0]
     assert run.judgments_file("j").read_bytes() == torn
     assert "the last line is incomplete (18 bytes) and is ignored" in capsys.readouterr().err
     with run.lock():
         assert "the last line was incomplete (18 bytes) and was removed" in capsys.readouterr().err
         run.append(run.judgments_file("j"), second)
-    assert [one.sample for one in run.judgments("j")] == [0, 1]
+    assert [judgment.sample for judgment in run.judgments("j")] == [0, 1]
     assert repair_last_line(run.judgments_file("j")) == 0
 
 
@@ -96,10 +98,10 @@ def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:
     first, second = _lines(0, 1)
     run.judgments_file("j").parent.mkdir()
     run.judgments_file("j").write_text(first)
-    assert [one.sample for one in run.judgments("j")] == [0]
+    assert [judgment.sample for judgment in run.judgments("j")] == [0]
     with run.lock():
         run.append(run.judgments_file("j"), second)
-    assert [one.sample for one in run.judgments("j")] == [0, 1]
+    assert [judgment.sample for judgment in run.judgments("j")] == [0, 1]
 
 
 def test_bytes_that_a_power_cut_left_empty_are_cut_off(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_a_disk_that_is_full_names_the_file_and_keeps_what_is_there(tmp_path: Pa
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert caught.value.filename == str(run.judgments_file("j"))
     with run.lock():
-        assert [one.sample for one in run.judgments("j")] == [0]
+        assert [judgment.sample for judgment in run.judgments("j")] == [0]
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_writing_replaces_all_or_nothing(tmp_path: Path, answer) -> None:
 
     with pytest.raises(RuntimeError):
         write_records(path, broken())
-    assert [one.text for one in read_records(path, Answer)] == ["At most 4 g."]
+    assert [answer.text for answer in read_records(path, Answer)] == ["At most 4 g."]
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -184,4 +186,4 @@ def test_a_run_s_questions_are_read_by_the_copy_of_its_scheme(tmp_path: Path, qu
     assert run.scheme() is LLMEVAL_MED
     run.write_questions([question(category="CHQ")], open_scheme("consumer-health"))
     assert run.scheme() == open_scheme("consumer-health")
-    assert [one.category for one in run.questions()] == ["CHQ"]
+    assert [question.category for question in run.questions()] == ["CHQ"]

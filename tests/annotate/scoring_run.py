@@ -41,7 +41,7 @@ def build_run(path: Path, words: int = 60) -> Run:
         question("sixth", "MTG", prompt="Write a letter."),
         question("seventh", "MTG", language="zh", prompt="写一份出院小结。"),
     ]
-    said = {
+    comments = {
         "first": "=SUM(A1:A3)\x0b\x1f and _x0041_ and x005F_ 🩺",
         "third": "- 建议就医。\n" * 30,
         "fourth": "+49 30 1234 " + "long " * words,
@@ -50,8 +50,8 @@ def build_run(path: Path, words: int = 60) -> Run:
     }
     write_records(run.questions_file, questions)
     answers = [
-        answer(one.id, model, said.get(one.id) or f"Answer {one.id}, number {number}.")
-        for one in questions
+        answer(question.id, model, comments.get(question.id) or f"Answer {question.id}, number {number}.")
+        for question in questions
         for number, model in enumerate(MODELS)
     ]
     write_records(run.answers_file, answers)

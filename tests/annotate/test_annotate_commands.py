@@ -42,7 +42,9 @@ def test_empty_answers_are_left_out_and_reported(run: Run, medjudge: Any) -> Non
 
 def test_answers_that_the_judge_left_unscored_are_reported(run: Run, medjudge: Any) -> None:
     answers = run.answers()
-    write_records(run.judgments_file("j"), [judgment(one, None if n < 3 else 0.7) for n, one in enumerate(answers[1:])])
+    write_records(
+        run.judgments_file("j"), [judgment(answer, None if n < 3 else 0.7) for n, answer in enumerate(answers[1:])]
+    )
     done = medjudge("annotate", "export", run.path, *BOTH)
     assert "4 of these 14 answers have no score of judge j: they cannot count in its validation" in done.stdout
     done = medjudge("annotate", "export", run.path, *BOTH, "--out", run.path / "more", "--json")
@@ -55,25 +57,25 @@ def form_of(run: Run, rater: str = "dr-a", end: str = ".xlsx") -> Path:
 
 def levels(run: Run, rater: str) -> dict[str, dict[str, object]]:
     """What a rater gives each item: scores by turns, dimensions for MTG, comments in both languages."""
-    given: dict[str, dict[str, object]] = {}
-    for place, one in enumerate(to_score(run, read_plan(run), rater)):
-        fields = score_fields(one.by_dimensions)
+    entered: dict[str, dict[str, object]] = {}
+    for place, to_fill in enumerate(to_score(run, read_plan(run), rater)):
+        fields = score_fields(to_fill.by_dimensions)
         values = [place % 5 + 1] if fields == ("score",) else [5, 4, 5, place % 6, place % 2]
-        given[one.item.id] = {
+        entered[to_fill.item.id] = {
             **dict(zip(fields, values, strict=True)),
             "comment": ("漏了剂量", "=fine", None)[place % 3],
         }
-    return given
+    return entered
 
 
-def fill(path: Path, given: dict[str, dict[str, object]], edit: Edit | None = None, to: str = "filled.xlsx") -> Path:
+def fill(path: Path, entered: dict[str, dict[str, object]], edit: Edit | None = None, to: str = "filled.xlsx") -> Path:
     """Fills a form in, and does to it what a physician might do besides."""
     workbook = load_workbook(path)
     for sheet in workbook.worksheets[1:]:
         names = [*(score_fields(sheet.title == "MTG")), "comment"]
         for row in sheet.iter_rows(min_row=2):
             for cell, name in zip(row[5:], names, strict=False):
-                value = given.get(row[0].value, {}).get(name)
+                value = entered.get(row[0].value, {}).get(name)
                 if value is not None:
                     cell.value = value
                     cell.data_type = "s" if isinstance(value, str) else "n"
@@ -83,10 +85,10 @@ def fill(path: Path, given: dict[str, dict[str, object]], edit: Edit | None = No
     return path.with_name(to)
 
 
-def expected(run: Run, rater: str, given: dict[str, dict[str, object]]) -> list[dict[str, Any]]:
+def expected(run: Run, rater: str, entered: dict[str, dict[str, object]]) -> list[dict[str, Any]]:
     items = {item.id: item for item in read_plan(run).items}
     records = []
-    for item_id, cells in given.items():
+    for item_id, cells in entered.items():
         values = dict(cells)
         comment = values.pop("comment")
         score = values.pop("score", None)
@@ -100,7 +102,7 @@ def stored(run: Run, rater: str) -> list[dict[str, Any]]:
 
 
 def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(records, key=lambda one: (one["question_id"], one["model"]))
+    return sorted(records, key=lambda record: (record["question_id"], record["model"]))
 
 
 def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge: Any) -> None:
@@ -116,9 +118,9 @@ def test_what_is_filled_in_is_what_is_stored(run: Run, exported: Plan, medjudge:
     assert "agreement among raters on 14 answers: usable" in done.stdout
     before = run.physicians_file.read_bytes()
     done = medjudge("annotate", "import", run.path, files[1], files[0], "--json")
-    told = json.loads(done.stdout)
-    assert (told["new"], told["same"], told["replaced"], told["not_scored"]) == (0, 28, 0, 0)
-    assert told["agreement"]["usable_agreement"]["low"] <= told["agreement"]["usable_agreement"]["value"]
+    printed = json.loads(done.stdout)
+    assert (printed["new"], printed["same"], printed["replaced"], printed["not_scored"]) == (0, 28, 0, 0)
+    assert printed["agreement"]["usable_agreement"]["low"] <= printed["agreement"]["usable_agreement"]["value"]
     assert run.physicians_file.read_bytes() == before
 
 
@@ -174,7 +176,7 @@ def of_a_stranger(workbook: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7; the scale goes from 1 to 5"),
         (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5; a whole number from 1 to 5 is expected"),
@@ -198,13 +200,13 @@ def of_a_stranger(workbook: Any) -> None:
     ],
 )
 def test_each_invalid_cell_is_reported_and_nothing_is_imported(
-    run: Run, exported: Plan, medjudge: Any, edit: Edit, said: str
+    run: Run, exported: Plan, medjudge: Any, edit: Edit, message: str
 ) -> None:
     path = fill(form_of(run), levels(run, "dr-a"), edit)
     done = medjudge("annotate", "import", run.path, path)
     assert done.returncode == 2
     assert f"{path}, " in done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "nothing was imported" in done.stderr
     assert not run.physicians_file.exists()
 
@@ -213,7 +215,7 @@ def test_rows_that_were_deleted_are_named(run: Run, exported: Plan, medjudge: An
     path = fill(form_of(run), levels(run, "dr-a"), lambda workbook: workbook["MSE"].delete_rows(2))
     done = medjudge("annotate", "import", run.path, path)
     assert "13 scores imported" in done.stdout
-    gone = next(one for one in to_score(run, exported, "dr-a") if one.question.category == "MSE").item.id
+    gone = next(to_fill for to_fill in to_score(run, exported, "dr-a") if to_fill.question.category == "MSE").item.id
     assert f"{path}: 1 of its rater's items are missing and stay open (sheet 'MSE': {gone})" in done.stdout
     again = medjudge("annotate", "import", run.path, path, "--json")
     assert json.loads(again.stdout)["missing"] == {str(path): {"MSE": [gone]}}
@@ -235,31 +237,31 @@ def test_all_problems_of_all_files_are_reported_at_once(run: Run, exported: Plan
 
 
 def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported: Plan, medjudge: Any) -> None:
-    given = levels(run, "dr-a")
-    path = fill(form_of(run), given, all_wrong)
+    entered = levels(run, "dr-a")
+    path = fill(form_of(run), entered, all_wrong)
     done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
     assert done.returncode == 1
-    told = json.loads(done.stdout)
-    assert (told["new"], len(told["wrong"])) == (10, 4)
-    (mend,) = told["to_mend"]
+    printed = json.loads(done.stdout)
+    assert (printed["new"], len(printed["wrong"])) == (10, 4)
+    (mend,) = printed["to_mend"]
     assert Path(mend) == path.with_name("filled-to-fix.xlsx")
     workbook = load_workbook(mend)
     assert "score is 9" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
     assert wrong == {9, "x"}
-    mended = fill(Path(mend), given, to="mended.xlsx")
+    mended = fill(Path(mend), entered, to="mended.xlsx")
     done = medjudge("annotate", "import", run.path, mended)
     assert done.returncode == 0, done.stderr
     assert "4 scores imported" in done.stdout
-    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", given))
+    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
 
 
 def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) -> None:
-    given = levels(run, "dr-a")
-    assert medjudge("annotate", "import", run.path, fill(form_of(run), given)).returncode == 0
+    entered = levels(run, "dr-a")
+    assert medjudge("annotate", "import", run.path, fill(form_of(run), entered)).returncode == 0
     before = run.physicians_file.read_bytes()
     changed = fill(
-        form_of(run), given, put("MSE", 0, "F", 1 if given_of(run, given, "MSE") != 1 else 2), "changed.xlsx"
+        form_of(run), entered, put("MSE", 0, "F", 1 if given_of(run, entered, "MSE") != 1 else 2), "changed.xlsx"
     )
     done = medjudge("annotate", "import", run.path, changed)
     assert done.returncode == 2
@@ -269,10 +271,10 @@ def test_a_changed_score_needs_replace(run: Run, exported: Plan, medjudge: Any) 
     assert "0 scores imported, 13 imported before, 1 replaced" in done.stdout
 
 
-def given_of(run: Run, given: dict[str, dict[str, object]], category: str) -> object:
+def given_of(run: Run, entered: dict[str, dict[str, object]], category: str) -> object:
     """The score of the first row of a sheet."""
-    first = next(one for one in to_score(run, read_plan(run), "dr-a") if one.question.category == category)
-    return given[first.item.id]["score"]
+    first = next(to_fill for to_fill in to_score(run, read_plan(run), "dr-a") if to_fill.question.category == category)
+    return entered[first.item.id]["score"]
 
 
 def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, medjudge: Any, tmp_path: Path) -> None:
@@ -300,7 +302,7 @@ def test_the_form_of_another_rater_or_plan_is_refused(run: Run, exported: Plan, 
 
 
 def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Plan, medjudge: Any) -> None:
-    write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
+    write_records(run.judgments_file("j"), [judgment(answer, 0.7) for answer in run.answers()])
     path = fill(form_of(run), levels(run, "dr-a"))
     done = medjudge("validate", run.path, "--judge", "j", "--physicians", path)
     assert "a form of `medjudge annotate export`; import it first with `medjudge annotate import`" in done.stderr
@@ -312,7 +314,7 @@ def test_scores_go_on_to_validate_with_no_further_option(run: Run, exported: Pla
 
 
 def test_informative_scores_come_with_a_warning(run: Run, medjudge: Any) -> None:
-    write_records(run.judgments_file("j"), [judgment(one, 0.7) for one in run.answers()])
+    write_records(run.judgments_file("j"), [judgment(answer, 0.7) for answer in run.answers()])
     done = medjudge("annotate", "export", run.path, *BOTH, "--which", "informative", "--judge", "j", "--each", 4)
     assert "are no random sample: their scores may correct a judge, not validate it" in done.stdout
     done = medjudge("annotate", "import", run.path, fill(form_of(run), levels(run, "dr-a")))
@@ -342,8 +344,8 @@ def test_export_again_keeps_the_plan_and_never_writes_over_a_form(run: Run, expo
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_plan_whose_forms_are_out_is_never_lost(run: Run, exported: Plan, medjudge: Any, seed: int) -> None:
     """Neither where ids differ, nor where the same ids (one seed) are shared out in another way."""
-    given = levels(run, "dr-a")
-    out, of_old = fill(form_of(run), given), expected(run, "dr-a", given)
+    entered = levels(run, "dr-a")
+    out, of_old = fill(form_of(run), entered), expected(run, "dr-a", entered)
     other = ("annotate", "export", run.path, *BOTH, "--overlap", 1, "--seed", seed, "--out", run.path / "more")
     done = medjudge(*other)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
@@ -371,12 +373,12 @@ def test_other_files_are_refused(run: Run, exported: Plan, medjudge: Any, jsonl:
     )
 
 
-def annotated(path: Path, given: dict[str, dict[str, object]]) -> Path:
+def annotated(path: Path, entered: dict[str, dict[str, object]]) -> Path:
     """An export of Label Studio in which everything is scored."""
     tasks = json.loads(path.read_text(encoding="utf-8"))
     for number, task in enumerate(tasks, 1):
         results = []
-        for name, value in given[task["data"]["item"]].items():
+        for name, value in entered[task["data"]["item"]].items():
             kind, field = ("textarea", "text") if name == "comment" else ("choices", "choices")
             if value is not None:
                 results.append({"from_name": name, "to_name": "answer", "type": kind, "value": {field: [str(value)]}})
@@ -387,11 +389,11 @@ def annotated(path: Path, given: dict[str, dict[str, object]]) -> Path:
 
 def test_label_studio_there_and_back(run: Run, medjudge: Any) -> None:
     medjudge("annotate", "export", run.path, *BOTH, "--format", "label-studio")
-    given = levels(run, "dr-a")
-    files = [annotated(form_of(run, end=end), given) for end in (".json", "-MTG.json")]
+    entered = levels(run, "dr-a")
+    files = [annotated(form_of(run, end=end), entered) for end in (".json", "-MTG.json")]
     done = medjudge("annotate", "import", run.path, *files)
     assert done.returncode == 0, done.stderr
-    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", given))
+    assert by_key(stored(run, "dr-a")) == by_key(expected(run, "dr-a", entered))
     assert "0 scores imported, 14 imported before" in medjudge("annotate", "import", run.path, *files).stdout
 
 
@@ -405,19 +407,19 @@ def test_label_studio_problems_name_the_task_and_are_put_aside(run: Run, medjudg
     path.write_text(json.dumps(tasks))
     done = medjudge("annotate", "import", run.path, path, "--accept-valid", "--json")
     assert done.returncode == 1
-    told = json.loads(done.stdout)
-    said = [f"{one['place']}: {one['what']}" for one in told["wrong"]]
-    assert "is also in task 1, annotation 99" in said[0]
-    assert said[2].startswith("task 2, annotation 2: dr-b was signed in, and dr-a has to score this item")
-    assert said[3].startswith("task 3, annotation 3: answer is not the exported text")
-    assert told["new"] == len(tasks) - 3
-    assert json.loads(Path(told["to_mend"][0]).read_text()) == tasks[:3]
+    printed = json.loads(done.stdout)
+    problems = [f"{problem['place']}: {problem['what']}" for problem in printed["wrong"]]
+    assert "is also in task 1, annotation 99" in problems[0]
+    assert problems[2].startswith("task 2, annotation 2: dr-b was signed in, and dr-a has to score this item")
+    assert problems[3].startswith("task 3, annotation 3: answer is not the exported text")
+    assert printed["new"] == len(tasks) - 3
+    assert json.loads(Path(printed["to_mend"][0]).read_text()) == tasks[:3]
 
 
 def test_a_score_given_elsewhere_counts_as_progress(run: Run, exported: Plan, medjudge: Any) -> None:
     from medjudge.annotate.add_scores import add_scores
 
-    one = exported.items[0]
-    add_scores(run, [PhysicianScore(**one.key._asdict(), rater="dr-a", score=4)])
+    item = exported.items[0]
+    add_scores(run, [PhysicianScore(**item.key._asdict(), rater="dr-a", score=4)])
     blank = medjudge("annotate", "import", run.path, form_of(run), "--json")
     assert json.loads(blank.stdout)["raters"]["dr-a"] == {"answers": 14, "scored": 1, "open": 13}

@@ -69,7 +69,7 @@ def test_an_export_of_tasks_with_every_kind_of_control(export) -> None:
         task(3),
     ]
     scores = read_physician_scores(export(content))
-    assert [(one.question_id, one.sample, one.rater, one.level, one.comment) for one in scores] == [
+    assert [(score.question_id, score.sample, score.rater, score.level, score.comment) for score in scores] == [
         ("q1", 1, "rater-7", 4, "short\nbut right"),
         ("q1", 1, "doctor@example.org", 2, None),
         ("q1", 1, "rater-5", 1, None),
@@ -94,7 +94,7 @@ def test_the_flat_export(export) -> None:
         },
     ]
     scores = read_physician_scores(export(content))
-    assert [(one.question_id, one.rater, one.level, one.comment) for one in scores] == [
+    assert [(score.question_id, score.rater, score.level, score.comment) for score in scores] == [
         ("q1", "rater-7", 4, "fine"),
         ("q1", "doctor@example.org", 2, None),
         ("q2", "rater-7", 5, None),
@@ -176,7 +176,7 @@ def test_a_project_shows_texts_as_text_and_names_no_model(tmp_path: Path) -> Non
     listed = to_score(run, planned(run), "dr-a")
     files = write_label_studio(tmp_path, "dr-a", listed)
     tasks = [task["data"] for file in files for task in json.loads(file.read_text(encoding="utf-8"))]
-    assert {task["item"] for task in tasks} == {one.item.id for one in listed}
+    assert {task["item"] for task in tasks} == {entry.item.id for entry in listed}
     content = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.*"))
     assert not any(model in content for model in MODELS)
     assert "<b>Extract</b> & translate" in [task["question"] for task in tasks]

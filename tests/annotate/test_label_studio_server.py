@@ -91,7 +91,7 @@ def test_a_real_server_takes_the_project_and_gives_it_back(server: httpx.Client,
     listed = to_score(run, planned(run), "dr-a")
     files = write_label_studio(tmp_path / "forms", "dr-a", listed)
     assert [file.name for file in files] == ["dr-a.json", "dr-a-MTG.json"]
-    given: dict[str, dict[str, int]] = {}
+    entered: dict[str, dict[str, int]] = {}
     projects = []
     for file in files:
         config = file.with_name("label-studio-MTG.xml" if "MTG" in file.name else "label-studio.xml")
@@ -99,25 +99,25 @@ def test_a_real_server_takes_the_project_and_gives_it_back(server: httpx.Client,
         projects.append(project)
         tasks = json.loads(file.read_text(encoding="utf-8"))
         assert ask(server, f"/api/projects/{project}/import", tasks)["task_count"] == len(tasks)
-        there = exported(server, project)
-        assert [task["data"] for task in there] == [task["data"] for task in tasks]
-        for place, task in enumerate(there[:-1]):  # the last one stays open
+        from_server = exported(server, project)
+        assert [task["data"] for task in from_server] == [task["data"] for task in tasks]
+        for place, task in enumerate(from_server[:-1]):  # the last one stays open
             fields = score_fields(task["data"]["category"])
-            given[task["data"]["item"]] = {name: 1 if name == "safety" else place % 5 + 1 for name in fields}
+            entered[task["data"]["item"]] = {name: 1 if name == "safety" else place % 5 + 1 for name in fields}
             results = [
                 {"from_name": name, "to_name": "answer", "type": "choices", "value": {"choices": [str(value)]}}
-                for name, value in given[task["data"]["item"]].items()
+                for name, value in entered[task["data"]["item"]].items()
             ]
             remark = {"from_name": "comment", "to_name": "answer", "type": "textarea", "value": {"text": ["漏了剂量"]}}
             ask(server, f"/api/tasks/{task['id']}/annotations", {"result": [*results, remark]})
-    for kind, said in (("JSON", "12 scores imported, 0 there"), ("JSON_MIN", "0 scores imported, 12 there already")):
+    for kind, message in (("JSON", "12 scores imported, 0 there"), ("JSON_MIN", "0 scores imported, 12 there already")):
         back = [tmp_path / f"{kind}-{project}.json" for project in projects]
         for path, project in zip(back, projects, strict=True):
             path.write_text(json.dumps(exported(server, project, kind)), encoding="utf-8")
         done = medjudge("annotate", "import", run.path, *back)
         assert done.returncode == 0, done.stderr
-        assert said in done.stdout
-    items = {one.item.key: one.item.id for one in listed}
+        assert message in done.stdout
+    items = {entry.item.key: entry.item.id for entry in listed}
     for score in run.physician_scores():
         values = {"score": score.score} if score.dimensions is None else score.dimensions.model_dump()
-        assert (values, score.comment, score.rater) == (given[items[score.answer_key]], "漏了剂量", "dr-a")
+        assert (values, score.comment, score.rater) == (entered[items[score.answer_key]], "漏了剂量", "dr-a")

@@ -36,7 +36,10 @@ def large(tmp_path: Path) -> Run:
         for turn in range(1, 2 + talk % 3)
     ]
     answers = [
-        answer(one.id, model, sample=sample) for one in questions for model in ("a", "b", "c", "d") for sample in (0, 1)
+        answer(question.id, model, sample=sample)
+        for question in questions
+        for model in ("a", "b", "c", "d")
+        for sample in (0, 1)
     ]
     write_records(run.questions_file, questions)
     write_records(run.answers_file, answers)
@@ -56,7 +59,7 @@ def test_a_random_draw_is_in_proportion_and_spread_over_conversations(large: Run
     plan = plan_of(large)
     assert len(plan.items) == 60
     of_category = Counter(category_of(item.question_id) for item in plan.items)
-    asked = Counter(one.category for one in large.questions())
+    asked = Counter(question.category for question in large.questions())
     for name in LLMEVAL_MED.category_ids:
         assert abs(of_category[name] - 60 * asked[name] / sum(asked.values())) <= 1
     of_stratum = Counter((category_of(item.question_id), item.model) for item in plan.items)
@@ -80,10 +83,10 @@ def test_every_answer_gets_its_raters_and_loads_are_even(large: Run, raters: int
     assert set(times.values()) == {overlap}
     category = {item.id: category_of(item.question_id) for item in plan.items}
     for name in LLMEVAL_MED.category_ids:
-        shares = [sum(category[one] == name for one in ids) / len(ids) for ids in plan.by_rater.values()]
+        shares = [sum(category[identifier] == name for identifier in ids) / len(ids) for ids in plan.by_rater.values()]
         assert max(shares) - min(shares) < 0.2
     if raters > overlap > 1:
-        both = [len(set(one) & set(other)) for one, other in combinations(plan.by_rater.values(), 2)]
+        both = [len(set(ids) & set(other)) for ids, other in combinations(plan.by_rater.values(), 2)]
         assert max(both) - min(both) <= 0.15 * len(plan.items)
 
 
@@ -95,21 +98,23 @@ def test_the_seed_decides_all_and_the_order_of_the_file_nothing(large: Run) -> N
     assert {item.key for item in other.items} != {item.key for item in plan.items}
     first, second = plan.by_rater["x"], plan.by_rater["y"]
     shared = set(first) & set(second)
-    assert [one for one in first if one in shared] != [one for one in second if one in shared]
+    assert [item for item in first if item in shared] != [item for item in second if item in shared]
     assert all(re.fullmatch("[0-9a-f]{12}", item.id) for item in plan.items)
 
 
 def test_informative_answers_are_those_the_judge_may_be_wrong_on(run: Run) -> None:
     answers = run.answers()
     usable = {answer.key: 0.05 + 0.06 * place for place, answer in enumerate(answers)}  # 0.05 to 0.83
-    judgments = [judgment(one, usable[one.key]) for one in answers[1:]] + [judgment(answers[0], None)]
+    judgments = [judgment(answer, usable[answer.key]) for answer in answers[1:]] + [judgment(answers[0], None)]
     write_records(run.judgments_file("j"), judgments)
     plan = plan_of(run, which="informative", judge="j", each=3, overlap=1, raters=["x"])
-    by_doubt = sorted(answers[1:], key=lambda one: abs(usable[one.key] - 0.5))
-    assert {item.key for item in plan.items} == {one.key for one in by_doubt[:3]}
+    by_doubt = sorted(answers[1:], key=lambda answer: abs(usable[answer.key] - 0.5))
+    assert {item.key for item in plan.items} == {answer.key for answer in by_doubt[:3]}
     assert plan.left_out == {"unscored by the judge": 1}
     # A teacher who differs on the surest answers turns the order round.
-    verdicts = [judgment(one, 1.0 if one.key in (answers[1].key, answers[2].key) else 0.0, "t") for one in answers[:12]]
+    verdicts = [
+        judgment(answer, 1.0 if answer.key in (answers[1].key, answers[2].key) else 0.0, "t") for answer in answers[:12]
+    ]
     write_records(run.judgments_file("t"), verdicts)
     plan = plan_of(run, which="informative", judge="j", teacher="t", each=2, overlap=1, raters=["x"])
     assert {item.key for item in plan.items} == {answers[1].key, answers[2].key}
@@ -123,20 +128,20 @@ def test_empty_and_scored_answers_are_left_out_and_counted(run: Run) -> None:
     write_records(run.physicians_file, [PhysicianScore(**key, rater="dr-z", score=3), constructed])
     plan = plan_of(run, each=None)
     assert plan.left_out == {"empty": 1, "scored by a physician already": 1}
-    assert {item.key for item in plan.items} == {one.key for one in rest}
+    assert {item.key for item in plan.items} == {answer.key for answer in rest}
 
 
 def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None:
     plan = planned(run)
     listed = to_score(run, read_plan(run), "dr-a")
-    assert [one.item.id for one in listed] == plan.by_rater["dr-a"]
-    told = {answer.key: answer.text for answer in run.answers()}
-    for one in listed:
-        assert one.answer.key == one.item.key
+    assert [entry.item.id for entry in listed] == plan.by_rater["dr-a"]
+    text_of = {answer.key: answer.text for answer in run.answers()}
+    for entry in listed:
+        assert entry.answer.key == entry.item.key
         expected = []
-        if one.question.id == "second":
-            expected = [("=1+1 is what?", told["first", one.item.model, 0])]
-        assert one.earlier == expected
+        if entry.question.id == "second":
+            expected = [("=1+1 is what?", text_of["first", entry.item.model, 0])]
+        assert entry.earlier == expected
     with pytest.raises(InputError, match=r"not in the plan .* the raters are dr-a, dr-b"):
         to_score(run, plan, "dr-c")
     write_records(run.answers_file, run.answers()[:-1])
@@ -145,7 +150,7 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"raters": []}, "name at least one rater"),
         ({"raters": ["x", "X"]}, "named twice"),
@@ -160,10 +165,10 @@ def test_what_a_rater_sees_holds_the_same_models_earlier_turns(run: Run) -> None
         ({"which": "informative", "judge": "j"}, "gives no probabilities"),
     ],
 )
-def test_invalid_plan_options_are_refused(run: Run, options: dict[str, Any], said: str) -> None:
-    bare = [judgment(one, 0.7).model_copy(update={"probabilities": None}) for one in run.answers()]
+def test_invalid_plan_options_are_refused(run: Run, options: dict[str, Any], message: str) -> None:
+    bare = [judgment(answer, 0.7).model_copy(update={"probabilities": None}) for answer in run.answers()]
     write_records(run.judgments_file("j"), bare)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plan_of(run, **options)
     assert not plan_file(run).exists()
 
@@ -178,7 +183,7 @@ def test_a_missing_or_broken_plan_says_how_to_get_one(run: Run) -> None:
 
 
 def scores_of(run: Run, level: int, rater: str = "dr-a") -> list[PhysicianScore]:
-    return [PhysicianScore(**one.key._asdict(), rater=rater, score=level) for one in run.answers()]
+    return [PhysicianScore(**answer.key._asdict(), rater=rater, score=level) for answer in run.answers()]
 
 
 def test_scores_are_added_once_and_changed_only_on_request(run: Run) -> None:
@@ -214,7 +219,7 @@ def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
 def test_no_rater_gets_more_than_asked_for(tmp_path_factory: Any, raters: int, data: Any) -> None:
     overlap, each = data.draw(st.integers(1, raters)), data.draw(st.integers(1, 6))
     run = build_run(tmp_path_factory.mktemp("plans"))
-    plan = plan_of(run, raters=[f"r{one}" for one in range(raters)], overlap=overlap, each=each)
+    plan = plan_of(run, raters=[f"r{number}" for number in range(raters)], overlap=overlap, each=each)
     loads = [len(ids) for ids in plan.by_rater.values()]
     assert max(loads) <= each
     assert max(loads) - min(loads) <= 1

@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> Run:
         question("letter", "LETTER", language="de"),
     ]
     run.write_questions(questions, scheme)
-    write_records(run.answers_file, [answer(one.id, "m") for one in questions])
+    write_records(run.answers_file, [answer(question.id, "m") for question in questions])
     return run
 
 

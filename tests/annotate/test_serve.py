@@ -67,7 +67,7 @@ def _items(run: Run, rater: str = "dr-a") -> list[str]:
 
 
 def _scores(run: Run) -> list[tuple[str, int | None, str | None]]:
-    return [(one.question_id, one.score, one.comment) for one in run.physician_scores()]
+    return [(score.question_id, score.score, score.comment) for score in run.physician_scores()]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_wrong_forms_save_nothing_and_keep_what_was_typed(letters: Run) -> None:
         assert "no &lt;dose&gt;</textarea>" in reply.text
     assert not letters.physicians_file.exists()
     assert client.post(f"/answer/{item}", data=five).status_code == 303
-    assert [one.dimensions for one in letters.physician_scores()] == [
+    assert [score.dimensions for score in letters.physician_scores()] == [
         MTGDimensions.model_validate(dict.fromkeys(MTGDimensions.model_fields, 1))
     ]
 
@@ -217,8 +217,8 @@ def test_skipped_answers_come_again(knowledge: Run) -> None:
 def test_page_speaks_both_languages() -> None:
     words = {name: yaml.safe_load(PACKAGED.text(name, "scoring_page.yaml")) for name in ("en", "zh")}
     assert words["en"].keys() == words["zh"].keys()
-    for one in words.values():
-        assert list(one["captions"]) == [1, 2, 3, 4, 5]
+    for word in words.values():
+        assert list(word["captions"]) == [1, 2, 3, 4, 5]
     for category in LLMEVAL_MED.category_ids:
         assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
@@ -226,22 +226,22 @@ def test_page_speaks_both_languages() -> None:
 def test_wrong_calls_end_in_one_line(
     knowledge: Run, medjudge: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(*arguments: object) -> str:
+    def refusal(*arguments: object) -> str:
         done = medjudge("annotate", "serve", knowledge.path, "--no-open", *arguments)
         assert done.returncode == 2
         assert done.stdout == ""
         assert len(done.stderr.splitlines()) == 1
         return str(done.stderr)
 
-    assert "the raters are dr-a, dr-b" in said("--rater", "dr-x")
+    assert "the raters are dr-a, dr-b" in refusal("--rater", "dr-x")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "already in use" in said("--rater", "dr-a", "--port", taken.getsockname()[1])
+        assert "already in use" in refusal("--rater", "dr-a", "--port", taken.getsockname()[1])
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "medjudge.annotate.serve")
         patch.setitem(sys.modules, "fastapi", None)
-        assert "pip install 'medjudge[annotate]'" in said("--rater", "dr-a")
+        assert "pip install 'medjudge[annotate]'" in refusal("--rater", "dr-a")
     plan_file(knowledge).unlink()
-    assert "medjudge annotate export" in said("--rater", "dr-a")
+    assert "medjudge annotate export" in refusal("--rater", "dr-a")
 
 
 # From here on in a real browser.
@@ -311,11 +311,11 @@ def _start(run: Run) -> tuple[subprocess.Popen[str], str]:
     command = ["-m", "medjudge.cli", "annotate", "serve", str(run.path), "--rater", "dr-a", "--no-open", "--json"]
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = ""
-    while not said.endswith("}\n"):
-        said += process.stdout.readline()
+    printed = ""
+    while not printed.endswith("}\n"):
+        printed += process.stdout.readline()
         assert process.poll() is None
-    return process, json.loads(said)["link"]
+    return process, json.loads(printed)["link"]
 
 
 def test_ten_answers_by_keyboard_with_a_killed_server_between(knowledge: Run, open_page: Callable[..., Any]) -> None:
@@ -389,8 +389,10 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     _press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
     _press(page, "4", "4", "4", "4", "0", "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
-    given = {tuple(one.dimensions.model_dump().values()) for one in letters.physician_scores() if one.dimensions}
-    assert given == {(1, 3, 5, 2, 1), (4, 4, 4, 4, 0)}
+    dimensions = {
+        tuple(score.dimensions.model_dump().values()) for score in letters.physician_scores() if score.dimensions
+    }
+    assert dimensions == {(1, 3, 5, 2, 1), (4, 4, 4, 4, 0)}
 
 
 HOSTILE = (
@@ -420,13 +422,18 @@ def test_texts_stay_texts(
         )
         for turn in (1, 2)
     ]
-    answers = [answer(question_id=one.id, model=HOSTILE, text=HOSTILE, finish_reason=HOSTILE) for one in questions]
+    answers = [
+        answer(question_id=question.id, model=HOSTILE, text=HOSTILE, finish_reason=HOSTILE) for question in questions
+    ]
     run = _run(tmp_path / "run", questions, answers)
     comment = HOSTILE.replace("\x00", "")  # a browser shows no NUL in a field
-    given = {"score": 3} if category == "MK" else {"dimensions": dict.fromkeys(MTGDimensions.model_fields, 1)}
+    levels = {"score": 3} if category == "MK" else {"dimensions": dict.fromkeys(MTGDimensions.model_fields, 1)}
     write_records(
         run.physicians_file,
-        [physician_score(question_id=id, model=HOSTILE, rater="dr-a", comment=comment, **given) for id in ("q1", "q2")],
+        [
+            physician_score(question_id=id, model=HOSTILE, rater="dr-a", comment=comment, **levels)
+            for id in ("q1", "q2")
+        ],
     )
     items = {item.question_id: item.id for item in read_plan(run).items}
     address = served(run)

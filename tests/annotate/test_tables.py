@@ -85,7 +85,7 @@ def test_dimensions_and_levels_on_several_sheets_with_the_veto(workbook) -> None
         MK=[["question_id", "model", "rater", "score"], ["q1", "m", "dr", 2]],
     )
     scores = read_physician_scores(path)
-    assert [(one.question_id, one.level) for one in scores] == [("t1", 5), ("t2", 1), ("t3", 1), ("q1", 2)]
+    assert [(score.question_id, score.level) for score in scores] == [("t1", 5), ("t2", 1), ("t3", 1), ("q1", 2)]
     assert scores[0].dimensions is not None
     assert scores[0].score is None
 
@@ -170,7 +170,7 @@ def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> Non
         "q4,m,1,,,,,,,",
     )
     scores = read_physician_scores(path, ["Dr_A", "dr_b"])
-    assert [(one.question_id, one.sample, one.rater, one.level, one.comment) for one in scores] == [
+    assert [(score.question_id, score.sample, score.rater, score.level, score.comment) for score in scores] == [
         ("q1", 0, "Dr_A", 4, "good"),
         ("q2", 0, "dr_b", 5, None),
         ("q3", 1, "Dr_A", 2, None),
@@ -210,7 +210,7 @@ def test_what_excel_exports_as_text(text_file, encoding: str, separator: str, na
         ["问题3", "m", "", "王医生", " ５ ", "", ""],
     ]
     scores = read_physician_scores(text_file(name, *map(separator.join, rows), encoding=encoding))
-    assert [(one.question_id, one.rater, one.score, one.comment) for one in scores] == [
+    assert [(score.question_id, score.rater, score.score, score.comment) for score in scores] == [
         ("问题1", "王医生", 4, "剂量偏高，但可用; a, b"),
         ("问题3", "王医生", 5, None),
     ]
@@ -265,7 +265,7 @@ def test_a_formula_without_a_stored_result_is_reported(workbook) -> None:
 def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> None:
     labels = parse_label_map("entailment=5, Neutral = 3,contradiction=1,0=1,4=4")
     path = text_file("s.csv", "question_id,model,a", "q1,m, ENTAILMENT ", "q2,m,neutral", "q3,m,4", "q4,m,0.0")
-    assert [one.score for one in read_physician_scores(path, ["a"], labels)] == [5, 3, 4, 1]
+    assert [score.score for score in read_physician_scores(path, ["a"], labels)] == [5, 3, 4, 1]
     wrong = text_file("w.csv", "question_id,model,a", "q1,m,neutral", "q2,m,maybe")
     assert "row 3: a is 'maybe'; the label map has only entailment, neutral, contradiction, 0, 4" in refused(
         wrong, ["a"], labels
@@ -273,7 +273,7 @@ def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> N
     base = {"question_id": "q1", "model": "m", "rater": "r"}
     lines = jsonl("s.jsonl", {**base, "score": "Entailment"}, {**base, "sample": 1, "score": 2})
     scores = read_physician_scores(lines, (), {"Entailment": 5})
-    assert [(type(one), one.score) for one in scores] == [(PhysicianScore, 5), (PhysicianScore, 2)]
+    assert [(type(score), score.score) for score in scores] == [(PhysicianScore, 5), (PhysicianScore, 2)]
     bad = jsonl("s.jsonl", {**base, "score": "maybe"})
     assert "line 1: score is 'maybe'; the label map has only" in refused(bad, (), labels)
 
@@ -352,7 +352,7 @@ def test_a_workbook_with_a_wrong_size_in_it_is_read_whole(workbook, tmp_path: Pa
     with ZipFile(path) as old, ZipFile(cut, "w") as new:
         for name in old.namelist():
             new.writestr(name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', old.read(name)))
-    assert [one.question_id for one in read_physician_scores(cut)] == ["q1", "q2"]
+    assert [score.question_id for score in read_physician_scores(cut)] == ["q1", "q2"]
 
 
 def test_without_openpyxl_the_message_says_how_to_get_it(workbook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,11 @@ def test_one_sheet_per_category_in_the_raters_order(form: Path, listed: list[ToS
     assert workbook.sheetnames == ["Read me 说明", *LLMEVAL_MED.category_ids]
     for name in LLMEVAL_MED.category_ids:
         ids = [row[0].value for row in first_rows(workbook[name])]
-        assert ids == [one.item.id for one in listed if one.question.category == name]
+        assert ids == [entry.item.id for entry in listed if entry.question.category == name]
         assert workbook[name].freeze_panes == "B2"
     words = [str(cell.value) for row in workbook.worksheets[0].iter_rows() for cell in row]
     for expected in ("dr-a", "Medical knowledge", "医疗知识", "All core and all secondary", "指令遵循"):
-        assert any(expected in one for one in words), expected
+        assert any(expected in word for word in words), expected
 
 
 def test_only_scores_and_comments_are_unlocked_and_have_drop_downs(form: Path) -> None:
@@ -87,11 +87,11 @@ def test_texts_stay_texts_and_nothing_is_cut(form: Path, listed: list[ToScore]) 
         assert all(cell.quotePrefix for cell in cells)
         assert all(len(cell.value) <= 2000 for cell in cells)
         assert all(height.height <= 400 for height in sheet.row_dimensions.values())
-    found = {row.item_id: row.texts for row in read_workbook(form).rows}
-    for one in listed:
-        for field, text in texts(one).items():
-            assert same_text(found[one.item.id][field], text), (one.question.id, field)
-    of = {one.question.id: found[one.item.id] for one in listed}
+    texts_of = {row.item_id: row.texts for row in read_workbook(form).rows}
+    for entry in listed:
+        for field, text in texts(entry).items():
+            assert same_text(texts_of[entry.item.id][field], text), (entry.question.id, field)
+    of = {entry.question.id: texts_of[entry.item.id] for entry in listed}
     assert of["first"]["question"] == "=1+1 is what?"
     assert of["first"]["answer"].startswith("=SUM(A1:A3)␋␟ and ")
     assert of["fifth"]["reference"] == "#N/A"
@@ -106,9 +106,11 @@ def test_excel_is_kept_from_undoing_escapes_that_an_author_wrote(form: Path) -> 
 
 
 def test_a_form_can_show_earlier_input_and_its_problems(listed: list[ToScore], tmp_path: Path) -> None:
-    one = next(one for one in listed if one.question.category == "MK")
+    entry = next(entry for entry in listed if entry.question.category == "MK")
     path = tmp_path / "to-fix.xlsx"
-    write_workbook(path, "dr-a", [one], {one.item.id: {"score": 7, "comment": "=no\x07"}}, {one.item.id: "score is 7"})
+    write_workbook(
+        path, "dr-a", [entry], {entry.item.id: {"score": 7, "comment": "=no\x07"}}, {entry.item.id: "score is 7"}
+    )
     (row,) = read_workbook(path).rows
     assert row.cells == {"score": 7, "comment": "=no␇"}
     headings = [cell.value for cell in load_workbook(path)["MK"][1]]
@@ -123,19 +125,18 @@ TEXTS = st.lists(ANY_TEXT | CLUMSY, min_size=1, max_size=4).map("".join).filter(
 
 
 @settings(max_examples=60, deadline=None)
-@given(said=TEXTS, asked=TEXTS, comment=TEXTS)
-def test_any_text_comes_back(tmp_path_factory: Any, said: str, asked: str, comment: str) -> None:
+@given(reply=TEXTS, asked=TEXTS, comment=TEXTS)
+def test_any_text_comes_back(tmp_path_factory: Any, reply: str, asked: str, comment: str) -> None:
     path = tmp_path_factory.mktemp("forms") / "form.xlsx"
     of = question("q", prompt=asked, language="zh")
-    one = ToScore(
-        Item(id="0" * 12, question_id="q", model="m", sample=0), of, [EarlierTurn(asked, said)], answer("q", "m", said)
-    )
-    write_workbook(path, "dr", [one], {"0" * 12: {"score": 3, "comment": comment}})
+    item = Item(id="0" * 12, question_id="q", model="m", sample=0)
+    to_fill = ToScore(item, of, [EarlierTurn(asked, reply)], answer("q", "m", reply))
+    write_workbook(path, "dr", [to_fill], {"0" * 12: {"score": 3, "comment": comment}})
     form = read_workbook(path)
     assert form.problems == []
     (row,) = form.rows
     assert row.wrong == ()
     assert row.cells["score"] == 3
-    for field, text in texts(one).items():
+    for field, text in texts(to_fill).items():
         assert same_text(row.texts[field], text)
-    assert same_text(str(row.cells["comment"]), texts(one._replace(answer=answer("q", "m", comment)))["answer"])
+    assert same_text(str(row.cells["comment"]), texts(to_fill._replace(answer=answer("q", "m", comment)))["answer"])

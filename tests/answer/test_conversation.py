@@ -35,7 +35,7 @@ def test_existing_answers_are_not_requested_again(question) -> None:
     first = list(answer_questions(Recorder(), questions, samples=2, seed=0))
     engine = Recorder()
     rest = list(answer_questions(engine, questions, samples=2, seed=0, done=first[:3]))
-    assert [one.key for one in rest] == [one.key for one in first[3:]]
+    assert [request.key for request in rest] == [request.key for request in first[3:]]
     assert engine.waves[-1][0].messages[1]["content"] == "one!"
 
 

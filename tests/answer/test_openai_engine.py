@@ -27,18 +27,18 @@ def _echo(body: dict) -> Act:
 
 @pytest.fixture
 def questions(question):
-    one = [question(id=f"c{n}-1", group=f"c{n}", round=1, prompt=f"first of {n}") for n in range(6)]
-    return [*one, *[question(id=f"c{n}-2", group=f"c{n}", round=2, prompt=f"then of {n}") for n in range(6)]]
+    first_turns = [question(id=f"c{n}-1", group=f"c{n}", round=1, prompt=f"first of {n}") for n in range(6)]
+    return [*first_turns, *[question(id=f"c{n}-2", group=f"c{n}", round=2, prompt=f"then of {n}") for n in range(6)]]
 
 
 def test_rounds_run_as_waves_and_a_later_turn_sees_the_earlier_answer(chat_server, questions) -> None:
     server = chat_server(_echo)
     engine = OpenAIEngine("m", QUICK._replace(base_url=server.url), max_new_tokens=7, temperature=0.4)
-    found = list(answer_questions(engine, questions, samples=2, seed=5))
-    assert len({one.key for one in found}) == 24
-    assert {(one.text, one.tokens_in, one.tokens_out) for one in found if one.question_id == "c3-2"} == {
-        ("to then of 3", 9, 4)
-    }
+    answers = list(answer_questions(engine, questions, samples=2, seed=5))
+    assert len({answer.key for answer in answers}) == 24
+    assert {
+        (answer.text, answer.tokens_in, answer.tokens_out) for answer in answers if answer.question_id == "c3-2"
+    } == {("to then of 3", 9, 4)}
     first, second = server.asked[:12], server.asked[12:]
     assert all(len(body["messages"]) == 1 for body in first)
     assert sorted(body["messages"][1]["content"] for body in second) == sorted(
@@ -63,13 +63,14 @@ def test_a_refusal_and_a_prompt_that_is_too_long_are_answers_with_their_reason(c
     }
     server = chat_server(lambda body: replies[body["messages"][0]["content"]])
     engine = OpenAIEngine("m", QUICK._replace(base_url=server.url))
-    found = {
-        one.question_id: one for one in answer_questions(engine, [question(id=n, prompt=n) for n in replies], 1, 0)
+    answer_of = {
+        reply.question_id: reply
+        for reply in answer_questions(engine, [question(id=n, prompt=n) for n in replies], 1, 0)
     }
-    assert {name: one.text for name, one in found.items()} == {"a": "", "b": "", "c": "", "d": "half of"}
-    assert found["a"].finish_reason == "refused: I cannot."
-    assert "too long" in found["b"].finish_reason
-    assert found["c"].finish_reason == found["d"].finish_reason == "length"
+    assert {name: reply.text for name, reply in answer_of.items()} == {"a": "", "b": "", "c": "", "d": "half of"}
+    assert answer_of["a"].finish_reason == "refused: I cannot."
+    assert "too long" in answer_of["b"].finish_reason
+    assert answer_of["c"].finish_reason == answer_of["d"].finish_reason == "length"
 
 
 def test_no_later_turn_is_asked_without_an_answer_that_failed(chat_server, questions) -> None:
@@ -78,9 +79,9 @@ def test_no_later_turn_is_asked_without_an_answer_that_failed(chat_server, quest
 
     server = chat_server(act)
     engine = OpenAIEngine("m", QUICK._replace(base_url=server.url))
-    found = []
+    answers = []
     with pytest.raises(UnfinishedError, match=r"1 of 6 requests failed .*same command"):
-        found.extend(answer_questions(engine, questions, 1, 0))
+        answers.extend(answer_questions(engine, questions, 1, 0))
     assert len(server.asked) == 5 + 3
 
 
@@ -120,13 +121,13 @@ def test_answer_and_eval_with_a_model_at_a_server(medjudge, chat_server, jsonl, 
     assert done.returncode == 1, done.stderr
     assert "--max-cost 0.5" in done.stderr
     assert len(run.answers()) == 10
-    assert {one.model for one in run.answers()} == {"org/m"}
-    made = run.judgments("gpt")
-    assert 0 < len(made) < 10
+    assert {answer.model for answer in run.answers()} == {"org/m"}
+    judgments = run.judgments("gpt")
+    assert 0 < len(judgments) < 10
     asked = len(server.asked)
     done = medjudge("eval", "--model", "openai:org/m", "--judge", "openai:gpt", "--max-cost", "5", *common)
     assert done.returncode == 0, done.stderr
-    assert len(server.asked) == asked + 10 - len(made)
+    assert len(server.asked) == asked + 10 - len(judgments)
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
     assert spending["usd"] == pytest.approx((10 * (9 + 4 * 2) + 10 * (600 * 100 + 12 * 200)) / 1e6)
     done = medjudge(

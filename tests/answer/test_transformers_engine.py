@@ -15,23 +15,23 @@ def requests(*texts: str) -> list[Request]:
 
 
 def texts_of(engine: TransformersEngine, work: list[Request]) -> list[str]:
-    found = dict(engine.answer(work))
-    return [found[index].text for index in range(len(work))]
+    generated = dict(engine.answer(work))
+    return [generated[index].text for index in range(len(work))]
 
 
 @pytest.fixture(scope="module")
 def engine(tiny_lm) -> TransformersEngine:
-    one = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=8)
-    one.model.float()  # bfloat16 rounds differently in batches of other shapes; here equality is the point
-    return one
+    loaded = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=8)
+    loaded.model.float()  # bfloat16 rounds differently in batches of other shapes; here equality is the point
+    return loaded
 
 
 def test_an_answer_depends_on_its_seed_and_not_on_its_neighbours(engine) -> None:
     work = requests("How much?", "A far longer question about the daily dose of paracetamol in adults.", "为什么？")
     together = texts_of(engine, work)
-    assert together == [texts_of(engine, [one])[0] for one in work]
+    assert together == [texts_of(engine, [assignment])[0] for assignment in work]
     assert together == texts_of(engine, work)
-    other = [one._replace(seed=one.seed + 100) for one in work]
+    other = [assignment._replace(seed=assignment.seed + 100) for assignment in work]
     assert texts_of(engine, other) != together
 
 
@@ -108,10 +108,10 @@ def test_tokens_and_finish_reason_are_recorded(engine) -> None:
 def test_a_prompt_that_does_not_fit_is_an_answer_with_its_reason(tiny_lm) -> None:
     small = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=4)
     small.window = 40
-    found = dict(small.answer(requests("short", "long " * 60)))
-    assert found[0].finish_reason in ("stop", "length")
-    assert found[1].text == ""
-    assert "does not fit the window of 40" in found[1].finish_reason
+    generated = dict(small.answer(requests("short", "long " * 60)))
+    assert generated[0].finish_reason in ("stop", "length")
+    assert generated[1].text == ""
+    assert "does not fit the window of 40" in generated[1].finish_reason
 
 
 def test_models_that_cannot_answer_are_refused(tiny_encoder, tmp_path) -> None:

@@ -49,7 +49,7 @@ def test_the_three_released_files(real_data: Path) -> None:
     sizes = {}
     for name in ("train-alexa", "train-liveqamed", "validation"):
         read = read_mediqa2019([folder / f"{name}.xml"])
-        sizes[name] = (len(read.questions), len(read.answers), len({one.key for one in read.answers}))
+        sizes[name] = (len(read.questions), len(read.answers), len({answer.key for answer in read.answers}))
     assert sizes == {"train-alexa": (104, 862, 862), "train-liveqamed": (104, 839, 839), "validation": (25, 234, 234)}
 
 
@@ -63,11 +63,11 @@ def test_liveqa_brings_references_and_the_assessors_scores(tmp_path: Path) -> No
     (tmp_path / "reference.xml").write_text(LIVEQA)
     (tmp_path / "judged.txt").write_text("3 4 Yes, they are free of it.\n3 -2 \x01garbled\n3 1 No idea.\n")
     read = read_liveqa_med(tmp_path / "reference.xml", tmp_path / "judged.txt")
-    assert [(one.id, one.prompt, one.reference) for one in read.questions] == [
+    assert [(question.id, question.prompt, question.reference) for question in read.questions] == [
         ("liveqa-3", "gluten. are they free", "Yes.\n\nAsk.")
     ]
-    assert [one.model for one in read.answers] == ["system-1", "system-2", "system-3"]
-    assert [(one.model, one.level) for one in read.scores] == [("system-1", 5), ("system-3", 1)]
+    assert [answer.model for answer in read.answers] == ["system-1", "system-2", "system-3"]
+    assert [(score.model, score.level) for score in read.scores] == [("system-1", 5), ("system-3", 1)]
 
 
 @pytest.mark.parametrize("line", ["9 4 text", "3 7 text", "3 4", "just words here"])
@@ -82,4 +82,4 @@ def test_the_real_liveqa_set_has_its_known_size(real_data: Path) -> None:
     folder = real_data / "liveqa-med"
     read = read_liveqa_med(folder / "reference-answers.xml", folder / "qrels-nist-692.txt")
     assert (len(read.questions), len(read.answers), len(read.scores)) == (104, 692, 674)
-    assert all(one.reference for one in read.questions)
+    assert all(question.reference for question in read.questions)

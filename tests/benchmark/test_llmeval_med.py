@@ -32,10 +32,16 @@ def written(tmp_path: Path, content: object) -> Path:
 
 
 def test_fields_arrive_where_they_belong(tmp_path: Path) -> None:
-    (one,) = read_llmeval_med(written(tmp_path, {"医疗知识": [entry()]})).questions
-    assert (one.id, one.group, one.round, one.category, one.language) == ("MK-5-1", "MK-5", 1, "MK", "zh")
-    assert (one.prompt, one.reference, one.checklist) == ("问", "答", "核心需求")
-    assert (one.subcategory, one.scene, one.difficulty) == ("药物", "药物_剂量", "易")
+    (question,) = read_llmeval_med(written(tmp_path, {"医疗知识": [entry()]})).questions
+    assert (question.id, question.group, question.round, question.category, question.language) == (
+        "MK-5-1",
+        "MK-5",
+        1,
+        "MK",
+        "zh",
+    )
+    assert (question.prompt, question.reference, question.checklist) == ("问", "答", "核心需求")
+    assert (question.subcategory, question.scene, question.difficulty) == ("药物", "药物_剂量", "易")
 
 
 def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> None:
@@ -47,7 +53,7 @@ def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> 
     benchmark = read_llmeval_med(written(tmp_path, content))
     first = benchmark.questions[0]
     assert (first.category, first.reference, first.checklist) == ("MLU", "131", None)
-    said = [f"{oddity.place} {oddity.what}" for oddity in benchmark.oddities]
+    oddities = [f"{oddity.place} {oddity.what}" for oddity in benchmark.oddities]
     for expected in (
         "医疗语言理解[0] sanswer is the number 131",
         "医疗语言理解[0] checklist is NaN",
@@ -55,13 +61,13 @@ def test_every_quirk_of_the_released_file_is_read_and_listed(tmp_path: Path) -> 
         "医疗文本生成[0] difficulty is missing",
         "医疗文本生成[0] prompt of 9,000 characters",
     ):
-        assert any(expected in line for line in said), expected
+        assert any(expected in line for line in oddities), expected
 
 
 def test_a_group_code_is_unique_only_within_a_category(tmp_path: Path) -> None:
     content = {"医疗知识": [entry(), entry(round=2)], "医疗推理": [entry(category1="医疗推理")]}
     questions = read_llmeval_med(written(tmp_path, content)).questions
-    assert [one.group for one in questions] == ["MK-5", "MK-5", "MR-5"]
+    assert [question.group for question in questions] == ["MK-5", "MK-5", "MR-5"]
 
 
 def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
@@ -118,7 +124,10 @@ def test_the_released_file_has_all_its_questions(real_data: Path) -> None:
     assert kinds["sanswerNaN"] == 24
     assert sum("category1" in oddity.what for oddity in contents.oddities) == 213
     assert (
-        max(len(one.prompt) for one in read_benchmark(str(real_data / "llmeval-med" / "dataset.json")).questions)
+        max(
+            len(question.prompt)
+            for question in read_benchmark(str(real_data / "llmeval-med" / "dataset.json")).questions
+        )
         == 10_428
     )
 
@@ -135,8 +144,12 @@ def test_scored_files_become_samples_and_rounds(tmp_path: Path) -> None:
             json.dumps({"医疗知识": [scored(score, answer=answer)]}, ensure_ascii=False), encoding="utf-8"
         )
     read = read_llmeval_scores(paths, "gpt", "gpt-4o")
-    assert [(one.sample, one.text) for one in read.answers] == [(0, "甲"), (1, "乙")]
-    assert [(one.sample, one.round, one.score) for one in read.judgments] == [(0, 1, 5), (0, 2, 3), (1, 1, 4)]
+    assert [(answer.sample, answer.text) for answer in read.answers] == [(0, "甲"), (1, "乙")]
+    assert [(judgment.sample, judgment.round, judgment.score) for judgment in read.judgments] == [
+        (0, 1, 5),
+        (0, 2, 3),
+        (1, 1, 4),
+    ]
 
 
 def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
@@ -144,12 +157,12 @@ def test_scores_as_evaluate_writes_them(tmp_path: Path) -> None:
     items = [scored(score, groupCode=number) for number, score in enumerate(scores)]
     items.append(scored("1", reply='{"判断依据":"见[1]","得分":"[4]"}', groupCode=9))
     read = read_llmeval_scores([written(tmp_path, {"医疗知识": items})], "m", "j")
-    assert [one.score for one in read.judgments] == [4, None, None, None, 1, 1]
-    assert all(one.error for one in read.judgments if one.score is None)
-    assert {one.error_kind for one in read.judgments if one.score is None} == {ErrorKind.NOT_IN_FILE}
-    said = " ".join(oddity.what for oddity in read.oddities)
-    assert "recorded score 1, but the judge's reply ends in the verdict 4" in said
-    assert "model_answer_score 0, read as 1" in said
+    assert [judgment.score for judgment in read.judgments] == [4, None, None, None, 1, 1]
+    assert all(judgment.error for judgment in read.judgments if judgment.score is None)
+    assert {judgment.error_kind for judgment in read.judgments if judgment.score is None} == {ErrorKind.NOT_IN_FILE}
+    oddities = " ".join(oddity.what for oddity in read.oddities)
+    assert "recorded score 1, but the judge's reply ends in the verdict 4" in oddities
+    assert "model_answer_score 0, read as 1" in oddities
 
 
 def test_a_scored_file_without_answers_is_refused(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ SCORES = read_records(sample_folder() / "physician_scores.jsonl", PhysicianScore
 
 def test_size_languages_and_conversations() -> None:
     assert 50 <= len(QUESTIONS) <= 60
-    assert set(Counter(one.category for one in QUESTIONS)) == set(LLMEVAL_MED.category_ids)
-    assert Counter(one.language for one in QUESTIONS)["zh"] >= 10
-    turns = Counter(one.group for one in QUESTIONS)
+    assert set(Counter(question.category for question in QUESTIONS)) == set(LLMEVAL_MED.category_ids)
+    assert Counter(question.language for question in QUESTIONS)["zh"] >= 10
+    turns = Counter(question.group for question in QUESTIONS)
     assert sum(count > 1 for count in turns.values()) >= 5
     assert max(turns.values()) == 3
 
@@ -34,7 +34,7 @@ def test_every_question_has_reference_checklist_and_an_answer_of_each_level() ->
         assert secondary in (question.checklist or "")
         assert sorted(levels[question.id]) == [1, 2, 3, 4, 5]
     assert {score.rater for score in SCORES} == {"constructed"}
-    assert {one.key for one in ANSWERS} == {score.answer_key for score in SCORES}
+    assert {answer.key for answer in ANSWERS} == {score.answer_key for score in SCORES}
 
 
 def test_length_does_not_give_the_level_away() -> None:

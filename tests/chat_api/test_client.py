@@ -103,7 +103,7 @@ def test_a_refused_parameter_is_left_out_from_then_on(chat_server, capsys) -> No
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "named", "found"),
+    ("status", "message", "named", "left_out"),
     [
         (400, "This response_format type is unavailable now", None, "response_format"),
         (422, "Unexpected keys in the request: {'response_format'}", None, "response_format"),
@@ -114,8 +114,8 @@ def test_a_refused_parameter_is_left_out_from_then_on(chat_server, capsys) -> No
         (500, "response_format", "response_format", None),
     ],
 )
-def test_only_a_parameter_that_is_refused_is_left_out(status, message, named, found) -> None:
-    assert refused_parameter(status, message, named) == found
+def test_only_a_parameter_that_is_refused_is_left_out(status, message, named, left_out) -> None:
+    assert refused_parameter(status, message, named) == left_out
 
 
 def test_retry_after_is_read_in_all_its_forms() -> None:

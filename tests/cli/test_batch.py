@@ -13,15 +13,17 @@ from medjudge.store import Run
 QUESTIONS = [
     {"id": f"q{n}", "category": "MK", "group": f"q{n}", "prompt": f"Question {n}?", "language": "en"} for n in range(8)
 ]
-ANSWERS = [{"question_id": one["id"], "model": "m", "text": f"Answer {n}."} for n, one in enumerate(QUESTIONS)]
+ANSWERS = [
+    {"question_id": question["id"], "model": "m", "text": f"Answer {n}."} for n, question in enumerate(QUESTIONS)
+]
 MODEL = "gpt-4o"
 
 
 @pytest.fixture
 def server() -> Iterator[BatchServer]:
-    one = BatchServer()
-    yield one
-    one.close()
+    server = BatchServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -80,15 +82,15 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     done = eval_batch("--batch")
     assert done.returncode == 0, done.stderr
     assert "batch_1: 1 requests submitted" in done.stdout
-    found = _judgments(tmp_path)
-    assert {name: one["score"] for name, one in found.items() if one["score"]} == {"q0": 1, "q7": 3}
-    assert "status 400: blocked" in found["q2"]["error"]
-    assert found["q3"]["error"].startswith("unreadable reply")
-    assert found["q3"]["raw"] == "No idea."
-    assert found["q4"]["error"] == "the server refused: No."
-    assert "no choice" in found["q5"]["error"]
-    assert found["q6"]["error"] == "the server refused: status 400: filtered"
-    assert {name: one["error_kind"] for name, one in found.items()} == {
+    judgments = _judgments(tmp_path)
+    assert {name: judgment["score"] for name, judgment in judgments.items() if judgment["score"]} == {"q0": 1, "q7": 3}
+    assert "status 400: blocked" in judgments["q2"]["error"]
+    assert judgments["q3"]["error"].startswith("unreadable reply")
+    assert judgments["q3"]["raw"] == "No idea."
+    assert judgments["q4"]["error"] == "the server refused: No."
+    assert "no choice" in judgments["q5"]["error"]
+    assert judgments["q6"]["error"] == "the server refused: status 400: filtered"
+    assert {name: judgment["error_kind"] for name, judgment in judgments.items()} == {
         "q0": None,
         "q2": "request_failed",
         "q3": "unreadable_reply",
@@ -108,9 +110,9 @@ def test_submit_leave_collect_and_ask_again_only_what_ran_out_of_time(eval_batch
     done = eval_batch("--batch")
     assert done.returncode == 1  # three stay unscored
     assert len(server.batches) == 3
-    found = _judgments(tmp_path)
-    assert len(found) == 8
-    assert sum(one["score"] is None for one in found.values()) == 3
+    judgments = _judgments(tmp_path)
+    assert len(judgments) == 8
+    assert sum(judgment["score"] is None for judgment in judgments.values()) == 3
     spending = json.loads((tmp_path / "run" / "run.json").read_text())["spending"]
     assert spending["models"][MODEL]["tokens_in"] == 7 * 700  # of 11, four gave no usage
     assert spending["usd"] == pytest.approx(7 * (700 * 2.5 + 40 * 10) / 1e6 / 2)
@@ -195,15 +197,15 @@ def test_a_limit_on_costs_holds_for_batches(eval_batch, server, tmp_path) -> Non
 
 def test_a_dry_run_asks_nothing_needs_no_key_and_writes_nothing(eval_batch, server, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    found = json.loads(eval_batch("--dry-run", "--json").stdout)
-    assert found["calls"] == 8
-    assert found["tokens_out"]["at_most"] == 8 * 1024
-    assert 0 < found["usd"]["about"] < found["usd"]["at_most"]
+    estimate = json.loads(eval_batch("--dry-run", "--json").stdout)
+    assert estimate["calls"] == 8
+    assert estimate["tokens_out"]["at_most"] == 8 * 1024
+    assert 0 < estimate["usd"]["about"] < estimate["usd"]["at_most"]
     half = json.loads(eval_batch("--dry-run", "--batch", "--json").stdout)
-    assert half["usd"]["at_most"] == pytest.approx(found["usd"]["at_most"] / 2, abs=1e-4)
+    assert half["usd"]["at_most"] == pytest.approx(estimate["usd"]["at_most"] / 2, abs=1e-4)
     shown = eval_batch("--dry-run").stdout
     assert "8 calls to gpt-4o" in shown
-    assert found["price"]["date"] in shown
+    assert estimate["price"]["date"] in shown
     assert not (tmp_path / "run").exists()
     assert not server.files
 

@@ -47,9 +47,9 @@ def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_
     assert len(manifest["benchmark"]["sha256"]) == 64
     assert manifest["judges"]["built-in"]["judgments"] == 280
     judgments = read_records(tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl", Judgment)
-    unscored = [one for one in judgments if one.score is None]
+    unscored = [judgment for judgment in judgments if judgment.score is None]
     assert len(unscored) == 60
-    assert all("-zh-" in one.question_id and "the question is in zh" in one.error for one in unscored)
+    assert all("-zh-" in judgment.question_id and "the question is in zh" in judgment.error for judgment in unscored)
     assert "No physician" in done.stderr
     before = (tmp_path / "runs" / "sample" / "judgments" / "built-in.jsonl").read_bytes()
     again = medjudge("eval", "--judge", "local")
@@ -231,9 +231,9 @@ def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) 
 def taught_run(sample_run):
     """The sample: a physician scored two thirds of its conversations, a lenient teacher all answers."""
     run = Run(sample_run)
-    questions = {one.id: one for one in run.questions()}
-    truth = {one.answer_key: one.level for one in run.physician_scores()}
-    groups = sorted({one.group for one in questions.values()})
+    questions = {question.id: question for question in run.questions()}
+    truth = {score.answer_key: score.level for score in run.physician_scores()}
+    groups = sorted({question.group for question in questions.values()})
     scored = [key for key in truth if groups.index(questions[key.question_id].group) % 3]
     write_records(
         run.physicians_file,
@@ -270,14 +270,19 @@ def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_pat
     questions = run.questions()
     kept = [questions[3], questions[20]]
     done = medjudge(
-        "distill", taught_run, "--out", "a", "--keep-out", jsonl("s.jsonl", *[{"question_id": one.id} for one in kept])
+        "distill",
+        taught_run,
+        "--out",
+        "a",
+        "--keep-out",
+        jsonl("s.jsonl", *[{"question_id": record.id} for record in kept]),
     )
     assert done.returncode == 0, done.stderr
     assert "kept out: " in done.stdout
     written = "".join((tmp_path / "a" / f"{side}.jsonl").read_text() for side in ("train", "validation"))
-    assert not any(f'"question_id":"{one.id}"' in written for one in kept)
+    assert not any(f'"question_id":"{record.id}"' in written for record in kept)
     report = json.loads((tmp_path / "a" / "summary.json").read_text())["checks"]["kept_out"]
-    assert {one.id for one in kept} <= set(report["ids"])
+    assert {record.id for record in kept} <= set(report["ids"])
     assert (report["by_id"], report["questions"]) == (2, len(report["ids"]))
     # A training set is kept out by the questions in its lines; the same text under another id goes, too.
     again = medjudge(
@@ -328,12 +333,12 @@ def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, pa
 
 
 def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sample_run, tmp_path) -> None:
-    for given in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
-        refused(medjudge("distill", sample_run, "--out", "data", "--weight", given), f"--weight {given}", "above 0")
+    for weight in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
+        refused(medjudge("distill", sample_run, "--out", "data", "--weight", weight), f"--weight {weight}", "above 0")
     scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
-    write_records(sample_run / "physician_scores.jsonl", [one.model_copy(update={"score": 4}) for one in scores])
+    write_records(sample_run / "physician_scores.jsonl", [score.model_copy(update={"score": 4}) for score in scores])
     refused(medjudge("distill", sample_run, "--out", "data"), "have level 4", "--synthetic")
-    write_records(sample_run / "physician_scores.jsonl", [one for one in scores if one.model == "model-a"][:6])
+    write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.model == "model-a"][:6])
     refused(medjudge("distill", sample_run, "--out", "data"), "fewer than a batch")
     assert not (tmp_path / "data").exists()
 

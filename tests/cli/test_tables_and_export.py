@@ -43,9 +43,9 @@ def test_tables_go_to_stdout_or_a_file_and_no_page_is_written(medjudge, judged, 
     again = medjudge("report", judged.path, "--format", "latex", "--out", "tables/t.tex")
     assert again.stdout == "tables/t.tex\n"
     assert (tmp_path / "tables" / "t.tex").read_text(encoding="utf-8") == done.stdout
-    one = medjudge("report", judged.path, "--format", "markdown", "--table", "leaderboard").stdout
-    assert one.count("| --- |") == 1
-    assert "No physician wrote or checked the sample." in one
+    table = medjudge("report", judged.path, "--format", "markdown", "--table", "leaderboard").stdout
+    assert table.count("| --- |") == 1
+    assert "No physician wrote or checked the sample." in table
     assert not (judged.path / "report.html").exists()
 
 
@@ -122,8 +122,8 @@ def test_export_inspect_writes_a_log_a_model(medjudge: Callable[..., object], ju
     written = json.loads(done.stdout)["written"]
     assert [Path(path).parent for path in written] == [judged.path / "inspect"] * 5
     assert all(Path(path).is_file() for path in written)
-    there = medjudge("export", "inspect", judged.path, "--out", "logs", "--judge", "mine")
-    assert "inspect view --log-dir logs" in there.stdout
+    exported = medjudge("export", "inspect", judged.path, "--out", "logs", "--judge", "mine")
+    assert "inspect view --log-dir logs" in exported.stdout
     refused(medjudge("export", "inspect", judged.path, "--out", "one.eval"), "5 models answered", "name a folder")
     refused(medjudge("export", "inspect", judged.path, "--judge", "nobody"), "one of mine")
     refused(medjudge("export", "inspect", tmp_path / "none"), "not a run folder")

@@ -92,8 +92,8 @@ def test_constructed_levels_fail_a_weak_judge_and_are_called_that(medjudge, vali
     assert json.loads((judge_folder / "judge.json").read_text())["validated_on"][0]["n"] == 280
     assert "| constructed levels | physician_scores.jsonl | 280 |" in (judge_folder / "README.md").read_text()
     # The card says so wherever the judge is used; constructed levels validate nothing.
-    said = medjudge("eval", "--judge", judge_folder).stdout
-    assert "judge mine: never validated against physicians; compared with constructed levels only" in said
+    printed = medjudge("eval", "--judge", judge_folder).stdout
+    assert "judge mine: never validated against physicians; compared with constructed levels only" in printed
 
 
 def test_another_judge_can_stand_in_the_physicians_place(validate, sample_run, judge_folder) -> None:
@@ -118,12 +118,12 @@ def test_the_gate_decides_what_eval_and_report_say(
     # Physicians who see it as the judge does, but for every ninth answer, and one of them every seventh.
     agreeing = [
         PhysicianScore(
-            question_id=one.question_id,
-            model=one.model,
+            question_id=judgment.question_id,
+            model=judgment.model,
             rater=f"dr-{name}",
-            score=6 - one.score if place % 9 == 0 or (name == "c" and place % 7 == 0) else one.score,
+            score=6 - judgment.score if place % 9 == 0 or (name == "c" and place % 7 == 0) else judgment.score,
         )
-        for place, one in enumerate(Run(sample_run).judgments("mine"))
+        for place, judgment in enumerate(Run(sample_run).judgments("mine"))
         for name in "abc"
     ]
     write_records(sample_run / "physician_scores.jsonl", agreeing)
@@ -140,7 +140,7 @@ def test_the_gate_decides_what_eval_and_report_say(
     assert study["physicians"]["answers"] == 280
     assert study["teacher"]["non_inferiority"] == {"margin": 0.99, "shown": True}
     card = json.loads((judge_folder / "judge.json").read_text())
-    assert [one["gate"]["passed"] for one in card["validated_on"]] == [False, True]
+    assert [entry["gate"]["passed"] for entry in card["validated_on"]] == [False, True]
     readme = (judge_folder / "README.md").read_text()
     assert "Validation status: gate passed" in readme
     assert "| Cohen's kappa | -0.99 |" in readme
@@ -170,7 +170,7 @@ def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder
 
 def test_twelve_usable_answers_show_next_to_nothing(validate, sample_run, judge_folder) -> None:
     file = sample_run / "physician_scores.jsonl"
-    few = [one.model_copy(update={"score": 5, "rater": "dr-a"}) for one in read_records(file, PhysicianScore)[:12]]
+    few = [score.model_copy(update={"score": 5, "rater": "dr-a"}) for score in read_records(file, PhysicianScore)[:12]]
     write_records(file, few)
     done = validate(sample_run, "--judge", judge_folder)
     assert "Whether the judge finds unusable answers: all 12 are usable here" in done.stdout
@@ -183,8 +183,8 @@ def test_scores_from_a_workbook_with_a_column_a_rater_and_labels(validate, sampl
     scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
     sheet = (book := Workbook()).active
     sheet.append(["question_id", "model", "dr_a", "dr_b"])
-    for place, one in enumerate(scores[:40]):
-        sheet.append([one.question_id, one.model, one.level, "good" if place % 2 else None])
+    for place, score in enumerate(scores[:40]):
+        sheet.append([score.question_id, score.model, score.level, "good" if place % 2 else None])
     book.save(tmp_path / "scores.xlsx")
     command = (sample_run, "--judge", judge_folder, "--physicians", "scores.xlsx")
     done = validate(*command, "--rater-columns", "dr_a, dr_b", "--label-map", "good=5", "--json")
@@ -221,7 +221,7 @@ def test_eval_hands_the_most_uncertain_answers_to_physicians(medjudge, judge_fol
     away = [abs(line["usable_probability"] - 0.5) for line in lines]
     assert away == sorted(away)
     others = Run(tmp_path / "run").judgments("mine")
-    assert sum(abs(sum(one.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for one in others) <= 28
+    assert sum(abs(sum(judgment.probabilities[3:]) - 0.5) < away[-1] - 1e-4 for judgment in others) <= 28
     refused(
         medjudge("eval", "--judge", "openai:gpt-4o", "--defer-to-physicians", "0.1", OPENAI_API_KEY="k"),
         "gives no probabilities",
@@ -256,7 +256,7 @@ def test_ids_that_match_nothing_are_named_and_a_changed_judge_is_not_validated(
     card["slope"] += 1
     (judge_folder / "judge.json").write_text(json.dumps(card))
     assert "never validated" in medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
-    write_records(file, [one.model_copy(update={"model": f"nobody-{one.model}"}) for one in scores])
+    write_records(file, [score.model_copy(update={"model": f"nobody-{score.model}"}) for score in scores])
     (sample_run / "run.json").unlink()
     shutil.rmtree(sample_run / "judgments")
     refused(validate(sample_run, "--judge", judge_folder), "no score belongs to an answer", "nobody")
@@ -268,15 +268,15 @@ def test_folds_that_never_saw_a_category_are_trained_and_compared(
 ) -> None:
     """The price of an unseen category, with a judge of two layers."""
     questions = Run(sample_run).questions()
-    groups = sorted({one.group for one in questions if one.category in ("MK", "MR")})
+    groups = sorted({question.group for question in questions if question.category in ("MK", "MR")})
     scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
     # Half of the conversations of two categories are scored by physicians; the rest teaches.
-    asked = {one.id for one in questions if one.group in groups[::2]}
+    asked = {question.id for question in questions if question.group in groups[::2]}
     shutil.copytree(sample_run, tmp_path / "all")
     folder = tmp_path / "teaching"
     shutil.copytree(sample_run, folder)
-    write_records(folder / "physician_scores.jsonl", [one for one in scores if one.question_id not in asked])
-    write_records(sample_run / "physician_scores.jsonl", [one for one in scores if one.question_id in asked])
+    write_records(folder / "physician_scores.jsonl", [score for score in scores if score.question_id not in asked])
+    write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.question_id in asked])
     assert medjudge("distill", folder, "--out", "data").returncode == 0
     options = {
         "kind": "ordinal",

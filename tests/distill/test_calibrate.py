@@ -39,8 +39,8 @@ def as_records(question, teacher, physician, category, conversation, **fields):
     }
     rounds = {}
     for n, score in enumerate(teacher):
-        one = judgment(f"q{n}", round(score), **{name: values[n] for name, values in fields.items()})
-        rounds[one.answer_key] = [one]
+        scored = judgment(f"q{n}", round(score), **{name: values[n] for name, values in fields.items()})
+        rounds[scored.answer_key] = [scored]
     return rounds, dict(zip(rounds, physician.tolist(), strict=True)), questions
 
 
@@ -81,8 +81,8 @@ def test_three_pairs_leave_a_category_near_the_overall_map() -> None:
     teacher, physician, category, conversation = scored(600, 3)
     keep = category != "MSE"
     few = [
-        np.concatenate([one[keep], extra])
-        for one, extra in zip(
+        np.concatenate([column[keep], extra])
+        for column, extra in zip(
             (teacher, physician, category, conversation),
             ([5.0] * 3, [1] * 3, np.array(["MSE"] * 3, dtype=object), [900, 901, 902]),
             strict=True,
@@ -141,7 +141,7 @@ def test_too_few_pairs_are_copied_as_they_are(question) -> None:
     assert calibration.teacher_map is None
     assert "30 answers in 10 conversations" in calibration.report["why"]
     one_group = {
-        name: one.model_copy(update={"group": f"g{int(one.group[1:]) % 9}"}) for name, one in questions.items()
+        name: asked.model_copy(update={"group": f"g{int(asked.group[1:]) % 9}"}) for name, asked in questions.items()
     }
     assert calibrate_teacher(rounds, physicians, one_group).teacher_map is None
     assert calibrate_teacher({}, {}, {}).report["answers"] == 0

@@ -37,7 +37,7 @@ def line(question, answer):
             earlier=[],
             answer=answer(question_id=f"q{n}", text=text or words(60, 1000 + n)),
             level=level,
-            probabilities=[float(level == one) for one in range(1, 6)],
+            probabilities=[float(level == number) for number in range(1, 6)],
             source=fields.pop("source", "teacher"),
             scored_by=["gpt, round 1"],
         )
@@ -45,8 +45,8 @@ def line(question, answer):
     return build
 
 
-def jaccard(one: str, other: str) -> float:
-    first, second = ({text[k : k + 5] for k in range(len(text) - 4)} for text in (one, other))
+def jaccard(this: str, other: str) -> float:
+    first, second = ({text[k : k + 5] for k in range(len(text) - 4)} for text in (this, other))
     return len(first & second) / len(first | second)
 
 
@@ -58,19 +58,19 @@ def test_near_duplicates_are_those_of_the_plain_definition() -> None:
         for place in draw.sample(range(80), seed // 2):  # the later, the more changed
             parts[place] = words(1, 10_000 + 100 * seed + place)
         changed.append(" ".join(parts))
-    found = {duplicate.text: duplicate for duplicate in near_duplicates(texts, changed[::-1])}
+    duplicate_of = {duplicate.text: duplicate for duplicate in near_duplicates(texts, changed[::-1])}
     expected = {n: jaccard(text, changed[n]) for n, text in enumerate(texts)}
     assert 5 < sum(value >= 0.8 for value in expected.values()) < 35
-    assert set(found) == {n for n, value in expected.items() if value >= 0.8}
-    for n, one in found.items():
-        assert one.other == 39 - n
-        assert one.similarity == pytest.approx(expected[n], abs=6e-4)
+    assert set(duplicate_of) == {n for n, value in expected.items() if value >= 0.8}
+    for n, near in duplicate_of.items():
+        assert near.other == 39 - n
+        assert near.similarity == pytest.approx(expected[n], abs=6e-4)
 
 
 def test_case_and_punctuation_make_no_difference_and_chinese_and_short_texts_are_read() -> None:
     texts = ["Take  4 g, daily!", "每日最多4克，分四次服用。", "Yes.", ""]
-    found = near_duplicates(texts, ["yes", "每日最多4克。分四次服用", "take 4 g daily"])
-    assert found == [(0, 2, 1), (1, 1, 1), (2, 0, 1)]
+    duplicates = near_duplicates(texts, ["yes", "每日最多4克。分四次服用", "take 4 g daily"])
+    assert duplicates == [(0, 2, 1), (1, 1, 1), (2, 0, 1)]
     assert near_duplicates([], ["a"]) == near_duplicates(["a"], []) == []
 
 
@@ -81,12 +81,12 @@ def test_the_same_question_and_answer_leave_training_and_near_ones_are_named(lin
     twin = line(50, prompt=train[3].question.prompt.upper(), text=train[3].answer.text + " ")
     near = line(51, prompt=train[4].question.prompt + " please", text=words(60, 7777))
     checked = check_training_set(train, [twin, near, other])
-    assert [one.question.id for one in checked.train] == [f"q{n}" for n in range(21) if n != 3]
+    assert [kept.question.id for kept in checked.train] == [f"q{n}" for n in range(21) if n != 3]
     duplicates = checked.report["duplicates"]
     assert duplicates["removed"] == {"answers": 1, "pairs": [{"train": ["q3", "m", 0], "validation": ["q50", "m", 0]}]}
-    named = {one["train"][0]: one["validation"] for one in duplicates["questions"]["pairs"]}
+    named = {pair["train"][0]: pair["validation"] for pair in duplicates["questions"]["pairs"]}
     assert (named, duplicates["questions"]["near"]) == ({"q4": ["q51"], "q5": ["q49"], "q20": ["q49"]}, 3)
-    assert {one["train"][0] for one in duplicates["answers"]["pairs"]} == {"q5", "q20"}
+    assert {pair["train"][0] for pair in duplicates["answers"]["pairs"]} == {"q5", "q20"}
     assert "3 training questions" in checked.warnings[0]
     assert "such as q4 and q51" in checked.warnings[0]
 
@@ -118,20 +118,22 @@ def test_one_level_and_too_few_lines_are_refused(line) -> None:
 
 
 def test_length_that_tells_the_level_is_warned_of(line) -> None:
-    told = [line(n, level=n % 5 + 1, text=words(10 * (n % 5) + 10, n)) for n in range(40)]
-    checked = check_training_set(told, [line(50, level=1, text=words(3, 3)), line(51, level=4, text=words(70, 4))])
+    lines = [line(n, level=n % 5 + 1, text=words(10 * (n % 5) + 10, n)) for n in range(40)]
+    checked = check_training_set(lines, [line(50, level=1, text=words(3, 3)), line(51, level=4, text=words(70, 4))])
     english = checked.report["length"]["by_language"]["en"]
     assert (english["answers"], english["usable_by_length"]) == (42, 1)
     assert english["usable_by_majority"] == pytest.approx(25 / 42, abs=5e-4)
     assert english["spearman"] > 0.9
-    assert any(one.startswith("en: longer answers have higher levels (Spearman 0.9") for one in checked.warnings)
+    assert any(
+        warning.startswith("en: longer answers have higher levels (Spearman 0.9") for warning in checked.warnings
+    )
     shorter = [line(n, level=5 - n % 5, text=words(10 * (n % 5) + 10, n), language="zh") for n in range(40)]
     checked = check_training_set(
         [*shorter, *[line(100 + n, level=n % 5 + 1) for n in range(40)]], [line(50), line(51, 4)]
     )
     assert checked.report["length"]["by_language"]["zh"]["usable_by_length"] == 1
     assert abs(checked.report["length"]["by_language"]["en"]["spearman"]) < 0.3
-    assert any(one.startswith("zh: shorter answers have higher levels") for one in checked.warnings)
+    assert any(warning.startswith("zh: shorter answers have higher levels") for warning in checked.warnings)
 
 
 def test_length_of_few_answers_or_of_one_length_says_nothing(line) -> None:

@@ -39,7 +39,7 @@ def sample() -> list[Question]:
 
 
 @pytest.fixture(scope="module")
-def made(sample):
+def examples(sample):
     return graded_answers(sample, 1000, seed=0)
 
 
@@ -52,92 +52,98 @@ def steps(answer) -> list[str]:
     return answer.how.split(" + ")
 
 
-def test_levels_are_balanced_and_length_tells_nothing(made):
-    assert Counter(one.level for one in made) == dict.fromkeys(range(1, 6), 200)
+def test_levels_are_balanced_and_length_tells_nothing(examples):
+    assert Counter(example.level for example in examples) == dict.fromkeys(range(1, 6), 200)
     for language in ("en", "zh"):
-        of_language = [one for one in made if one.question.language == language]
-        levels = [one.level for one in of_language]
-        lengths = [len(one.answer.text) for one in of_language]
-        stretch = [len(one.answer.text) / len(one.question.reference) for one in of_language]
+        of_language = [example for example in examples if example.question.language == language]
+        levels = [example.level for example in of_language]
+        lengths = [len(example.answer.text) for example in of_language]
+        stretch = [len(example.answer.text) / len(example.question.reference) for example in of_language]
         assert abs(spearmanr(levels, lengths).statistic) < 0.15
         assert abs(spearmanr(levels, stretch).statistic) < 0.15
-    levels, lengths = [one.level for one in made], [len(one.answer.text) for one in made]
+    levels, lengths = [example.level for example in examples], [len(example.answer.text) for example in examples]
     assert abs(spearmanr(levels, lengths).statistic) < 0.1
 
 
 @pytest.mark.parametrize("step", ["pad", "opening", "instruct"])
-def test_what_stands_around_an_answer_tells_nothing_either(made, step):
-    levels = [one.level for one in made]
-    assert abs(spearmanr(levels, [step in steps(one) for one in made]).statistic) < 0.15
-    assert {one.level for one in made if step in steps(one)} == {1, 2, 3, 4, 5}
+def test_what_stands_around_an_answer_tells_nothing_either(examples, step):
+    levels = [example.level for example in examples]
+    assert abs(spearmanr(levels, [step in steps(example) for example in examples]).statistic) < 0.15
+    assert {example.level for example in examples if step in steps(example)} == {1, 2, 3, 4, 5}
 
 
-def test_answers_are_new_records_of_their_own(made, sample):
-    assert len({one.answer.text for one in made}) == 1000
-    assert [one.answer.sample for one in made] == list(range(1000))
-    assert {one.answer.model for one in made} == {"synthetic"}
-    assert all(one.answer.question_id == one.question.id for one in made)
-    assert {one.question.id for one in made} == {one.id for one in sample}
+def test_answers_are_new_records_of_their_own(examples, sample):
+    assert len({example.answer.text for example in examples}) == 1000
+    assert [example.answer.sample for example in examples] == list(range(1000))
+    assert {example.answer.model for example in examples} == {"synthetic"}
+    assert all(example.answer.question_id == example.question.id for example in examples)
+    assert {example.question.id for example in examples} == {example.id for example in sample}
 
 
-def test_the_seed_decides(sample, made):
+def test_the_seed_decides(sample, examples):
     assert graded_answers(sample, 100, seed=0) == graded_answers(sample, 100, seed=0)
-    assert graded_answers(sample, 100, seed=0) == made[:100]
-    assert graded_answers(sample, 100, seed=1) != made[:100]
+    assert graded_answers(sample, 100, seed=0) == examples[:100]
+    assert graded_answers(sample, 100, seed=1) != examples[:100]
 
 
 def test_dropping_follows_the_checklist(asthma):
-    answers = [one for one in graded_answers([asthma], 300, seed=0) if steps(one)[0].startswith(("drop", "compact"))]
-    alone = [one for one in answers if not set(steps(one)) & set(ALTERATIONS)]
+    answers = [
+        example
+        for example in graded_answers([asthma], 300, seed=0)
+        if steps(example)[0].startswith(("drop", "compact"))
+    ]
+    alone = [answer for answer in answers if not set(steps(answer)) & set(ALTERATIONS)]
     seen = Counter()
-    for one in alone:
-        core = sum(sentence in one.answer.text for sentence in CORE)
-        secondary = sum(sentence in one.answer.text for sentence in SECONDARY)
-        seen[one.level] += 1
-        if one.level == 4:
+    for example in alone:
+        core = sum(sentence in example.answer.text for sentence in CORE)
+        secondary = sum(sentence in example.answer.text for sentence in SECONDARY)
+        seen[example.level] += 1
+        if example.level == 4:
             assert core == 4
             assert secondary < 2
-        elif one.level == 3:
+        elif example.level == 3:
             assert core == 3
-        elif one.level == 2:
+        elif example.level == 2:
             assert core <= 1
             assert core + secondary > 0
         else:
-            pytest.fail(f"level {one.level} by dropping")
+            pytest.fail(f"level {example.level} by dropping")
     assert min(seen[level] for level in (2, 3, 4)) >= 10
 
 
 def test_a_five_says_all_and_nothing_wrong(asthma):
-    fives = [one for one in graded_answers([asthma], 100, seed=3) if one.level == 5]
+    fives = [example for example in graded_answers([asthma], 100, seed=3) if example.level == 5]
     assert len(fives) >= 15
-    assert all(sentence in one.answer.text for one in fives for sentence in CORE + SECONDARY)
+    assert all(sentence in example.answer.text for example in fives for sentence in CORE + SECONDARY)
 
 
 def test_without_a_checklist_shares_of_the_text_decide(asthma):
     bare = asthma.model_copy(update={"checklist": None})
     left = {4: [], 3: [], 2: []}
-    for one in graded_answers([bare], 200, seed=0):
-        if steps(one)[0].startswith("drop") and not set(steps(one)) & set(ALTERATIONS):
-            left[one.level].append(sum(sentence in one.answer.text for sentence in CORE + SECONDARY))
+    for example in graded_answers([bare], 200, seed=0):
+        if steps(example)[0].startswith("drop") and not set(steps(example)) & set(ALTERATIONS):
+            left[example.level].append(sum(sentence in example.answer.text for sentence in CORE + SECONDARY))
     assert (set(left[4]), set(left[3])) == ({5}, {4})
     assert set(left[2]) <= {1, 2}
 
 
-def test_altered_answers_differ_from_the_reference(asthma, made):
-    assert {step for one in made for step in steps(one)} >= set(ALTERATIONS)
+def test_altered_answers_differ_from_the_reference(asthma, examples):
+    assert {step for example in examples for step in steps(example)} >= set(ALTERATIONS)
     answers = graded_answers([asthma], 300, seed=1)
-    for one in answers:
-        if set(steps(one)) & set(ALTERATIONS):
-            assert one.level <= 3
-            assert not all(sentence in one.answer.text for sentence in CORE + SECONDARY)
-        if steps(one)[0] == "dose":
-            assert "40 mg" not in one.answer.text or "4 puffs" not in one.answer.text
+    for answer in answers:
+        if set(steps(answer)) & set(ALTERATIONS):
+            assert answer.level <= 3
+            assert not all(sentence in answer.answer.text for sentence in CORE + SECONDARY)
+        if steps(answer)[0] == "dose":
+            assert "40 mg" not in answer.answer.text or "4 puffs" not in answer.answer.text
 
 
 def test_a_tenfold_dose_in_a_core_point_is_dangerous(asthma):
-    alone = [one for one in graded_answers([asthma], 400, seed=2) if set(steps(one)) & {"dose", "dose-unit"}]
+    alone = [
+        example for example in graded_answers([asthma], 400, seed=2) if set(steps(example)) & {"dose", "dose-unit"}
+    ]
     assert alone
-    assert all(one.level <= 2 for one in alone)
+    assert all(example.level <= 2 for example in alone)
 
 
 @pytest.mark.parametrize(
@@ -189,16 +195,16 @@ def test_a_claim_is_turned(kind, text, changed):
 def test_a_drug_becomes_one_of_another_class_wherever_it_stands():
     parts = ["Warfarin thins the blood.", "Stop warfarin first.", "Wait."]
     for seed in range(20):
-        found = altered(parts, 0, "drug", EN, Random(seed))
-        drug = found.parts[0].split()[0].lower()
-        assert found.touched == (0, 1)
-        assert found.parts[1] == f"Stop {drug} first."
+        changed = altered(parts, 0, "drug", EN, Random(seed))
+        drug = changed.parts[0].split()[0].lower()
+        assert changed.touched == (0, 1)
+        assert changed.parts[1] == f"Stop {drug} first."
         assert drug not in EN.texts.drugs[0]
 
 
 def test_a_value_in_two_units_changes_in_both():
-    found = altered(["Above 7.0 mmol/L (126 mg/dL) fasting."], 0, "number", EN, Random(0))
-    first, second = map(float, re.findall(r"[\d.]+(?= mm| mg)", found.parts[0]))
+    changed = altered(["Above 7.0 mmol/L (126 mg/dL) fasting."], 0, "number", EN, Random(0))
+    first, second = map(float, re.findall(r"[\d.]+(?= mm| mg)", changed.parts[0]))
     assert first / 7 == pytest.approx(second / 126)
     assert first != 7
 
@@ -212,25 +218,25 @@ def test_nothing_to_alter_is_never_counted_as_altered(kind, text):
 
 
 def test_a_swap_brings_the_answer_to_another_question(sample):
-    by_id = {one.id: one for one in sample}
-    swaps = [one for one in graded_answers(sample, 600, seed=5) if "swap" in steps(one)]
+    by_id = {question.id: question for question in sample}
+    swaps = [example for example in graded_answers(sample, 600, seed=5) if "swap" in steps(example)]
     assert len(swaps) > 30
-    for one in swaps:
-        (other,) = (by_id[name] for name in one.made_from)
-        assert one.answer.text != other.reference
-        assert one.level == 1
-        assert other.group != one.question.group
-        assert other.language == one.question.language
+    for example in swaps:
+        (other,) = (by_id[name] for name in example.made_from)
+        assert example.answer.text != other.reference
+        assert example.level == 1
+        assert other.group != example.question.group
+        assert other.language == example.question.language
         sentences = outline_of(other.reference, wording_of(other.language).grammar).parts
-        assert sum(sentence.strip(" ;；.。")[1:] in one.answer.text for sentence in sentences) >= len(sentences) - 1
-    assert all(not one.made_from for one in graded_answers(sample, 600, seed=5) if "swap" not in steps(one))
+        assert sum(sentence.strip(" ;；.。")[1:] in example.answer.text for sentence in sentences) >= len(sentences) - 1
+    assert all(not example.made_from for example in graded_answers(sample, 600, seed=5) if "swap" not in steps(example))
 
 
 def test_turns_of_one_conversation_are_not_swapped(asthma):
     turn = asthma.model_copy(
         update={"id": "next", "round": 2, "reference": "Insulin lowers glucose.", "checklist": None}
     )
-    assert not any("swap" in steps(one) for one in graded_answers([asthma, turn], 60, seed=0))
+    assert not any("swap" in steps(example) for example in graded_answers([asthma, turn], 60, seed=0))
 
 
 @pytest.mark.parametrize(
@@ -250,13 +256,13 @@ def test_what_is_no_answer_gives_none(question, reference):
 
 def test_one_question_is_enough_and_gives_all_levels(asthma):
     answers = graded_answers([asthma], 25, seed=0)
-    assert Counter(one.level for one in answers) == dict.fromkeys(range(1, 6), 5)
+    assert Counter(answer.level for answer in answers) == dict.fromkeys(range(1, 6), 5)
 
 
 def test_a_short_text_that_may_not_be_dressed_gives_what_it_has(question):
     title = question(category="MTG", reference="Iron tablets and tea", prompt="Give a title.")
     answers = graded_answers([title], 50, seed=0)
-    assert {one.answer.text for one in answers if steps(one) == ["reference"]} == {"Iron tablets and tea"}
+    assert {answer.answer.text for answer in answers if steps(answer) == ["reference"]} == {"Iron tablets and tea"}
     assert len(answers) < 50
 
 
@@ -266,7 +272,7 @@ def test_a_form_that_was_asked_for_is_kept(question):
         reference="Keep the arm raised. Cool it for ten minutes. Call us if it swells.",
     )
     answers = graded_answers([asked], 30, seed=0)
-    assert not any({"pad", "opening", "listed", "reordered", "plain"} & set(steps(one)) for one in answers)
+    assert not any({"pad", "opening", "listed", "reordered", "plain"} & set(steps(answer)) for answer in answers)
 
 
 @pytest.mark.parametrize("wording", [EN, ZH], ids=["en", "zh"])
@@ -295,8 +301,8 @@ def test_no_wording_is_that_of_the_probes(language):
     ours += [half for group in texts.filler for half in (*group.begin, *group.end)]
     # Runs of five English words, or of seven Chinese characters.
     runs = re.compile(r"(?=\b(\w+(?:\W+\w+){4})\b)") if language == "en" else re.compile(r"(?=([\u4e00-\u9fff]{7}))")
-    assert {run for one in ours for run in runs.findall(one.lower())}.isdisjoint(runs.findall(theirs.lower()))
-    assert not {one for one in ours if len(one) > 3 and one.strip(" .,。，").lower() in theirs.lower()}
+    assert {run for piece in ours for run in runs.findall(piece.lower())}.isdisjoint(runs.findall(theirs.lower()))
+    assert not {piece for piece in ours if len(piece) > 3 and piece.strip(" .,。，").lower() in theirs.lower()}
 
 
 @pytest.mark.parametrize(
@@ -331,10 +337,10 @@ def test_what_is_left_out_leaves_no_gap():
 
 def test_on_real_references(real_data):
     questions = read_llmeval_med(real_data / "llmeval-med" / "dataset.json").questions
-    with_core = [one for one in questions if one.checklist and "核心需求" in one.checklist]
-    assert all(any(point.core for point in points_of(one.checklist)) for one in with_core)
+    with_core = [question for question in questions if question.checklist and "核心需求" in question.checklist]
+    assert all(any(point.core for point in points_of(question.checklist)) for question in with_core)
     answers = graded_answers(questions, 1500, seed=0)
-    levels = [one.level for one in answers]
+    levels = [answer.level for answer in answers]
     assert Counter(levels) == dict.fromkeys(range(1, 6), 300)
-    assert abs(spearmanr(levels, [len(one.answer.text) for one in answers]).statistic) < 0.15
-    assert not any("核心需求" in one.question.reference for one in answers)
+    assert abs(spearmanr(levels, [len(answer.answer.text) for answer in answers]).statistic) < 0.15
+    assert not any("核心需求" in answer.question.reference for answer in answers)

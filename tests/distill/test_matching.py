@@ -83,4 +83,4 @@ def test_half_of_the_questions_become_messages_that_still_ask_the_question() -> 
 
 def test_questions_that_a_judge_is_measured_on_are_left_out() -> None:
     measured = [f"  {PAIRS[0].question.upper()}\n", "Another question?"]
-    assert without_questions(PAIRS, measured) == [one for one in PAIRS if one.question != PAIRS[0].question]
+    assert without_questions(PAIRS, measured) == [pair for pair in PAIRS if pair.question != PAIRS[0].question]

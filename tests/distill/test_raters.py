@@ -11,9 +11,9 @@ def panel(n: int, bias: list[float], noise: list[float], seed: int, share: float
     truth = generator.choice([1, 2, 3, 4, 5], n, p=[0.1, 0.15, 0.2, 0.3, 0.25])
     spread = generator.normal(0, 1, (n, len(bias))) * noise
     levels = np.clip(np.rint(truth[:, None] + bias + spread), 1, 5)
-    there = generator.random(levels.shape) < share
-    there[np.arange(n), generator.integers(0, len(bias), n)] = True
-    return truth, np.where(there, levels, np.nan)
+    is_scored = generator.random(levels.shape) < share
+    is_scored[np.arange(n), generator.integers(0, len(bias), n)] = True
+    return truth, np.where(is_scored, levels, np.nan)
 
 
 def plain_mean(levels: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ def test_labels_are_about_the_plain_mean_where_raters_are_alike(n: int, raters: 
 def test_raters_of_one_mind_keep_their_scores() -> None:
     _, levels = panel(60, [0, 0], [0.01, 0.01], 2)
     labels, report = rater_labels(by_answer(levels))
-    assert all(labels[key][given["r0"] - 1] > 0.99 for key, given in by_answer(levels).items())
+    assert all(labels[key][level_of["r0"] - 1] > 0.99 for key, level_of in by_answer(levels).items())
     assert report["raters"]["r0"]["reliability"] > 0.98
 
 
@@ -78,7 +78,7 @@ def test_a_single_rater_stays_one_hot() -> None:
     _, levels = panel(80, [0.5], [0.8], 3)
     scores = by_answer(levels)
     labels, report = rater_labels(scores)
-    assert all(labels[key].tolist() == np.eye(5)[given["r0"] - 1].tolist() for key, given in scores.items())
+    assert all(labels[key].tolist() == np.eye(5)[level_of["r0"] - 1].tolist() for key, level_of in scores.items())
     assert report == {
         "fitted": False,
         "several": 0,

@@ -18,7 +18,7 @@ def judged(question_id: str, score: int | None, **fields: object) -> Judgment:
 @pytest.fixture
 def pieces(question, answer):
     questions = [question(id=f"q{n}", group=f"g{n // 2}", round=n % 2 + 1, prompt=f"prompt {n}") for n in range(12)]
-    return questions, [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
+    return questions, [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
 
 
 def build(questions, answers, judgments, scores, validation_share, seed, **options):
@@ -28,19 +28,19 @@ def build(questions, answers, judgments, scores, validation_share, seed, **optio
     )
 
 
-def lines_by_id(made):
-    return {line.question.id: line for line in [*made.train, *made.validation]}
+def lines_by_id(training_set):
+    return {line.question.id: line for line in [*training_set.train, *training_set.validation]}
 
 
 def test_a_physician_outranks_the_teacher(pieces, physician_score) -> None:
     questions, answers = pieces
-    judgments = [judged(one.id, 5, rationale="because") for one in questions]
-    made = build(questions, answers, judgments, [physician_score(question_id="q3", score=2)], 0.2, 0)
-    lines = lines_by_id(made)
+    judgments = [judged(question.id, 5, rationale="because") for question in questions]
+    training_set = build(questions, answers, judgments, [physician_score(question_id="q3", score=2)], 0.2, 0)
+    lines = lines_by_id(training_set)
     assert (lines["q3"].level, lines["q3"].source, lines["q3"].scored_by) == (2, "physician", ["dr"])
     assert lines["q3"].rationale is None  # it argues for a 5
     assert (lines["q4"].level, lines["q4"].source, lines["q4"].rationale) == (5, "teacher", "because")
-    assert made.summary["teacher_against_physicians"] == {
+    assert training_set.summary["teacher_against_physicians"] == {
         "answers": 1,
         "other_level": 1,
         "usable_by_teacher_only": 1,
@@ -64,20 +64,22 @@ def test_rounds_and_raters_become_soft_labels(pieces, physician_score) -> None:
 
 def test_conversations_stay_whole_and_carry_their_earlier_turns(pieces, physician_score) -> None:
     questions, answers = pieces
-    scores = [physician_score(question_id=one.id) for one in questions]
-    made = build(questions, answers, [], scores, 0.34, 1)
-    train, validation = [{line.question.group for line in side} for side in (made.train, made.validation)]
+    scores = [physician_score(question_id=question.id) for question in questions]
+    training_set = build(questions, answers, [], scores, 0.34, 1)
+    train, validation = [
+        {line.question.group for line in side} for side in (training_set.train, training_set.validation)
+    ]
     assert train
     assert validation
     assert not train & validation
-    assert lines_by_id(made)["q5"].earlier == ["prompt 4"]
+    assert lines_by_id(training_set)["q5"].earlier == ["prompt 4"]
 
 
 def test_unscored_judgments_teach_nothing_and_are_counted(pieces) -> None:
     questions, answers = pieces
-    made = build(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
-    assert set(lines_by_id(made)) == {"q0", "q2"}
-    assert made.summary["unscored_judgments"] == 1
+    training_set = build(questions, answers, [judged("q0", 4), judged("q1", None), judged("q2", 4)], [], 0.3, 0)
+    assert set(lines_by_id(training_set)) == {"q0", "q2"}
+    assert training_set.summary["unscored_judgments"] == 1
 
 
 def test_scores_of_unknown_answers_and_nothing_at_all_are_refused(pieces, physician_score) -> None:
@@ -94,20 +96,20 @@ def lenient(question, answer, physician_score):
     generator = np.random.default_rng(0)
     truth = generator.integers(1, 6, 200)
     questions = [question(id=f"q{n}", prompt=f"prompt {n}", category="MTG") for n in range(200)]
-    answers = [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
+    answers = [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
     judgments = [
-        judged(one.id, min(5, int(level) + 1), rationale=f"a reason for {min(5, level + 1)}")
-        for one, level in zip(questions, truth, strict=True)
+        judged(question.id, min(5, int(level) + 1), rationale=f"a reason for {min(5, level + 1)}")
+        for question, level in zip(questions, truth, strict=True)
     ]
     scores = [physician_score(question_id=f"q{n}", score=int(truth[n])) for n in range(0, 200, 2)]
     return questions, answers, judgments, scores, {f"q{n}": int(level) for n, level in enumerate(truth)}
 
 
 def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
-    *given, truth = lenient
-    made = build(*given, 0.2, 0)
-    copied = build(*given, 0.2, 0, calibrate=False)
-    taught = {name: line for name, line in lines_by_id(made).items() if line.source == "teacher"}
+    *sources, truth = lenient
+    training_set = build(*sources, 0.2, 0)
+    copied = build(*sources, 0.2, 0, calibrate=False)
+    taught = {name: line for name, line in lines_by_id(training_set).items() if line.source == "teacher"}
     assert len(taught) == 100
     # A 5 of this teacher can be a 4 or a 5; all below it is one too high.
     assert all(line.level == truth[name] for name, line in taught.items() if truth[name] < 4)
@@ -118,7 +120,7 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
     kept = [line for line in taught.values() if line.rationale]
     assert all(line.rationale == f"a reason for {line.level}" for line in kept)
     assert len(kept) < sum(line.rationale is not None for line in lines_by_id(copied).values())
-    changed = made.summary["calibration"]["changed"]
+    changed = training_set.summary["calibration"]["changed"]
     assert changed["answers"] == changed["by_category"]["MTG"]["answers"] == 100
     assert changed["other_level"] == sum(line.level != min(5, truth[name] + 1) for name, line in taught.items())
     assert changed["usable_before"] == sum(truth[name] >= 3 for name in taught)
@@ -129,26 +131,28 @@ def test_a_teacher_is_calibrated_before_it_is_copied(lenient) -> None:
 
 def test_validation_scores_have_no_part_in_the_map(lenient, physician_score) -> None:
     questions, answers, judgments, scores, _ = lenient
-    made = build(questions, answers, judgments, scores, 0.3, 0)
-    held = {line.question.id for line in made.validation}
+    training_set = build(questions, answers, judgments, scores, 0.3, 0)
+    held = {line.question.id for line in training_set.validation}
     turned = [
-        physician_score(question_id=one.question_id, score=6 - one.level) if one.question_id in held else one
-        for one in scores
+        physician_score(question_id=score.question_id, score=6 - score.level) if score.question_id in held else score
+        for score in scores
     ]
     assert turned != scores
-    assert build(questions, answers, judgments, turned, 0.3, 0).train == made.train
+    assert build(questions, answers, judgments, turned, 0.3, 0).train == training_set.train
 
 
 def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> None:
     questions, answers, judgments, scores, truth = lenient
     # As good as the physicians: a map could not help, so it is copied as it is.
-    other = [one.model_copy(update={"judge": "other", "score": truth[one.question_id]}) for one in judgments]
+    other = [
+        judgment.model_copy(update={"judge": "other", "score": truth[judgment.question_id]}) for judgment in judgments
+    ]
     rare = [judged("q1", 1, rationale="rare"), judged("q1", 1, round=2), judged("q1", 1, round=3)]
-    rare = [one.model_copy(update={"judge": "rare"}) for one in rare]
-    made = build(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
-    reports = made.summary["calibration"]["teachers"]
-    assert {name: one["applied"] for name, one in reports.items()} == {"gpt": True, "other": False, "rare": False}
-    line = lines_by_id(made)["q1"]
+    rare = [judgment.model_copy(update={"judge": "rare"}) for judgment in rare]
+    training_set = build(questions, answers, [*judgments, *other, *rare], scores, 0.2, 0)
+    reports = training_set.summary["calibration"]["teachers"]
+    assert {name: report["applied"] for name, report in reports.items()} == {"gpt": True, "other": False, "rare": False}
+    line = lines_by_id(training_set)["q1"]
     alone = [
         lines_by_id(build(questions, answers, some, scores, 0.2, 0))["q1"].probabilities for some in (judgments, other)
     ]
@@ -158,13 +162,13 @@ def test_several_teachers_become_the_mean_of_their_distributions(lenient) -> Non
 
 def test_constructed_levels_give_way_to_physicians_and_are_no_raters(pieces, physician_score) -> None:
     questions, answers = pieces
-    scores = [physician_score(question_id=one.id, rater="constructed", score=5) for one in questions]
+    scores = [physician_score(question_id=question.id, rater="constructed", score=5) for question in questions]
     scores.append(physician_score(question_id="q3", rater="dr", score=2))
-    made = build(questions, answers, [], scores, 0.2, 0)
-    line = lines_by_id(made)["q3"]
+    training_set = build(questions, answers, [], scores, 0.2, 0)
+    line = lines_by_id(training_set)["q3"]
     assert (line.level, line.source, line.scored_by, line.probabilities) == (2, "physician", ["dr"], [0, 1, 0, 0, 0])
-    assert lines_by_id(made)["q4"].source == "constructed"
-    assert set(made.summary["raters"]["raters"]) == {"dr"}
+    assert lines_by_id(training_set)["q4"].source == "constructed"
+    assert set(training_set.summary["raters"]["raters"]) == {"dr"}
 
 
 def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None:
@@ -176,11 +180,14 @@ def test_a_rater_who_says_two_things_is_refused(pieces, physician_score) -> None
 
 def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) -> None:
     questions, answers = pieces
-    judgments = [judged(one.id, 4) for one in questions]
+    judgments = [judged(question.id, 4) for question in questions]
     scores = [physician_score(question_id="q3", score=2)]
-    made = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
-    assert {line.source: line.weight for line in lines_by_id(made).values()} == {"physician": 1, "teacher": 0.25}
-    assert made.summary["weights"] == {"physician": 1, "teacher": 0.25}
+    training_set = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
+    assert {line.source: line.weight for line in lines_by_id(training_set).values()} == {
+        "physician": 1,
+        "teacher": 0.25,
+    }
+    assert training_set.summary["weights"] == {"physician": 1, "teacher": 0.25}
 
 
 def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(
@@ -188,25 +195,28 @@ def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(
 ):
     generator = np.random.default_rng(1)
     questions = [question(id=f"q{n}", prompt=f"prompt {n}") for n in range(150)]
-    answers = [answer(question_id=one.id, text=f"answer {one.id}") for one in questions]
+    answers = [answer(question_id=question.id, text=f"answer {question.id}") for question in questions]
     truth = generator.integers(1, 6, 150)
-    given = {
+    answers_of = {
         "sure": truth,
         "steady": np.clip(truth + generator.choice([-1, 0, 1], 150, p=[0.1, 0.8, 0.1]), 1, 5),
         "noisy": np.clip(truth + generator.choice([-2, -1, 0, 1, 2], 150), 1, 5),
     }
     scores = [
         physician_score(question_id=f"q{n}", rater=name, score=int(level))
-        for name, levels in given.items()
+        for name, levels in answers_of.items()
         for n, level in enumerate(levels)
     ]
-    made = build(questions, answers, [], scores, 0.2, 0)
-    raters = made.summary["raters"]["raters"]
+    training_set = build(questions, answers, [], scores, 0.2, 0)
+    raters = training_set.summary["raters"]["raters"]
     assert raters["sure"]["reliability"] > raters["steady"]["reliability"] > raters["noisy"]["reliability"]
-    for name, line in lines_by_id(made).items():
+    for name, line in lines_by_id(training_set).items():
         n = int(name[1:])
-        assert line.level == sum(int(levels[n]) for levels in given.values()) // 3
-    right = [int(np.argmax(line.probabilities)) + 1 == truth[int(name[1:])] for name, line in lines_by_id(made).items()]
+        assert line.level == sum(int(levels[n]) for levels in answers_of.values()) // 3
+    right = [
+        int(np.argmax(line.probabilities)) + 1 == truth[int(name[1:])]
+        for name, line in lines_by_id(training_set).items()
+    ]
     assert np.mean(right) > 0.95
 
 
@@ -221,11 +231,11 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
     ]
     answers = [answer(question_id=f"q{n}", text=f"answer {n}") for n in range(10)]
     scores = [physician_score(question_id=f"q{n}", score=n % 5 + 1) for n in range(10)]
-    made = build(questions, answers, [], scores, 0.3, 0, synthetic=25)
-    synthetic = [line for line in made.train if line.source == "synthetic"]
-    held = {line.question.id for line in made.validation}
+    training_set = build(questions, answers, [], scores, 0.3, 0, synthetic=25)
+    synthetic = [line for line in training_set.train if line.source == "synthetic"]
+    held = {line.question.id for line in training_set.validation}
     assert 5 <= len(synthetic) <= 25
-    assert all(line.source == "physician" for line in made.validation)
+    assert all(line.source == "physician" for line in training_set.validation)
     assert not held & {name for line in synthetic for name in (line.question.id, *line.made_from)}
     assert any(int(line.question.id[1:]) >= 10 for line in synthetic)  # an unscored question will do
     assert all(line.weight == 0.5 and line.answer.model == "synthetic" for line in synthetic)
@@ -247,7 +257,9 @@ def test_synthetic_answers_come_from_the_training_side_only(question, answer, ph
 
 def test_a_line_of_an_earlier_version_is_read(pieces, physician_score) -> None:
     questions, answers = pieces
-    made = build(questions, answers, [], [physician_score(question_id=one.id) for one in questions], 0.2, 0)
-    fields = json.loads(made.train[0].model_dump_json())
+    training_set = build(
+        questions, answers, [], [physician_score(question_id=question.id) for question in questions], 0.2, 0
+    )
+    fields = json.loads(training_set.train[0].model_dump_json())
     del fields["made_from"]
-    assert TrainingLine.model_validate(fields) == made.train[0]
+    assert TrainingLine.model_validate(fields) == training_set.train[0]

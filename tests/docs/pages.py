@@ -66,13 +66,13 @@ def words_of(line: str) -> list[str]:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    found = []
+    collected = []
     for match in _FENCE.finditer(text):
         indent = match["indent"]
         body = re.sub(rf"^{indent}", "", match["body"], flags=re.M)
         line = text.count("\n", 0, match.start("language")) + 1
-        found.append(Block(page, line, match["language"].strip(), body, match["mark"] or ""))
-    return found
+        collected.append(Block(page, line, match["language"].strip(), body, match["mark"] or ""))
+    return collected
 
 
 def continues(page: Path) -> Path | None:

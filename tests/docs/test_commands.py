@@ -115,8 +115,8 @@ def test_commands_that_another_page_runs_are_run_there() -> None:
     for block in elsewhere:
         assert block.run_in is not None
         others = [other for other in blocks(block.run_in) if other.language == "bash" and other.is_run]
-        there = [words_of(line) for other in others for line in other.commands]
-        positions = [there.index(words_of(line)) for line in block.commands]
+        run_elsewhere = [words_of(line) for other in others for line in other.commands]
+        positions = [run_elsewhere.index(words_of(line)) for line in block.commands]
         assert positions == sorted(positions), block.place
 
 

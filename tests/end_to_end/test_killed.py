@@ -38,10 +38,10 @@ FORKS.set_forkserver_preload(
 """Forks every start from one process that has imported all and computed nothing: a start costs no imports."""
 
 
-def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, said: Connection) -> None:
+def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, output: Connection) -> None:
     os.chdir(folder)
-    os.dup2(said.fileno(), 1)
-    os.dup2(said.fileno(), 2)
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     if most_bytes is not None:
         # The kernel writes up to this byte of a file, and kills at the next.
@@ -63,17 +63,17 @@ def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, sai
 
 def _killed(folder: Path, arguments: Sequence[str], most_bytes: int | None, seconds: float | None) -> bool:
     """Runs the command; whether it was killed, at a byte or after some seconds, before its end."""
-    heard, said = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=_command, args=(folder, arguments, most_bytes, said))
+    heard, output = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_command, args=(folder, arguments, most_bytes, output))
     process.start()
-    said.close()
+    output.close()
     process.join(seconds)
     if process.is_alive():
         os.kill(process.pid, signal.SIGKILL)
     process.join()
-    told = os.read(heard.fileno(), 65_536).decode()
+    printed = os.read(heard.fileno(), 65_536).decode()
     heard.close()
-    assert process.exitcode in (0, -signal.SIGKILL, -signal.SIGXFSZ), told
+    assert process.exitcode in (0, -signal.SIGKILL, -signal.SIGXFSZ), printed
     return process.exitcode != 0
 
 
@@ -151,10 +151,10 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
             within += unfinished and 0 < len(lines) < len(wanted)
             kills += unfinished
             before = lines
-        lines, found = ended(place)
+        lines, scores_now = ended(place)
         assert lines[: len(before)] == before
         assert sorted((_known(line) for line in lines), key=json.dumps) == wanted
-        assert found == scores
+        assert scores_now == scores
     assert within >= KILLS // 3
     # Only requests in flight at a kill are sent again.
     assert len(server.asked) <= (places + 1) * len(wanted) + 4 * kills

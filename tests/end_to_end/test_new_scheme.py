@@ -128,8 +128,10 @@ def test_a_sixth_category_and_a_third_language_come_from_a_folder(
     write_records(
         tmp_path / "scores.jsonl",
         [
-            PhysicianScore(question_id=one.question_id, model=one.model, rater="dr", score=2 if number % 4 == 0 else 5)
-            for number, one in enumerate(answers)
+            PhysicianScore(
+                question_id=answer.question_id, model=answer.model, rater="dr", score=2 if number % 4 == 0 else 5
+            )
+            for number, answer in enumerate(answers)
         ],
     )
     done = medjudge("validate", "run", *judge, "--physicians", "scores.jsonl", "--json", OPENAI_API_KEY="k")
@@ -164,7 +166,7 @@ def test_consumer_questions_have_a_category_of_their_own_and_no_reference_agreem
     assert medjudge("data", "convert", "mediqa2019", "a.xml", "--out", "run").returncode == 0
     run = Run(tmp_path / "run")
     assert run.scheme() == open_scheme("consumer-health")
-    assert [one.category for one in run.questions()] == ["CHQ"]
+    assert [question.category for question in run.questions()] == ["CHQ"]
     assert medjudge("data", "check", "run/questions.jsonl").returncode == 0
 
     # The judge that comes with the package was trained on such questions, and scores them.

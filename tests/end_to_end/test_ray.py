@@ -54,10 +54,12 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def same_judgments(run: Path, other: Path) -> bool:
     """But for what other rows of a batch round in the last digits."""
-    one, two = [sorted(Run(path).judgments("similarity"), key=lambda made: made.key) for path in (run, other)]
+    first, two = [sorted(Run(path).judgments("similarity"), key=lambda judgment: judgment.key) for path in (run, other)]
     rounded = {"probabilities", "expected"}
-    assert [made.model_dump(exclude=rounded) for made in one] == [made.model_dump(exclude=rounded) for made in two]
-    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(one, two, strict=True))
+    assert [judgment.model_dump(exclude=rounded) for judgment in first] == [
+        judgment.model_dump(exclude=rounded) for judgment in two
+    ]
+    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(first, two, strict=True))
 
 
 @needs_ray
@@ -70,11 +72,11 @@ def test_two_workers_answer_and_judge_as_one_process_does(medjudge, tiny_lm, tmp
     monkeypatch.setattr(transformers_engine, "fast_dtype", lambda _: torch.float32)
     alone = medjudge(*command, "alone")
     assert json.loads(shared.stdout) == json.loads(alone.stdout), shared.stderr[-3000:]
-    one, several = tmp_path / "alone", tmp_path / "shared"
-    assert (several / "scores.json").read_bytes() == (one / "scores.json").read_bytes()
-    answers = sorted(Run(one).answers(), key=lambda answer: (answer.question_id, answer.sample))
+    single, several = tmp_path / "alone", tmp_path / "shared"
+    assert (several / "scores.json").read_bytes() == (single / "scores.json").read_bytes()
+    answers = sorted(Run(single).answers(), key=lambda answer: (answer.question_id, answer.sample))
     assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
-    assert same_judgments(several, one)
+    assert same_judgments(several, single)
 
 
 @needs_ray

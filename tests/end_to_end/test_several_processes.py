@@ -50,10 +50,12 @@ def two(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 def same_judgments(run: Path, other: Path) -> bool:
     """But for what other rows of a batch round in the last digits."""
-    one, two = [sorted(Run(path).judgments("similarity"), key=lambda made: made.key) for path in (run, other)]
+    first, two = [sorted(Run(path).judgments("similarity"), key=lambda judgment: judgment.key) for path in (run, other)]
     rounded = {"probabilities", "expected"}
-    assert [made.model_dump(exclude=rounded) for made in one] == [made.model_dump(exclude=rounded) for made in two]
-    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(one, two, strict=True))
+    assert [judgment.model_dump(exclude=rounded) for judgment in first] == [
+        judgment.model_dump(exclude=rounded) for judgment in two
+    ]
+    return all(a.probabilities == pytest.approx(b.probabilities, abs=1e-4) for a, b in zip(first, two, strict=True))
 
 
 @pytest.mark.slow
@@ -67,13 +69,13 @@ def test_two_processes_answer_and_judge_as_one_does(
     alone = medjudge(*command, "one")
     both = two(["exact.py"], *command, "two")
     assert json.loads(both.stdout) == json.loads(alone.stdout), both.stderr[-3000:]
-    one, several = tmp_path / "one", tmp_path / "two"
-    assert (several / "scores.json").read_bytes() == (one / "scores.json").read_bytes()
-    answers = sorted(Run(one).answers(), key=lambda answer: (answer.question_id, answer.sample))
+    single, several = tmp_path / "one", tmp_path / "two"
+    assert (several / "scores.json").read_bytes() == (single / "scores.json").read_bytes()
+    answers = sorted(Run(single).answers(), key=lambda answer: (answer.question_id, answer.sample))
     assert sorted(Run(several).answers(), key=lambda answer: (answer.question_id, answer.sample)) == answers
-    assert same_judgments(several, one)
-    assert {file.name for file in several.iterdir()} == {file.name for file in one.iterdir()}
-    manifests = [json.loads((run / "run.json").read_text()) for run in (one, several)]
+    assert same_judgments(several, single)
+    assert {file.name for file in several.iterdir()} == {file.name for file in single.iterdir()}
+    manifests = [json.loads((run / "run.json").read_text()) for run in (single, several)]
     for part in ("models", "judges"):
         for manifest in manifests:
             for entry in manifest[part].values():

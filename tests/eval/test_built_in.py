@@ -23,7 +23,7 @@ def line(question, answer) -> Callable[..., TrainingLine]:
             earlier=[],
             answer=answer(question_id=name, text=text),
             level=level,
-            probabilities=[float(level == one) for one in range(1, 6)],
+            probabilities=[float(level == number) for number in range(1, 6)],
             source="physician",
             scored_by=["dr"],
         )
@@ -45,19 +45,19 @@ def test_nothing_of_a_held_out_question_is_trained_on(line) -> None:
     of = folds(scored, 5, seed=0)
     for fold in range(5):
         tested, trained = divided(Sets(scored, liveqa, []), of, fold)
-        kept = [one for one in liveqa if of[one.question.group] != fold]
-        made = training_lines(
-            [one for one in scored if of[one.question.group] != fold], kept, Ablation(synthetic=30), 0
+        kept = [line for line in liveqa if of[line.question.group] != fold]
+        lines = training_lines(
+            [line for line in scored if of[line.question.group] != fold], kept, Ablation(synthetic=30), 0
         )
-        assert any(one.source == "synthetic" for one in made)
-        held = {one.question.id for one in tested}
-        assert not held & {name for one in [*made, *trained] for name in (one.question.id, *one.made_from)}
+        assert any(line.source == "synthetic" for line in lines)
+        held = {line.question.id for line in tested}
+        assert not held & {name for line in [*lines, *trained] for name in (line.question.id, *line.made_from)}
 
 
 def test_what_a_training_line_says_word_for_word_is_not_measured(line) -> None:
     trained = [line("a", "The same   TEXT."), line("b", "Other text.")]
     tested = [line("c", "the same text."), line("d", "New text."), line("b", "New text.")]
-    assert [one.question.id for one in unseen(tested, trained)] == ["d"]
+    assert [line.question.id for line in unseen(tested, trained)] == ["d"]
 
 
 @pytest.mark.parametrize(("level", "near"), [(1, [2]), (2, [1, 4]), (4, [2, 5]), (5, [4])])
@@ -71,8 +71,8 @@ def test_soft_labels_lie_on_the_scale(line, level: int, near: list[int]) -> None
 
 def test_without_references_none_is_left(line) -> None:
     liveqa = [line("mediqa-liveqamed-1", "Text.", 5, REFERENCE)]
-    assert any(one.question.reference for one in training_lines([], liveqa, Ablation(synthetic=0), 0))
-    assert not any(one.question.reference for one in training_lines([], liveqa, Ablation(False, synthetic=0), 0))
+    assert any(line.question.reference for line in training_lines([], liveqa, Ablation(synthetic=0), 0))
+    assert not any(line.question.reference for line in training_lines([], liveqa, Ablation(False, synthetic=0), 0))
 
 
 def test_the_shift_brings_back_what_was_taken_away() -> None:
@@ -94,8 +94,8 @@ def test_half_of_the_short_questions_become_messages_for_all_of_their_answers(li
         for text in "ab"
     ]
     asked: dict[str, set[str]] = {}
-    for one in as_messages(lines, seed=0):
-        asked.setdefault(one.question.id, set()).add(one.question.prompt)
+    for message in as_messages(lines, seed=0):
+        asked.setdefault(message.question.id, set()).add(message.question.prompt)
     changed = {name for name, (prompt, *_) in asked.items() if prompt != f"Prompt of {name}?"}
     assert all(len(prompts) == 1 and f"Prompt of {name}?" in min(prompts) for name, prompts in asked.items())
     assert 10 < len(changed) < 30

@@ -101,7 +101,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[ta
 
 
 @pytest.mark.parametrize(
-    ("added", "said"),
+    ("added", "expected"),
     [
         (member("judges/j/judge.json", tarfile.SYMTYPE, "/etc/passwd"), "is a link"),
         (member("judges/j/judge.json", tarfile.LNKTYPE, "benchmark/questions.jsonl"), "is a link"),
@@ -119,12 +119,12 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[ta
         (member("judges/j/sitecustomize.py"), "is not in the manifest"),
     ],
 )
-def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, said) -> None:
+def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, expected) -> None:
     for position in (3, 5):  # in the middle, and behind the last file
         before = bundle.read_bytes()
         rewritten(bundle, lambda members, at=position: members.insert(at, added))
         message = refused(bundle)
-        assert said in message
+        assert expected in message
         assert "\x1b" not in message
         bundle.write_bytes(before)
 

@@ -10,8 +10,8 @@ def assignment(question, answer) -> Callable[..., Assignment]:
     """Builds an assignment from an answer's text, with any field of the question."""
 
     def build(text: str = "At most 4 g a day.", round: int = 1, model: str = "m", **fields: object) -> Assignment:
-        one = question(**{"reference": "At most 4 g a day for an adult.", **fields})
+        asked = question(**{"reference": "At most 4 g a day for an adult.", **fields})
         reason = None if text.strip() else "stop"
-        return Assignment(one, (), answer(question_id=one.id, text=text, model=model, finish_reason=reason), round)
+        return Assignment(asked, (), answer(question_id=asked.id, text=text, model=model, finish_reason=reason), round)
 
     return build

@@ -53,18 +53,18 @@ def server() -> Iterator[tuple[str, list, list]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=one.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{one.server_port}/v1", replies, asked
-    one.shutdown()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", replies, asked
+    server.shutdown()
 
 
 def test_the_verdict_is_read_from_the_end_of_the_reply(server, assignment) -> None:
     url, replies, asked = server
     replies.append((200, "The dose agrees with [1], which says score 5.\nScore: 4"))
-    (one,) = ApiJudge("gpt", Server(url)).judge([assignment(reference="REF")])
-    assert (one.score, one.expected, one.judge) == (4, 4.0, "gpt")
-    assert one.rationale.startswith("The dose agrees")
+    (judgment,) = ApiJudge("gpt", Server(url)).judge([assignment(reference="REF")])
+    assert (judgment.score, judgment.expected, judgment.judge) == (4, 4.0, "gpt")
+    assert judgment.rationale.startswith("The dose agrees")
     assert asked[0]["temperature"] == 0
     assert "REF" in asked[0]["messages"][1]["content"]
     assert "Score: N" in asked[0]["messages"][0]["content"]
@@ -75,13 +75,13 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
     replies += [(200, "Score: 5"), (200, "I cannot say."), (200, "Still not."), (200, None)]
     replies += [(400, "content filter"), (200, "得分：3")]
     work = [assignment(id=f"q{n}") for n in range(5)] + [assignment(" ", id="q5")]
-    found = list(ApiJudge("gpt", Server(url, 1)).judge(work))
-    assert sorted(one.question_id for one in found) == [f"q{n}" for n in range(6)]
-    assert sorted(one.score for one in found if one.score) == [3, 5]
-    reasons = " | ".join(one.error for one in found if one.error)
+    judgments = list(ApiJudge("gpt", Server(url, 1)).judge(work))
+    assert sorted(judgment.question_id for judgment in judgments) == [f"q{n}" for n in range(6)]
+    assert sorted(judgment.score for judgment in judgments if judgment.score) == [3, 5]
+    reasons = " | ".join(judgment.error for judgment in judgments if judgment.error)
     for reason in ("unreadable reply: no score", "no text", "content filter", "answer is empty"):
         assert reason in reasons
-    assert {one.question_id: one.error_kind for one in found} == {
+    assert {judgment.question_id: judgment.error_kind for judgment in judgments} == {
         "q0": None,
         "q1": ErrorKind.UNREADABLE_REPLY,
         "q2": ErrorKind.EMPTY_REPLY,
@@ -89,7 +89,7 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
         "q4": None,
         "q5": ErrorKind.EMPTY_ANSWER,
     }
-    raw = next(one for one in found if one.error_kind is ErrorKind.UNREADABLE_REPLY).raw
+    raw = next(judgment for judgment in judgments if judgment.error_kind is ErrorKind.UNREADABLE_REPLY).raw
     assert raw.startswith("I cannot say.")
     assert raw.endswith("Still not.")
 
@@ -97,8 +97,8 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
 def test_a_passing_fault_is_tried_again(server, assignment) -> None:
     url, replies, asked = server
     replies += [(503, "busy"), (429, "slow down"), (200, "Score: 2")]
-    (one,) = ApiJudge("gpt", Server(url)).judge([assignment()])
-    assert one.score == 2
+    (judgment,) = ApiJudge("gpt", Server(url)).judge([assignment()])
+    assert judgment.score == 2
     assert len(asked) == 3
 
 
@@ -176,7 +176,7 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     assert done.returncode == 1, done.stderr  # the refused one stays unscored
     assert len(asked) == before + 2
     judgments = [json.loads(line) for line in file.read_text().splitlines()]
-    scores = {one["question_id"]: one["score"] for one in judgments}
+    scores = {judgment["question_id"]: judgment["score"] for judgment in judgments}
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
 
 
@@ -193,16 +193,16 @@ def test_a_wrong_key_is_one_line_in_a_process_of_its_own(server, tmp_path) -> No
 def test_rounds_differ_by_their_seed(server, assignment) -> None:
     url, replies, asked = server
     replies.append((200, "Score: 2"))
-    found = list(ApiJudge("gpt", Server(url, 1)).judge([assignment(round=1), assignment(round=2)]))
-    assert sorted(one.round for one in found) == [1, 2]
+    judgments = list(ApiJudge("gpt", Server(url, 1)).judge([assignment(round=1), assignment(round=2)]))
+    assert sorted(judgment.round for judgment in judgments) == [1, 2]
     assert {body["seed"] for body in asked} == {0, 1}
 
 
 def test_empty_answers_cost_no_request(server, assignment) -> None:
     url, _, asked = server
-    (one,) = ApiJudge("gpt", Server(url)).judge([assignment(" ")])
-    assert (one.score, one.error_kind, asked) == (None, ErrorKind.EMPTY_ANSWER, [])
-    assert one.error == "the answer is empty"
+    (judgment,) = ApiJudge("gpt", Server(url)).judge([assignment(" ")])
+    assert (judgment.score, judgment.error_kind, asked) == (None, ErrorKind.EMPTY_ANSWER, [])
+    assert judgment.error == "the answer is empty"
 
 
 def test_no_key_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,8 +250,8 @@ def test_a_real_openai_compatible_server(parrot: Path, assignment) -> None:
                 assert process.poll() is None, process.stdout.read().decode()
                 time.sleep(0.5)
         judge = ApiJudge(str(parrot), Server(f"http://127.0.0.1:{port}/v1", 2), max_tokens=24)
-        found = list(judge.judge([assignment(id=f"q{n}") for n in range(4)]))
-        assert [one.score for one in found] == [4, 4, 4, 4], [one.error for one in found]
+        judgments = list(judge.judge([assignment(id=f"q{n}") for n in range(4)]))
+        assert [judgment.score for judgment in judgments] == [4, 4, 4, 4], [judgment.error for judgment in judgments]
         assert "/" not in judge.name
     finally:
         process.terminate()

@@ -29,12 +29,12 @@ def test_an_echoed_key_is_in_no_judgment_account_or_message(
     )
     server = chat_server(lambda _: next(replies, failure(401, f"Incorrect API key provided: {KEY}")))
     run, work = Run(tmp_path), [assignment("At most 4 g.", id=f"q{number}") for number in range(4)]
-    found = []
+    judgments = []
     with run.lock():
         judge = ApiJudge("m", Server(server.url, concurrency=1, first_wait=0.01), Spending(run))
         with pytest.raises(InputError, match=r"Incorrect API key provided: \[API key\]") as caught:
-            found.extend(judge.judge(work))
-    assert len(found) == 3
-    told = [*(judgment.model_dump_json() for judgment in found), str(caught.value), run.spending_file.read_text()]
-    assert sum("[API key]" in text for text in told) >= 4
-    assert not any(KEY in text for text in told)
+            judgments.extend(judge.judge(work))
+    assert len(judgments) == 3
+    texts = [*(judgment.model_dump_json() for judgment in judgments), str(caught.value), run.spending_file.read_text()]
+    assert sum("[API key]" in text for text in texts) >= 4
+    assert not any(KEY in text for text in texts)

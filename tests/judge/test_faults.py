@@ -89,17 +89,17 @@ def test_a_thousand_judgments_from_a_server_that_fails_in_every_way(chat_server,
     server = chat_server(act)
     judge = ApiJudge("gpt", PATIENT._replace(base_url=server.url))
     threads = threading.active_count()
-    found = list(judge.judge(work))
+    judgments = list(judge.judge(work))
     assert threading.active_count() < threads + 100
-    assert sorted(one.question_id for one in found) == sorted(f"q{n}" for n in range(1000))
-    for one in found:
-        number = int(one.question_id[1:])
+    assert sorted(judgment.question_id for judgment in judgments) == sorted(f"q{n}" for n in range(1000))
+    for judgment in judgments:
+        number = int(judgment.question_id[1:])
         if number in end:
-            assert one.score is None
+            assert judgment.score is None
             _, kind, reason = LASTING[end[number]]
-            assert (one.error_kind, reason in one.error) == (kind, True), (end[number], one.error)
+            assert (judgment.error_kind, reason in judgment.error) == (kind, True), (end[number], judgment.error)
         else:
-            assert (one.score, one.rationale) == (4, "It agrees with the reference.")
+            assert (judgment.score, judgment.rationale) == (4, "It agrees with the reference.")
     assert met.keys() == PASSING.keys()
     assert set(delivered.values()) == {1}  # no verdict that arrived was asked for again
     assert 8 < server.most_at_once <= 32

@@ -63,10 +63,10 @@ def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
         "x",
     ]
     work = [assignment(text, id=f"q{n}", checklist="Core: 4 g" if n % 2 else None) for n, text in enumerate(texts)]
-    together = {one.question_id: one.expected for one in judge.judge(work)}
-    for one in work:
-        (alone,) = judge.judge([one])
-        assert alone.expected == pytest.approx(together[one.question.id], abs=0.02)
+    together = {judgment.question_id: judgment.expected for judgment in judge.judge(work)}
+    for item in work:
+        (alone,) = judge.judge([item])
+        assert alone.expected == pytest.approx(together[item.question.id], abs=0.02)
 
 
 def row(answer: list[list[int]], reference: list[list[int]]) -> Encoded:
@@ -94,10 +94,10 @@ def test_a_text_is_the_mean_over_the_tokens_of_all_its_windows(judge) -> None:
 @pytest.mark.parametrize("length", [1, 10, 11, 29, 30, 31, 500])
 def test_windows_hold_every_token_once_or_say_how_many_they_leave_out(length: int) -> None:
     tokens = list(range(length))
-    found, cut = windows(tokens, size=10, most=3)
-    assert len(found) <= 3
-    assert max(map(len, found)) <= 10
-    kept = [token for window in found for token in window]
+    windows_of_text, cut = windows(tokens, size=10, most=3)
+    assert len(windows_of_text) <= 3
+    assert max(map(len, windows_of_text)) <= 10
+    kept = [token for window in windows_of_text for token in window]
     assert len(set(kept)) == len(kept) == length - cut
     assert (kept[0], kept[-1]) == (0, length - 1)
     assert cut == max(0, length - 30)
@@ -113,10 +113,10 @@ def test_the_end_of_a_long_answer_is_read(judge, assignment) -> None:
 def test_tokens_outside_of_all_windows_are_counted(judge, assignment) -> None:
     long = assignment("dose " * 2000, id="long", prompt="Why? " * 1000)
     short = assignment("short", id="short")
-    found = {one.question_id: one for one in judge.judge([long, short])}
-    assert found["long"].answer_tokens_cut > 900
-    assert found["long"].context_tokens_cut > 500
-    assert (found["short"].answer_tokens_cut, found["short"].context_tokens_cut) == (0, 0)
+    judgment_of = {judgment.question_id: judgment for judgment in judge.judge([long, short])}
+    assert judgment_of["long"].answer_tokens_cut > 900
+    assert judgment_of["long"].context_tokens_cut > 500
+    assert (judgment_of["short"].answer_tokens_cut, judgment_of["short"].context_tokens_cut) == (0, 0)
     encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64, 4)
     assert len(encoded.answer) == 4
     assert all(len(window) <= 64 for window in [*encoded.answer, *encoded.question])
@@ -135,9 +135,9 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
         "another script": assignment("每天不超过四克。", id="script"),
         "the question is in zh": assignment("Four grams.", id="zh", language="zh"),
     }
-    found = {one.question_id: one for one in judge.judge(list(work.values()))}
-    for reason, one in work.items():
-        judgment = found[one.question.id]
+    judgment_of = {judgment.question_id: judgment for judgment in judge.judge(list(work.values()))}
+    for reason, item in work.items():
+        judgment = judgment_of[item.question.id]
         assert (judgment.score is None) == (reason is not None)
         assert reason is None or (judgment.error_kind is ErrorKind.LANGUAGE and reason in judgment.error)
     assert next(iter(judge.judge([assignment("Paracetamol 500 mg t.i.d.", id="short")]))).score is not None
@@ -150,13 +150,17 @@ def test_special_tokens_in_a_text_are_text(judge, question) -> None:
 
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:
-    (one,) = judge.judge([assignment("  ")])
-    assert (one.score, one.error_kind, one.error) == (None, ErrorKind.EMPTY_ANSWER, "the answer is empty")
+    (judgment,) = judge.judge([assignment("  ")])
+    assert (judgment.score, judgment.error_kind, judgment.error) == (
+        None,
+        ErrorKind.EMPTY_ANSWER,
+        "the answer is empty",
+    )
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
     model = OrdinalModel(load_encoder(str(tiny_lm)), 64).eval()
     model.start_from(CutPoints(5.0, (1.0, 2.0, 3.0, 4.0)), torch.ones(3))
     judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), OrdinalSettings(64))
-    (one,) = judge.judge([assignment()])
-    assert one.score in range(1, 6)
+    (judgment,) = judge.judge([assignment()])
+    assert judgment.score in range(1, 6)

@@ -62,9 +62,11 @@ def shared(
     model: PreTrainedModel, prompts: list[list[int]], memory: MemoryLimit | None = None, keep: bool = False
 ) -> torch.Tensor:
     memory = memory or MemoryLimit(model.device, 700)
-    found = dict(read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known: logits.float(), keep))
-    assert len(found) == len(prompts)
-    return torch.stack([found[index] for index in range(len(prompts))])
+    logits_of = dict(
+        read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known: logits.float(), keep)
+    )
+    assert len(logits_of) == len(prompts)
+    return torch.stack([logits_of[index] for index in range(len(prompts))])
 
 
 def plain(model: PreTrainedModel, prompts: list[list[int]]) -> torch.Tensor:
@@ -104,7 +106,7 @@ def test_probabilities_are_those_of_one_prompt_at_a_time(name: str, dtype: torch
     assert can_share(model)
     prompts = judge_like_prompts()
     computed = []
-    model.register_forward_pre_hook(lambda _, given: computed.append(given[0].numel()))
+    model.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].numel()))
     ours = shared(model, prompts)[:, 5:10].softmax(-1)
     kept = shared(model, prompts, keep=True)[:, 5:10].softmax(-1)
     assert sum(computed) < 2 * 0.7 * sum(map(len, prompts))  # padding included
@@ -137,9 +139,9 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_nothing_is_lost() -> None
     prompts = judge_like_prompts()
     failed = []
 
-    def full(_: object, given: tuple[torch.Tensor]) -> None:
-        if given[0].numel() > 300:
-            failed.append(given[0].numel())
+    def full(_: object, inputs: tuple[torch.Tensor]) -> None:
+        if inputs[0].numel() > 300:
+            failed.append(inputs[0].numel())
             raise torch.OutOfMemoryError("CUDA out of memory.")
 
     handle = model.register_forward_pre_hook(full)
@@ -154,7 +156,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_nothing_is_lost() -> None
 def test_a_prompt_that_does_not_fit_alone_is_one_line() -> None:
     model = model_of(CONFIGS["llama"])
 
-    def full(_: object, given: tuple[torch.Tensor]) -> None:
+    def full(_: object, inputs: tuple[torch.Tensor]) -> None:
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
     model.register_forward_pre_hook(full)

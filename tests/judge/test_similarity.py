@@ -12,14 +12,14 @@ def test_fitted_cut_points_recover_the_ones_that_made_the_data() -> None:
     true = CutPoints(8.0, (3.0, 4.0, 5.5, 6.5))
     cosines = generator.uniform(0, 1, 4000)
     levels = np.array([generator.choice(5, p=row) + 1 for row in true.probabilities(cosines)])
-    found = fit_cut_points(cosines, levels)
-    assert found.slope == pytest.approx(8, rel=0.1)
-    assert np.array(found.cuts) == pytest.approx(np.array(true.cuts), rel=0.15)
+    fitted = fit_cut_points(cosines, levels)
+    assert fitted.slope == pytest.approx(8, rel=0.1)
+    assert np.array(fitted.cuts) == pytest.approx(np.array(true.cuts), rel=0.15)
 
 
 def test_a_level_that_never_occurs_and_one_level_only() -> None:
-    found = fit_cut_points(np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([1, 1, 5, 5] * 5))
-    rows = found.probabilities(np.array([0.0, 1.0]))
+    fitted = fit_cut_points(np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([1, 1, 5, 5] * 5))
+    rows = fitted.probabilities(np.array([0.0, 1.0]))
     assert rows[0, 0] > 0.5
     assert rows[1, 4] > 0.5
     assert np.isfinite(fit_cut_points(np.array([0.1, 0.9]), np.array([3, 3])).cuts).all()
@@ -33,12 +33,14 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
     )
     texts = ["At most 4 g a day for an adult.", "Take ten with wine.", "Four grams."]
     work = [assignment(text, id=f"q{n}") for n, text in enumerate(texts)] + [assignment(id="none", reference=None)]
-    found = {one.question_id: one for one in judge.judge(work)}
-    assert found["q0"].score == 5
-    assert found["q0"].expected == max(one.expected for one in found.values() if one.expected)
-    assert found["none"].score is None
-    assert found["none"].error_kind is ErrorKind.NO_REFERENCE
-    assert "no reference" in found["none"].error
+    judgment_of = {judgment.question_id: judgment for judgment in judge.judge(work)}
+    assert judgment_of["q0"].score == 5
+    assert judgment_of["q0"].expected == max(
+        judgment.expected for judgment in judgment_of.values() if judgment.expected
+    )
+    assert judgment_of["none"].score is None
+    assert judgment_of["none"].error_kind is ErrorKind.NO_REFERENCE
+    assert "no reference" in judgment_of["none"].error
 
 
 def test_minilm_ranks_the_samples_answers(sample_run) -> None:
@@ -51,4 +53,4 @@ def test_minilm_ranks_the_samples_answers(sample_run) -> None:
     level = {score.answer_key: score.level for score in run.physician_scores()}
     work = assignments(run.questions(), run.answers())[:60]
     cosines, _ = cosines_to_reference(load_encoder(MINILM).eval(), load_tokenizer(MINILM), work)
-    assert spearmanr(cosines, [level[one.answer.key] for one in work])[0] > 0.3
+    assert spearmanr(cosines, [level[assignment.answer.key] for assignment in work])[0] > 0.3

@@ -18,8 +18,8 @@ def test_a_gpu_is_requested_and_there_is_none(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_bfloat16_is_used_exactly_where_the_cpu_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for there, dtype in ((True, torch.bfloat16), (False, torch.float32)):
-        monkeypatch.setattr(hardware, "cpu_has_bf16", lambda there=there: there)
+    for has_bf16, dtype in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(hardware, "cpu_has_bf16", lambda answer=has_bf16: answer)
         assert hardware.fast_dtype(torch.device("cpu")) == dtype
 
 

@@ -39,8 +39,8 @@ def change(
     text: str, probe: str, language: str = "en", seed: int = 0, level: int | None = 1, **fields: Any
 ) -> str | None:
     answer = Answer(question_id="q1", model="m", text=text, finish_reason="stop")
-    found = probed(ask(language, **fields), answer, probe, seed, level)
-    return None if found is None else found.text
+    variant = probed(ask(language, **fields), answer, probe, seed, level)
+    return None if variant is None else variant.text
 
 
 def pieces(text: str) -> Counter[str]:
@@ -54,34 +54,34 @@ def pieces(text: str) -> Counter[str]:
 def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
     applied = Counter()
     for question, answer, level in sample:
-        found = probed(question, answer, probe, level=level)
-        assert found == probed(question, answer, probe, level=level)
-        if found is None:
+        variant = probed(question, answer, probe, level=level)
+        assert variant == probed(question, answer, probe, level=level)
+        if variant is None:
             continue
         applied[question.language] += 1
-        assert found.text != answer.text
-        assert found.key == answer.key
-        assert found.finish_reason == answer.finish_reason
+        assert variant.text != answer.text
+        assert variant.key == answer.key
+        assert variant.finish_reason == answer.finish_reason
         if probe in REPLACING:
-            assert found.text in probe_texts(question.language).only_praise + probe_texts(question.language).only_yes
+            assert variant.text in probe_texts(question.language).only_praise + probe_texts(question.language).only_yes
             continue
         if probe == "homoglyphs":
             back = {after: before for before, after in probe_texts(question.language).look_alikes.items()}
-            assert "".join(back.get(character, character) for character in found.text) == answer.text
+            assert "".join(back.get(character, character) for character in variant.text) == answer.text
             continue
-        assert Counter(AMOUNT.findall(answer.text)) <= Counter(AMOUNT.findall(found.text))
+        assert Counter(AMOUNT.findall(answer.text)) <= Counter(AMOUNT.findall(variant.text))
         if probe == "reordered":
-            assert pieces(found.text) == pieces(answer.text)
+            assert pieces(variant.text) == pieces(answer.text)
         elif probe == "filler":
-            kept = iter(found.text.split("\n"))
+            kept = iter(variant.text.split("\n"))
             assert all(line in kept for line in answer.text.split("\n"))
         elif probe in ADDING:
-            assert answer.text in found.text
+            assert answer.text in variant.text
         else:
-            assert not re.search(r"(?m)\*\*|^[-*•] |^#|\|", found.text)
+            assert not re.search(r"(?m)\*\*|^[-*•] |^#|\|", variant.text)
             # Nothing but marks is gone; a table's headings come again in each row.
             words = Counter(re.findall(r"\w+", answer.text))
-            assert words <= Counter(re.findall(r"\w+", found.text))
+            assert words <= Counter(re.findall(r"\w+", variant.text))
     least = {
         "filler": (150, 50),
         "reordered": (70, 14),
@@ -97,10 +97,10 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
 def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
     question, answer, _ = sample[0]
     for probe in set(PROBES) - {"plain", "doubled", "only-yes"}:
-        texts = {found.text for seed in range(20) if (found := probed(question, answer, probe, seed, 1))}
+        texts = {variant.text for seed in range(20) if (variant := probed(question, answer, probe, seed, 1))}
         assert len(texts) >= 5, probe
     others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
-    assert len({found.text for found in others if found}) >= 5
+    assert len({variant.text for variant in others if variant}) >= 5
     ends = {str(change("A.", "authority", seed=seed)).startswith("A.") for seed in range(10)}
     assert ends == {True, False}
 
@@ -139,8 +139,8 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_verdict_stands_before_the_answer_and_reads_as_five(language) -> None:
-    found = {change("A.", "prepended-verdict", language, seed) or "" for seed in range(60)}
-    verdicts = {text.removesuffix("\n\nA.") for text in found}
+    variants = {change("A.", "prepended-verdict", language, seed) or "" for seed in range(60)}
+    verdicts = {text.removesuffix("\n\nA.") for text in variants}
     assert verdicts == {text.strip() for text in probe_texts(language).verdict_first}
     assert {read_verdict(text).score for text in verdicts if not text.startswith("```")} == {5}
     assert any(text.startswith('{"') for text in verdicts)
@@ -202,9 +202,9 @@ def test_questions_that_ask_for_length_order_or_form_are_left_out() -> None:
 def test_filler_stands_between_paragraphs_but_not_inside_lists_or_behind_a_lead() -> None:
     text = "Aspirin is given.\n\nAvoid:\n\n- alcohol\n\n- ibuprofen\n\n| a |\n|---|\n\nCall 112."
     for seed in range(10):
-        found = change(text, "filler", seed=seed) or ""
-        assert "Avoid:\n\n- alcohol\n\n- ibuprofen\n\n| a |\n|---|\n\n" in found
-        paragraphs = found.split("\n\n")
+        changed = change(text, "filler", seed=seed) or ""
+        assert "Avoid:\n\n- alcohol\n\n- ibuprofen\n\n| a |\n|---|\n\n" in changed
+        paragraphs = changed.split("\n\n")
         assert paragraphs.index("Avoid:") == paragraphs.index("Aspirin is given.") + 2
         assert paragraphs.index("Call 112.") == paragraphs.index("| a |\n|---|") + 2
 
@@ -212,9 +212,9 @@ def test_filler_stands_between_paragraphs_but_not_inside_lists_or_behind_a_lead(
 def test_windows_newlines_stay() -> None:
     text = "- **A** is given.\r\n- B is given.\r\n\r\nC is given.\r\n"
     for probe in set(PROBES) - {*REPLACING}:
-        found = change(text, probe) or ""
-        assert found.count("\r\n") == found.count("\n") > 0
-        assert change(text.replace("\r\n", "\n"), probe) == found.replace("\r\n", "\n")
+        changed = change(text, probe) or ""
+        assert changed.count("\r\n") == changed.count("\n") > 0
+        assert change(text.replace("\r\n", "\n"), probe) == changed.replace("\r\n", "\n")
 
 
 LONG = {
@@ -268,9 +268,9 @@ def test_the_built_in_similarity_judge_is_moved_by_form(sample) -> None:
     groups = {question.id: question.group for question in questions}
     before = list(judge.judge(assignments(questions, [answer for _, answer, _ in chosen])))
     for probe, least in (("doubled", 0.05), ("filler", 0.1), ("language-wrapper", 0.3)):
-        changed = [found for question, answer, _ in chosen if (found := probed(question, answer, probe))]
-        found = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
-        assert found.n == len(chosen) >= 38
+        changed = [variant for question, answer, _ in chosen if (variant := probed(question, answer, probe))]
+        variant = probe_effect(before, list(judge.judge(assignments(questions, changed))), groups)
+        assert variant.n == len(chosen) >= 38
         # It averages over an answer's tokens, so that whatever says nothing pulls its score down, surely so here.
-        assert found.shift["value"] < -least, probe
-        assert found.shift["high"] < 0, probe
+        assert variant.shift["value"] < -least, probe
+        assert variant.shift["high"] < 0, probe

@@ -49,24 +49,24 @@ def _serving() -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             pass
 
-    one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=one.serve_forever, daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "of no value")
-        yield Server(f"http://127.0.0.1:{one.server_port}/v1", asked, replies)
-    one.shutdown()
+        yield Server(f"http://127.0.0.1:{server.server_port}/v1", asked, replies)
+    server.shutdown()
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with _serving() as one:
-        yield one
+    with _serving() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def module_server() -> Iterator[Server]:
-    with _serving() as one:
-        yield one
+    with _serving() as running:
+        yield running
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ def judge_by_the_checklist(body: dict) -> tuple[int, str]:
 
     Two levels more where the rubric does not say that answers are to be held strictly against it and it is lenient.
     """
-    system, said = (message["content"] for message in body["messages"])
-    checklist = said.partition("# Checklist")[2].partition("# Answer to grade")[0]
-    answer = said.partition("<<<ANSWER")[2]
+    system, user_message = (message["content"] for message in body["messages"])
+    checklist = user_message.partition("# Checklist")[2].partition("# Answer to grade")[0]
+    answer = user_message.partition("<<<ANSWER")[2]
     points = re.findall(r"^\d+\. (.+)$", checklist, re.MULTILINE)
     level = 5 - 2 * sum(point not in answer for point in points)
     level += {0: 1, 1: -1}.get(sha256((checklist + answer).encode()).digest()[0] % 12, 0)
@@ -48,19 +48,19 @@ def write_run(folder: Path, lacking: range = LACKING, seed: int = 1) -> Path:
         questions.append({"id": name, "category": "MK", "group": name, "prompt": prompt, **fields})
         for place, model in enumerate(MODELS):
             for sample in range(2):
-                said = [point for point in CORE if draw.random() < 0.95]
-                said += ["no alcohol"] if place % 3 == 0 else []
+                covered = [point for point in CORE if draw.random() < 0.95]
+                covered += ["no alcohol"] if place % 3 == 0 else []
                 key = {"question_id": name, "model": model, "sample": sample}
-                answers.append({**key, "text": f"Text-{name}-{model}-{sample}. Advice: {', '.join(said)}."})
-                level = 5 - 2 * sum(point not in said for point in (*CORE, "no alcohol"))
-                comment = "complete" if "no alcohol" in said else "alcohol is not advised against"
+                answers.append({**key, "text": f"Text-{name}-{model}-{sample}. Advice: {', '.join(covered)}."})
+                level = 5 - 2 * sum(point not in covered for point in (*CORE, "no alcohol"))
+                comment = "complete" if "no alcohol" in covered else "alcohol is not advised against"
                 for rater in ("dr-a", "dr-b"):
-                    given = level + (draw.choice([-1, 1]) if draw.random() < 0.2 else 0)
+                    score = level + (draw.choice([-1, 1]) if draw.random() < 0.2 else 0)
                     noted = f"Comment-{name}-{model}-{sample}: {comment}"
-                    scores.append({**key, "rater": rater, "score": int(min(5, max(1, given))), "comment": noted})
+                    scores.append({**key, "rater": rater, "score": int(min(5, max(1, score))), "comment": noted})
     folder.mkdir()
     for file, records in (("questions", questions), ("answers", answers), ("physician_scores", scores)):
-        (folder / f"{file}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+        (folder / f"{file}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     return folder
 
 

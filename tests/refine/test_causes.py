@@ -13,7 +13,7 @@ def suggested(question, answer, physician_score):
     def build(*rows, shift: float, usual: float | None = None, probabilities=None, **fields):
         asked = question(**{"reference": "At most 4 g of paracetamol a day.", "checklist": "1. at most 4 g", **fields})
         answers, judgments, scores = [], [], []
-        for place, (level, given, text, comment) in enumerate(rows):
+        for place, (level, by_raters, text, comment) in enumerate(rows):
             answers.append(answer(model=f"m{place}", text=text))
             levels = probabilities and probabilities[place]
             score = median_level(levels) if levels else level
@@ -23,11 +23,11 @@ def suggested(question, answer, physician_score):
                 )
             )
             scores += [
-                physician_score(model=f"m{place}", rater=f"dr{number}", comment=comment, score=one)
-                for number, one in enumerate(given)
+                physician_score(model=f"m{place}", rater=f"dr{number}", comment=comment, score=level)
+                for number, level in enumerate(by_raters)
             ]
         pairs = paired([asked], judgments, scores)
-        by_key = {one.key: one for one in answers}
+        by_key = {answer.key: answer for answer in answers}
         usual = usual_overlap(pairs, {"q1": asked}, by_key) if usual is None else usual
         comments = comments_of(set(by_key), scores)
         return question_causes(shift, abs(shift), pairs, asked, by_key, comments, usual)
@@ -53,17 +53,17 @@ def test_a_strict_judge_suggests_the_reference_and_says_how_unlike_good_answers_
 
 
 @pytest.mark.parametrize(
-    ("fields", "comment", "said"),
+    ("fields", "comment", "statement"),
     [
         ({"category": "MSE"}, None, "calls 1 of 1 unsafe answers usable"),
         ({}, "dangerous dose", "mentions 'dangerous'"),
     ],
 )
-def test_safety_that_was_overlooked_comes_first(suggested, fields, comment, said: str) -> None:
+def test_safety_that_was_overlooked_comes_first(suggested, fields, comment, statement: str) -> None:
     rows = [(5, [1, 2], "Take 10 g.", comment), (4, [4, 4], "At most 4 g.", None)]
     first, second = suggested(*rows, shift=1.9, **fields)
     assert first.kind == CauseKind.SAFETY_OVERLOOKED
-    assert said in first.evidence
+    assert statement in first.evidence
     assert second.kind == CauseKind.POINT_MISSING
 
 

@@ -7,10 +7,10 @@ from medjudge.rubrics.render import rubric
 
 
 def change(kind: str, name: str, before: str, after: str, kept: bool = True) -> Change:
-    made = Proposal(
+    proposal = Proposal(
         kind=kind, name=name, by="a", cause="c", prompt_sha256="0", reply=after, outcome=Outcome.PROPOSED, text=after
     )
-    return Change(made, before, Decision(kept, "why", 1.0, 0.3, 0.01), None)
+    return Change(proposal, before, Decision(kept, "why", 1.0, 0.3, 0.01), None)
 
 
 def test_the_diff_makes_new_checklists_and_changes_rubrics(tmp_path, question) -> None:
@@ -29,7 +29,7 @@ def test_the_diff_makes_new_checklists_and_changes_rubrics(tmp_path, question) -
     assert changed == standard.replace("All core", "Really all core")
     assert "q2" not in unified(changes)
     new = changed_questions([question(), question(id="q2", checklist="1. old")], changes)
-    assert [one.checklist for one in new] == ["1. at most 4 g", "1. old"]
+    assert [question.checklist for question in new] == ["1. at most 4 g", "1. old"]
 
 
 def test_versions_of_what_was_not_kept_are_kept_on_record() -> None:

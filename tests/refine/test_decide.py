@@ -5,8 +5,8 @@ from medjudge.refine.decide import Scored, Trial, decide
 
 
 def scored(before, after, physician, cluster) -> Scored:
-    before, after, physician = (np.asarray(one, dtype=float) for one in (before, after, physician))
-    levels = [np.floor(one).astype(int) for one in (before, after)]
+    before, after, physician = (np.asarray(column, dtype=float) for column in (before, after, physician))
+    levels = [np.floor(column).astype(int) for column in (before, after)]
     return Scored(before, after, *levels, physician, physician >= 4, np.asarray(cluster).astype(str))
 
 
@@ -26,21 +26,21 @@ def trial(draw: np.random.Generator, effect: float, models: int = 4, samples: in
 
 def test_of_many_proposals_of_noise_few_are_kept_and_good_ones_are() -> None:
     draw = np.random.default_rng(0)
-    kept = [sum(one.kept for one in decide([trial(draw, 0) for _ in range(30)], 0.2)) for _ in range(40)]
+    kept = [sum(number.kept for number in decide([trial(draw, 0) for _ in range(30)], 0.2)) for _ in range(40)]
     assert np.mean(kept) < 0.5  # of 30; without correction and screen about five would pass
     mixed = [decide([trial(draw, 1.5 if place < 10 else 0) for place in range(30)], 0.2) for _ in range(20)]
-    good = sum(one.kept for run in mixed for one in run[:10])
-    wrong = sum(one.kept for run in mixed for one in run[10:])
+    good = sum(decision.kept for run in mixed for decision in run[:10])
+    wrong = sum(decision.kept for run in mixed for decision in run[10:])
     assert good >= 0.8 * 200
     assert wrong / (good + wrong) < 0.2
-    assert all(one.improvement > one.standard_error for run in mixed for one in run if one.kept)
+    assert all(decision.improvement > decision.standard_error for run in mixed for decision in run if decision.kept)
 
 
 def test_the_standard_error_is_that_of_a_paired_bootstrap_over_clusters() -> None:
     draw = np.random.default_rng(1)
-    one = trial(draw, 1.0, models=60)
-    (decision,) = decide([one], 0.2)
-    means = one.held_out.improvement().reshape(60, 2).mean(axis=1)
+    decided = trial(draw, 1.0, models=60)
+    (decision,) = decide([decided], 0.2)
+    means = decided.held_out.improvement().reshape(60, 2).mean(axis=1)
     drawn = means[draw.integers(0, 60, (20_000, 60))].mean(axis=1)
     assert decision.improvement == pytest.approx(means.mean())
     assert decision.standard_error == pytest.approx(drawn.std(), rel=0.05)

@@ -16,19 +16,19 @@ def scored(seed: int, questions: int, models: int, flawed: int, raters: int = 2,
     return list(difference), levels
 
 
-def found(seed: int, questions: int, models: int, flawed: int) -> np.ndarray:
+def flagged(seed: int, questions: int, models: int, flawed: int) -> np.ndarray:
     means, levels = scored(seed, questions, models, flawed)
     view = rater_variance(levels.reshape(-1, 2), np.repeat(np.arange(questions), models))
     views = np.full(questions, view / 2)
     noise = bulk_noise(means, np.repeat("MK", questions), views)
-    deviations = [one - centre for one, centre in zip(means, noise.centre, strict=True)]
+    deviations = [mean - centre for mean, centre in zip(means, noise.centre, strict=True)]
     return sizes(deviations, views, noise.variance).adjusted_p <= 0.1
 
 
 def test_noise_alone_is_rarely_found_and_flawed_questions_are() -> None:
-    alone = np.array([found(seed, 60, 3, 0).any() for seed in range(60)])
+    alone = np.array([flagged(seed, 60, 3, 0).any() for seed in range(60)])
     assert alone.mean() <= 0.2
-    runs = np.array([found(seed, 60, 5, 15) for seed in range(40)])
+    runs = np.array([flagged(seed, 60, 5, 15) for seed in range(40)])
     assert runs[:, :15].sum(axis=1).mean() >= 5
     assert runs[:, 15:].sum() / runs.sum() <= 0.15
 
@@ -42,9 +42,9 @@ def test_two_physicians_of_different_views_are_noise() -> None:
     # Nobody scored twice: the prior, 0.3 levels.
     once = np.where(draw.random((120, 1)) < 0.5, [[1.0, np.nan]], [[np.nan, 2.0]])
     assert rater_variance(once, question) == pytest.approx(0.09)
-    one = [np.array([1.0, 1.0])]
-    lone = sizes(one, np.array([0.09]), 0.1).p_value
-    assert sizes(one, np.array([1.0]), 0.1).p_value[0] > 10 * lone[0]
+    single = [np.array([1.0, 1.0])]
+    lone = sizes(single, np.array([0.09]), 0.1).p_value
+    assert sizes(single, np.array([1.0]), 0.1).p_value[0] > 10 * lone[0]
 
 
 def test_a_category_is_tested_for_its_mean() -> None:

@@ -58,12 +58,14 @@ def refined(module_server, tmp_path_factory):
 
 def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_server, medjudge, tmp_path) -> None:
     summary, out = refined
-    found = {one["name"] for one in summary["disagreements"] if one["kind"] == "checklist"}
-    assert {f"q{number:02d}" for number in LACKING} <= found
-    assert len(found) <= len(LACKING) + 2
-    assert {one["cause_suggested"] for one in summary["disagreements"][:8]} == {"checklist point missing"}
-    assert {one["name"] for one in summary["kept"]} == {f"q{number:02d}" for number in GOOD}
-    assert all(one["improvement"] > one["standard_error"] for one in summary["kept"])
+    names = {disagreement["name"] for disagreement in summary["disagreements"] if disagreement["kind"] == "checklist"}
+    assert {f"q{number:02d}" for number in LACKING} <= names
+    assert len(names) <= len(LACKING) + 2
+    assert {disagreement["cause_suggested"] for disagreement in summary["disagreements"][:8]} == {
+        "checklist point missing"
+    }
+    assert {change["name"] for change in summary["kept"]} == {f"q{number:02d}" for number in GOOD}
+    assert all(change["improvement"] > change["standard_error"] for change in summary["kept"])
     assert summary["proposals"]["unreadable"] == 1
     assert summary["proposals"]["declined"] == 1
     joint = summary["held_out"]
@@ -71,9 +73,9 @@ def test_only_changes_that_help_on_held_out_answers_are_kept(refined, module_ser
     assert joint["after"]["quadratic_kappa"]["value"] > joint["before"]["quadratic_kappa"]["value"]
     # The new benchmark differs where a change was kept, and nowhere else; the run's own is as it was.
     old, new = lines(out.parent / "questions.jsonl"), lines(out / "questions.jsonl")
-    assert [one["id"] for one, other in zip(old, new, strict=True) if one["checklist"] != other["checklist"]] == [
-        f"q{number:02d}" for number in GOOD
-    ]
+    assert [
+        before["id"] for before, other in zip(old, new, strict=True) if before["checklist"] != other["checklist"]
+    ] == [f"q{number:02d}" for number in GOOD]
     assert new[0]["checklist"] == checklist_of(*CORE, "no alcohol")
     assert old == lines(write_run(tmp_path / "again") / "questions.jsonl")
     files = ("--benchmark", out / "questions.jsonl", "--answers", out.parent / "answers.jsonl")
@@ -102,7 +104,7 @@ def test_every_version_has_its_hash_and_agreement_and_the_diff_applies(refined, 
 
 def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored_again(refined, module_server) -> None:
     summary, out = refined
-    parts = {(one["question_id"], one["model"], one["sample"]): one["part"] for one in lines(out / "split.jsonl")}
+    parts = {(line["question_id"], line["model"], line["sample"]): line["part"] for line in lines(out / "split.jsonl")}
     names = {f"{question}-{model}-{sample}": part for (question, model, sample), part in parts.items()}
     asked = module_server.asked[: 20 * 20 + summary["proposals"]["asked"] + summary["proposals"]["proposed"] * 20]
     prompts = [body["messages"][0]["content"] for body in asked if body["model"] == "proposer"]
@@ -118,7 +120,7 @@ def test_no_held_out_answer_reaches_a_prompt_and_only_changed_answers_are_scored
     assert len(judged) == 20 * 20 + summary["proposals"]["proposed"] * 20
     # One account for judging, proposing and scoring again.
     spent = json.loads((out.parent / "run.json").read_text())["spending"]["models"]
-    assert {name: one["requests"] for name, one in spent.items()} == {
+    assert {name: account["requests"] for name, account in spent.items()} == {
         "judge": len(judged),
         "proposer": summary["proposals"]["asked"],
     }
@@ -136,7 +138,7 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
     stopped = medjudge(*ways)
     assert stopped.returncode == 2
     assert "the key is taken away" in stopped.stderr
-    made = lines(lacking_run / "refinement" / "proposals.jsonl")
+    proposals = lines(lacking_run / "refinement" / "proposals.jsonl")
     with (lacking_run / "refinement" / "proposals.jsonl").open("a") as file:
         file.write('{"kind": "check')  # what a kill in the middle of a line leaves
     server.replies["proposer"] = propose
@@ -144,8 +146,8 @@ def test_a_killed_run_continues_and_pays_nothing_twice(server, lacking_run, medj
     done = medjudge(*ways)
     assert done.returncode == 1, done.stderr
     asked = [body["model"] for body in server.asked[before:]]
-    found = sum(one["kind"] == "checklist" for one in json.loads(done.stdout)["disagreements"])
-    assert asked.count("proposer") == found - len(made)
+    checklists = sum(disagreement["kind"] == "checklist" for disagreement in json.loads(done.stdout)["disagreements"])
+    assert asked.count("proposer") == checklists - len(proposals)
     before = len(server.asked)
     again = medjudge(*ways)
     assert len(server.asked) == before
@@ -159,20 +161,20 @@ def test_a_lenient_rubric_is_reworded_by_other_conversations(server, tmp_path, m
     run = write_run(tmp_path / "run", lacking=range(0))
 
     def reword(body: dict) -> tuple[int, str]:
-        said = body["messages"][0]["content"]
-        standard = said.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
+        system_message = body["messages"][0]["content"]
+        standard = system_message.partition("# Current standard")[2].partition("# Answers and their scores")[0].strip()
         return 200, f"<<<RUBRIC>>>\n{standard.replace('All core', 'STRICTLY all core', 1)}\n<<<END>>>"
 
     server.replies["proposer"] = reword
     done = medjudge(*command(run, server.url, "--proposer", "openai:proposer", "--limit", 1, judge="lenient"))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert [(one["kind"], one["name"]) for one in summary["kept"]] == [("rubric", "MK.en")]
+    assert [(change["kind"], change["name"]) for change in summary["kept"]] == [("rubric", "MK.en")]
     assert summary["held_out"]["difference"]["bias"]["high"] < 0
     out = run / "refinement"
     assert "STRICTLY all core" in (out / "rubrics" / "MK.en.md").read_text()
     assert "a/rubrics/MK.en.md" in (out / "changes.diff").read_text()
-    held = {one["question_id"] for one in lines(out / "split.jsonl") if one["conversation"] == "held out"}
+    held = {line["question_id"] for line in lines(out / "split.jsonl") if line["conversation"] == "held out"}
     (prompt,) = [body["messages"][0]["content"] for body in server.asked if body["model"] == "proposer"]
     shown = set(re.findall(r"Text-(q\d\d)-", prompt))
     assert shown
@@ -210,7 +212,8 @@ def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None
     run = Run(lacking_run)
     judged, failed, lost = run.answers()[4:], run.answers()[4].key, {"score": None, "error": "too long"}
     judgments = [
-        Judgment(**one.key._asdict(), judge="ours", **(lost if one.key == failed else {"score": 4})) for one in judged
+        Judgment(**judgment.key._asdict(), judge="ours", **(lost if judgment.key == failed else {"score": 4}))
+        for judgment in judged
     ]
     write_records(run.judgments_file("ours"), judgments)
     done = medjudge("refine", lacking_run, "--judge", "ours", "--dry-run")
@@ -223,7 +226,7 @@ def test_unscored_answers_are_reported_with_a_fix(lacking_run, medjudge) -> None
 
 def test_a_folder_of_another_refinement_says_what_changed_and_where_else_to_go(lacking_run, medjudge) -> None:
     place, run = lacking_run / "refinement", Run(lacking_run)
-    judgments = [Judgment(**one.key._asdict(), judge="ours", score=4) for one in run.answers()]
+    judgments = [Judgment(**answer.key._asdict(), judge="ours", score=4) for answer in run.answers()]
     write_records(run.judgments_file("ours"), judgments)
     ways = ("refine", lacking_run, "--judge", "ours", "--dry-run")
     assert medjudge(*ways).returncode == 0
@@ -249,9 +252,9 @@ def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path)
     done = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--limit", 2), EDITOR=str(editor))
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert {one["why"] for one in summary["kept"]} == {"closer to the physicians on held-out answers"}
-    made = lines(lacking_run / "refinement" / "proposals.jsonl")
-    assert [one["text"] for one in made] == [checklist_of(*CORE, "no alcohol")] * 2
+    assert {change["why"] for change in summary["kept"]} == {"closer to the physicians on held-out answers"}
+    proposals = lines(lacking_run / "refinement" / "proposals.jsonl")
+    assert [proposal["text"] for proposal in proposals] == [checklist_of(*CORE, "no alcohol")] * 2
     refused = medjudge(*command(lacking_run, server.url, "--proposer", "editor", "--out", "other"), EDITOR="")
     assert refused.returncode == 2
     assert "set the environment variable EDITOR" in refused.stderr
@@ -293,6 +296,6 @@ def test_an_ordinal_judge_reads_checklists_where_it_was_trained_on_some(
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     # It calls everything usable, which the rubric could be blamed for, and that it never reads.
-    assert "MK.en" in {one["name"] for one in summary["disagreements"]}
+    assert "MK.en" in {disagreement["name"] for disagreement in summary["disagreements"]}
     assert summary["proposals"]["left_out"]["the judge cannot use a new rubric"] == 1
     assert summary["proposals"]["declined"] == summary["proposals"]["asked"]

@@ -98,9 +98,9 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
     run, file, proposer = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Proposer()
     with run.lock():
         first = make_proposals(run, prompts, file, lambda: proposer)
-        assert [made.proposal.outcome for made in first] == [Outcome.FAILED, Outcome.DECLINED]
+        assert [answered.proposal.outcome for answered in first] == [Outcome.FAILED, Outcome.DECLINED]
         second = make_proposals(run, prompts, file, lambda: proposer)
-        assert [made.proposal.outcome for made in second] == [Outcome.DECLINED, Outcome.DECLINED]
+        assert [answered.proposal.outcome for answered in second] == [Outcome.DECLINED, Outcome.DECLINED]
         assert proposer.prompts == ["q00", "q01", "q00"]
         proposer.name = "b"
         more = finding(material, CauseKind.POINT_MISSING, Target("checklist", "q02"))

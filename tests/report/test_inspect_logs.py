@@ -87,11 +87,11 @@ def log(run: Run, tmp_path: Path) -> EvalLog:
 
 
 def sample(log: EvalLog, question_id: str, epoch: int = 1) -> Any:
-    return next(one for one in log.samples or [] if (one.id, one.epoch) == (question_id, epoch))
+    return next(logged for logged in log.samples or [] if (logged.id, logged.epoch) == (question_id, epoch))
 
 
 def test_every_answer_is_a_sample_with_its_conversation(log) -> None:
-    assert {(one.id, one.epoch) for one in log.samples} == {
+    assert {(logged.id, logged.epoch) for logged in log.samples} == {
         ("<b>a/..", 1),
         ("<b>a/..", 2),
         ("a2", 1),
@@ -99,12 +99,12 @@ def test_every_answer_is_a_sample_with_its_conversation(log) -> None:
         ("b", 1),
     }
     later = sample(log, "a2", 2)
-    assert [(one.role, one.content) for one in later.input] == [
+    assert [(message.role, message.content) for message in later.input] == [
         ("user", EVIL),
         ("assistant", "Four."),  # what it said itself, in the same sample
         ("user", "And in children?"),
     ]
-    assert [one.role for one in later.messages] == ["user", "assistant", "user", "assistant"]
+    assert [message.role for message in later.messages] == ["user", "assistant", "user", "assistant"]
     assert later.output.completion == ""
     assert later.output.stop_reason == "content_filter"
     assert later.output.error == "content_filter"
@@ -112,10 +112,10 @@ def test_every_answer_is_a_sample_with_its_conversation(log) -> None:
 
 
 def test_hostile_texts_are_read_back_unchanged(log) -> None:
-    one = sample(log, "<b>a/..")
-    assert one.input[0].content == one.target == one.metadata["checklist"] == one.output.completion == EVIL
-    assert one.messages[-1].content == one.scores["gpt"].explanation == one.scores["gpt"].answer == EVIL
-    assert one.scores["physicians"].metadata["scores"][0]["comment"] == EVIL
+    logged = sample(log, "<b>a/..")
+    assert logged.input[0].content == logged.target == logged.metadata["checklist"] == logged.output.completion == EVIL
+    assert logged.messages[-1].content == logged.scores["gpt"].explanation == logged.scores["gpt"].answer == EVIL
+    assert logged.scores["physicians"].metadata["scores"][0]["comment"] == EVIL
     kept = sample(log, "b")
     assert kept.input[0].content == kept.messages[-1].content == kept.output.message.content == DATA_URI
 
@@ -124,8 +124,8 @@ def test_scores_are_the_judges_and_unscored_is_no_number(log) -> None:
     first = sample(log, "<b>a/..").scores
     assert set(first) == {"gpt", "gpt, round 2", "physicians"}
     assert (first["gpt"].value, first["gpt, round 2"].value, first["physicians"].value) == (4, 2, 4)
-    told = {"probabilities": [0, 0, 0.2, 0.6, 0.2], "expected": 4.0, "answer_tokens_cut": 7, "context_tokens_cut": 0}
-    assert first["gpt"].metadata == told
+    details = {"probabilities": [0, 0, 0.2, 0.6, 0.2], "expected": 4.0, "answer_tokens_cut": 7, "context_tokens_cut": 0}
+    assert first["gpt"].metadata == details
     assert first["physicians"].explanation.splitlines()[-1] == "dr-b: 4"
     failed = sample(log, "<b>a/..", 2).scores["gpt"]
     assert math.isnan(failed.value)
@@ -142,7 +142,7 @@ def test_scores_are_the_judges_and_unscored_is_no_number(log) -> None:
 def test_metrics_are_the_rates_of_the_leaderboard(run, log) -> None:
     rates = score_models(run.questions(), run.judgments("gpt"), ["m/1"])["m/1"]
     judge, rounds, physicians = log.results.scores
-    assert {name: one.value for name, one in judge.metrics.items()} == {
+    assert {name: metric.value for name, metric in judge.metrics.items()} == {
         **{part: rates.parts[part].rate for part in ("OP", "MK", "MTG")},
         "mean": pytest.approx(10 / 3),
     }
@@ -158,7 +158,7 @@ def test_metrics_are_the_rates_of_the_leaderboard(run, log) -> None:
 def test_one_log_a_model_and_the_same_names_again(run, tmp_path) -> None:
     paths = write_inspect_logs(run, "gpt", tmp_path / "out")
     other = read_eval_log(paths[1])
-    assert [one.id for one in other.samples] == ["b"]
+    assert [logged.id for logged in other.samples] == ["b"]
     assert set(other.samples[0].scores) == {"gpt", "constructed level"}
     assert other.stats.model_usage[OTHER].total_tokens == 3
     assert write_inspect_logs(run, "gpt", tmp_path / "out") == paths
@@ -188,7 +188,7 @@ def test_one_file_holds_one_model(run, tmp_path, question) -> None:
     with pytest.raises(InputError, match="2 models answered"):
         write_inspect_logs(run, "gpt", tmp_path / "all.eval")
     assert not (tmp_path / "all.eval").exists()
-    write_records(run.answers_file, [one for one in run.answers() if one.model == "m/1"])
+    write_records(run.answers_file, [answer for answer in run.answers() if answer.model == "m/1"])
     assert write_inspect_logs(run, "gpt", tmp_path / "new" / "one.eval") == [tmp_path / "new" / "one.eval"]
     assert read_eval_log(tmp_path / "new" / "one.eval").eval.model == "m/1"
     write_records(run.questions_file, [question(id="a\0b")])

@@ -37,7 +37,7 @@ def test_what_is_packed_comes_back(values: list[list[str]]) -> None:
 
 @pytest.mark.parametrize("characters", [200, 255, 256, 257, 500, 8000, 55000])
 def test_alphabets_of_every_size_come_back(characters: int) -> None:
-    text = "".join(chr(0x20 + one) for one in range(characters))
+    text = "".join(chr(0x20 + number) for number in range(characters))
     packed = pack([text, "\U0001f600 \u2028\x00"])
     assert unpacked(packed) == [text, "\U0001f600 \u2028\x00"]
     assert not set("".join([packed.alphabet, *packed.blocks])) & set("<>&\n\x00")

@@ -46,7 +46,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.pieces).split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for one, attributes in self.elements if one == tag]
+        return [attributes for name, attributes in self.elements if name == tag]
 
 
 @pytest.fixture
@@ -140,13 +140,13 @@ def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
     ]
     change(run, gate={"passed": False, "usual": True, "checks": checks})
     shown = page(run)
-    badges = [one for one in shown.all("span") if (one.get("class") or "").startswith("badge")]
+    badges = [span for span in shown.all("span") if (span.get("class") or "").startswith("badge")]
     # Two judges: a line above the table, and OP with the five categories; for one, these again with what they rest on.
     assert len(badges) == 7 + 7 + 6
     mine = badges[7:]
-    assert [one["class"] for one in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
+    assert [badge["class"] for badge in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
     assert "agrees on usable with physicians on" in (mine[2]["title"] or "")
-    assert {one["class"] for one in badges[:7]} == {"badge never-validated"}
+    assert {badge["class"] for badge in badges[:7]} == {"badge never-validated"}
     scored = study_of(run)["by_category"]
     above = shown.text[: shown.text.index("Agreement of mine")]
     assert above.count("agrees on usable with physicians on") == 2 + len(scored)  # the line, OP, and each of these
@@ -166,11 +166,11 @@ def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
 
 @pytest.mark.usefixtures("without_plots")
 def test_models_stand_best_first(run, page) -> None:
-    def usable(one: Judgment) -> bool:
-        return one.model == "model-d" or (one.model == "model-b" and one.question_id.startswith("MK"))
+    def usable(judgment: Judgment) -> bool:
+        return judgment.model == "model-d" or (judgment.model == "model-b" and judgment.question_id.startswith("MK"))
 
-    judgments = [one for one in run.judgments("gpt") if one.model != "model-c"]
-    judgments = [one.model_copy(update={"score": 4 if usable(one) else 1}) for one in judgments]
+    judgments = [judgment for judgment in run.judgments("gpt") if judgment.model != "model-c"]
+    judgments = [judgment.model_copy(update={"score": 4 if usable(judgment) else 1}) for judgment in judgments]
     write_records(run.judgments_file("gpt"), judgments)
     run.judgments_file("mine").unlink()
     text = page(run).text
@@ -247,9 +247,9 @@ def test_plots_are_inside_the_page_and_nothing_is_outside(run, page) -> None:
 def require_harmless(shown: Page) -> None:
     """Nothing is fetched, and nothing runs but the page's own script, which its policy names by hash."""
     assert not {tag for tag, _ in shown.elements} & {"iframe", "object", "embed", "link", "base", "foreignobject"}
-    running = [one for one in shown.all("script") if one.get("type") != "application/octet-stream"]
+    running = [script for script in shown.all("script") if script.get("type") != "application/octet-stream"]
     assert running == [{}]
-    policy = next(one["content"] or "" for one in shown.all("meta") if one.get("http-equiv"))
+    policy = next(meta["content"] or "" for meta in shown.all("meta") if meta.get("http-equiv"))
     for kind, code in shown.code.items():
         (only,) = code
         assert f"{kind}-src 'sha256-{b64encode(sha256(only.encode()).digest()).decode()}'" in policy
@@ -265,10 +265,10 @@ def poisoned(value: Any, under: str = "") -> Any:
     if isinstance(value, str):
         return value if under in ("kind", "state", "against_kind", "by", "name") else EVIL + value
     if isinstance(value, list):
-        return [poisoned(one) for one in value]
+        return [poisoned(element) for element in value]
     if isinstance(value, dict):
         named = under in KEYS_BY_NAME
-        return {EVIL + key if named else key: poisoned(one, key) for key, one in value.items()}
+        return {EVIL + key if named else key: poisoned(field, key) for key, field in value.items()}
     return value
 
 
@@ -280,10 +280,12 @@ def test_names_and_sentences_of_a_study_are_text(run, page, against) -> None:
     require_harmless(shown)
     assert EVIL in shown.text
     for part in ("weaknesses", "raters"):
-        assert all(one in shown.text for one in bad[part])
+        assert all(text in shown.text for text in bad[part])
     for image in shown.all("img"):
         svg = ElementTree.fromstring(b64decode((image["src"] or "").rpartition(",")[2]))
-        assert not [one for one in svg.iter() if one.tag.endswith(("script", "image", "a", "foreignObject"))]
+        assert not [
+            element for element in svg.iter() if element.tag.endswith(("script", "image", "a", "foreignObject"))
+        ]
 
 
 def test_records_are_text(page, run) -> None:
@@ -331,13 +333,15 @@ def test_a_long_run_stays_small(tmp_path, page, question) -> None:
     questions = [question(id=f"q{place}", language="zh") for place in range(100)]
     write_records(run.questions_file, questions)
     written = [
-        Answer(question_id=one.id, model=f"m{model}", text=next(answers)) for one in questions for model in range(13)
+        Answer(question_id=question.id, model=f"m{model}", text=next(answers))
+        for question in questions
+        for model in range(13)
     ]
     write_records(run.answers_file, written)
-    judgments = [Judgment(question_id=one.question_id, model=one.model, judge="j", score=4) for one in written]
+    judgments = [Judgment(question_id=answer.question_id, model=answer.model, judge="j", score=4) for answer in written]
     write_records(run.judgments_file("j"), judgments)
     empty = Run(Path(shutil.copytree(run.path, tmp_path / "short")))
-    write_records(empty.answers_file, [one.model_copy(update={"text": "x"}) for one in written])
+    write_records(empty.answers_file, [answer.model_copy(update={"text": "x"}) for answer in written])
     page(empty)
     without = (tmp_path / "report.html").stat().st_size
     page(run)

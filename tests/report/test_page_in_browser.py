@@ -74,7 +74,7 @@ def conversation(tmp_path: Path) -> Run:
         for model in ("甲/α", "b c")
         for sample in (0, 1)
     ]
-    keys = [{"question_id": one.question_id, "model": one.model, "sample": one.sample} for one in answers]
+    keys = [{"question_id": answer.question_id, "model": answer.model, "sample": answer.sample} for answer in answers]
     shares = [0.05, 0.1, 0.4, 0.3, 0.15]
     write_records(run.questions_file, questions)
     write_records(run.answers_file, answers)
@@ -123,7 +123,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     asked = {"category": "MSE", "subcategory": HOSTILE, "scene": HOSTILE, "difficulty": HOSTILE, "group": HOSTILE}
     texts = {"prompt": HOSTILE, "reference": HOSTILE, "checklist": HOSTILE}
     questions = [Question(id=f"{n}{HOSTILE}", round=n, language="zh", **asked, **texts) for n in (1, 2)]
-    keys = [{"question_id": one.id, "model": HOSTILE} for one in questions]
+    keys = [{"question_id": question.id, "model": HOSTILE} for question in questions]
     judge = "<img src=x onerror=window.ran=6>"
     write_records(run.questions_file, questions)
     write_records(run.answers_file, [Answer(**key, text=HOSTILE) for key in keys])
@@ -174,37 +174,41 @@ def test_the_policy_refuses_what_the_pages_own_script_does_not_need(run, browser
 
 def test_filters_find_what_the_records_hold(run, open_report) -> None:
     page = open_report(run)
-    answers, questions = run.answers(), {one.id: one for one in run.questions()}
+    answers, questions = run.answers(), {question.id: question for question in run.questions()}
     level = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("mine")).items()}
-    usable = {one.answer_key: sum(one.probabilities[3:]) for one in run.judgments("mine")}
+    usable = {judgment.answer_key: sum(judgment.probabilities[3:]) for judgment in run.judgments("mine")}
     other = {key: level_of(rounds) for key, rounds in scored_rounds(run.judgments("gpt")).items()}
-    given: dict[Any, list[int]] = {}
+    levels_of: dict[Any, list[int]] = {}
     for score in run.physician_scores():
-        given.setdefault(score.answer_key, []).append(score.level)
-    told = {key: consensus(levels) for key, levels in given.items()}
+        levels_of.setdefault(score.answer_key, []).append(score.level)
+    physicians_level = {key: consensus(levels) for key, levels in levels_of.items()}
 
     def expected(holds: Callable[[Any], bool]) -> int:
         return sum(holds(answer.key) for answer in answers)
 
-    def found(**values: str) -> int:
+    def shown_count(**values: str) -> int:
         return choose(page, judge="mine", **values)
 
-    assert found() == len(answers) == 280
-    assert found(score="usable") == expected(lambda key: level[key] >= 4)
-    assert found(score="2") == expected(lambda key: level[key] == 2)
-    assert found(physicians="none") == expected(lambda key: key not in told)
-    assert found(physicians="unusable") == expected(lambda key: told.get(key, 5) < 4)
-    assert found(category='["MR"]') == expected(lambda key: questions[key.question_id].category == "MR")
+    assert shown_count() == len(answers) == 280
+    assert shown_count(score="usable") == expected(lambda key: level[key] >= 4)
+    assert shown_count(score="2") == expected(lambda key: level[key] == 2)
+    assert shown_count(physicians="none") == expected(lambda key: key not in physicians_level)
+    assert shown_count(physicians="unusable") == expected(lambda key: physicians_level.get(key, 5) < 4)
+    assert shown_count(category='["MR"]') == expected(lambda key: questions[key.question_id].category == "MR")
     drugs = expected(lambda key: questions[key.question_id].subcategory == "药物")
-    assert found(category='["MK","药物"]') == drugs > 0
-    assert found(model='"model-c"', score="unusable") == expected(lambda key: key.model == "model-c" and level[key] < 4)
-    apart = expected(lambda key: key in told and (told[key] >= 4) != (level[key] >= 4))
-    assert found(apart="usable") == apart > 0
-    assert found(apart="levels") == expected(lambda key: abs(told.get(key, level[key]) - level[key]) >= 2)
-    assert found(apart="judges") == expected(lambda key: (other[key] >= 4) != (level[key] >= 4))
+    assert shown_count(category='["MK","药物"]') == drugs > 0
+    assert shown_count(model='"model-c"', score="unusable") == expected(
+        lambda key: key.model == "model-c" and level[key] < 4
+    )
+    apart = expected(lambda key: key in physicians_level and (physicians_level[key] >= 4) != (level[key] >= 4))
+    assert shown_count(apart="usable") == apart > 0
+    assert shown_count(apart="levels") == expected(
+        lambda key: abs(physicians_level.get(key, level[key]) - level[key]) >= 2
+    )
+    assert shown_count(apart="judges") == expected(lambda key: (other[key] >= 4) != (level[key] >= 4))
     unsafe = expected(lambda key: questions[key.question_id].category == "MSE" and level[key] < 4)
-    assert found(unsafe="judge") == unsafe > 0
-    found()
+    assert shown_count(unsafe="judge") == unsafe > 0
+    shown_count()
     page.locator("#filters [name=uncertain]").check()
     assert count(page) == expected(lambda key: 0.25 <= usable[key] <= 0.75)
     page.locator("#filters [name=order]").select_option("uncertain")
@@ -228,7 +232,7 @@ def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_
     page = open_report(conversation, address="#answer/0/q%2F2%20%23%25/%E7%94%B2%2F%CE%B1/0")
     detail = page.locator("#detail")
     expect(detail.locator("h3")).to_have_text("q/2 #% · 甲/α · sample 1")
-    assert [" ".join(one.split()) for one in detail.locator("tbody tr").all_inner_texts()] == [
+    assert [" ".join(cells.split()) for cells in detail.locator("tbody tr").all_inner_texts()] == [
         "first 3 3.40 5 10 40 30 15",
         "second trained or tuned on this question 5 – – – – – –",
         "Dr 王 5 instruction following 5, correctness 5, effectiveness 4, readability 4, safety 1",

@@ -74,7 +74,7 @@ def study() -> Study:
         Question(id=f"q{n}", group=f"q{n}", category="MK" if n < 12 else "MSE", prompt="?", language="en")
         for n in range(14)
     ]
-    keys = [{"question_id": one.id, "model": model} for one in questions for model in ("a", "b")]
+    keys = [{"question_id": question.id, "model": model} for question in questions for model in ("a", "b")]
     # Opposite scores, so that kappa is negative; in MSE one score throughout, so that it is undefined.
     levels = [1 + n % 5 if n < 24 else 3 for n in range(len(keys))]
     judgments = [Judgment(**key, judge="j&j", score=6 - level) for key, level in zip(keys, levels, strict=True)]
@@ -258,8 +258,8 @@ def test_a_line_break_in_a_name_breaks_no_row(board) -> None:
 
 def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
     names = [*NAMES, "two\nlines", "\tx"]
-    one = board({name: [5, 1, None] for name in names})
-    text = rates_csv([one])
+    written_board = board({name: [5, 1, None] for name in names})
+    text = rates_csv([written_board])
     assert text.endswith("\r\n")
     table = pd.read_csv(io.StringIO(text, newline=""), keep_default_na=False)
     # No cell that a spreadsheet would run.
@@ -270,7 +270,7 @@ def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
     )
     table["model"] = table["model"].str.removeprefix("'")
     assert list(dict.fromkeys(table["model"])) == names
-    rates = one.models["=1+1"]
+    rates = written_board.models["=1+1"]
     whole = table[(table["model"] == "=1+1") & (table["subcategory"] == "")].set_index("part")
     assert whole.loc["MTG", ["rate", "low", "high", "usable", "questions", "unscored"]].to_dict() == asdict(
         rates.parts["MTG"]
@@ -278,9 +278,9 @@ def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
     assert whole.loc["OP", "validated"] == "never validated"
     inside = table[(table["model"] == "=1+1") & (table["subcategory"] != "")]
     assert inside[["part", "subcategory", "rate"]].values.tolist() == [["MK", "Drugs_& co", 0.0]]
-    assert set(pd.read_csv(io.StringIO(rates_csv([one], ["leaderboard"])), keep_default_na=False)["subcategory"]) == {
-        ""
-    }
+    assert set(
+        pd.read_csv(io.StringIO(rates_csv([written_board], ["leaderboard"])), keep_default_na=False)["subcategory"]
+    ) == {""}
 
 
 def test_agreement_csv_holds_the_study(board, study) -> None:

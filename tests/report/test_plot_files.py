@@ -40,19 +40,21 @@ def test_plots_of_the_same_name_do_not_replace_each_other(validated, tmp_path) -
 def test_report_writes_plots_and_keeps_benchmarks_apart(medjudge, validated, sample_run) -> None:
     run = Run(sample_run)
     kept = run.questions()[:9]
-    run.questions_file.write_text("".join(one.model_dump_json() + "\n" for one in kept), encoding="utf-8")
+    run.questions_file.write_text("".join(record.model_dump_json() + "\n" for record in kept), encoding="utf-8")
     run.answers_file.write_text(
-        "".join(one.model_dump_json() + "\n" for one in run.answers() if one.question_id in {k.id for k in kept}),
+        "".join(
+            answer.model_dump_json() + "\n" for answer in run.answers() if answer.question_id in {k.id for k in kept}
+        ),
         encoding="utf-8",
     )
     run.physicians_file.unlink()
     (run.path / "judgments").mkdir()
     lines = (validated / "judgments" / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    ids = {one.id for one in kept}
+    ids = {record.id for record in kept}
     run.judgments_file("mine").write_text("".join(x for x in lines if json.loads(x)["question_id"] in ids))
     both = json.loads(medjudge("report", validated, run.path, "--judge", "mine", "--json").stdout)
     assert "models" not in both
-    assert [one["models"]["model-a"]["OP"]["questions"] for one in both["leaderboards"]] == [56, 9]
+    assert [board["models"]["model-a"]["OP"]["questions"] for board in both["leaderboards"]] == [56, 9]
     assert "of benchmark" in medjudge("report", validated, run.path, "--judge", "mine").stdout
     done = medjudge("report", run.path, "--plots", run.path / "plots", "--json")
     alone = json.loads(done.stdout)

@@ -68,42 +68,42 @@ def study() -> Study:
 def texts(figure: Figure | None) -> list[str]:
     assert figure is not None
     svg = drawing.as_svg(figure)
-    return [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def said(figure: Figure | None) -> str:
+def shown_text(figure: Figure | None) -> str:
     return " ".join(texts(figure))
 
 
 def test_titles_say_what_is_seen(study) -> None:
-    agreement = said(plots.agreement_plot(study))
+    agreement = shown_text(plots.agreement_plot(study))
     assert "On usable the judge agrees with physicians on 87.5 %, least in MTG (80.0 %)" in agreement
     assert "87.5 % (50 to 96)" in agreement
     assert "MTG, n = 5" in agreement
     assert "physicians among each other" in agreement
-    assert "Same level on 6 of 8 answers; 1 called usable only by the judge, 0 only by physicians" in said(
+    assert "Same level on 6 of 8 answers; 1 called usable only by the judge, 0 only by physicians" in shown_text(
         plots.confusion_plot(study)
     )
-    calibration = said(plots.calibration_plot(study))
+    calibration = shown_text(plots.calibration_plot(study))
     assert "The judge expects 35 % usable, and 25 % are; calibration error 10.0 points" in calibration
     assert "each point is 2 to 6 answers" in calibration
-    assert "On the surest 50 % of the answers the judge errs on 0.0 %, on all of them on 12.5 %" in said(
+    assert "On the surest 50 % of the answers the judge errs on 0.0 %, on all of them on 12.5 %" in shown_text(
         plots.risk_coverage_plot(study)
     )
-    assert "the judge orders 75 % alike" in said(plots.ranking_plot(study))
+    assert "the judge orders 75 % alike" in shown_text(plots.ranking_plot(study))
 
 
 def test_a_plot_without_data_is_left_out(study) -> None:
     assert len(plots.plots(study)) == 5
-    assert all(one.alt for one in plots.plots(study))
+    assert all(plot.alt for plot in plots.plots(study))
     nothing = {"confidence": None, "ranking": None, "physicians": None, "confusion": [[0] * 5] * 5}
     bare = study.model_copy(update=nothing)
     assert plots.calibration_plot(bare) is None
     assert plots.risk_coverage_plot(bare) is None
     assert plots.ranking_plot(bare) is None
     assert plots.confusion_plot(bare) is None
-    assert "physicians among each other" not in said(plots.agreement_plot(bare))
-    assert [one.alt[:9] for one in plots.plots(bare)] == ["On usable"]
+    assert "physicians among each other" not in shown_text(plots.agreement_plot(bare))
+    assert [plot.alt[:9] for plot in plots.plots(bare)] == ["On usable"]
     undefined = bare.model_copy(update={"overall": part(8, None), "by_category": {"MK": part(8, None)}})
     assert plots.plots(undefined) == []
     equally_sure = {"risk_coverage": [{"coverage": 1.0, "risk": 0.1}], "curve": []}
@@ -117,7 +117,7 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
     drawn = texts(plots.agreement_plot(study))
     assert {"100.0 %", "On usable the judge agrees with physicians on 100.0 %"} <= set(drawn)
     models = {name: rates.model_copy(update={"teacher": None}) for name, rates in study.ranking.models.items()}
-    drawn_ranking = said(plots.ranking_plot(study.model_copy(update={"ranking": ranking(models, share(None))})))
+    drawn_ranking = shown_text(plots.ranking_plot(study.model_copy(update={"ranking": ranking(models, share(None))})))
     assert "No two models are told apart by physicians" in drawn_ranking
     assert "its teacher" not in drawn_ranking
 
@@ -125,7 +125,7 @@ def test_values_without_an_interval_and_orders_without_a_pair_are_drawn(study) -
 def test_the_same_study_gives_the_same_bytes_whatever_the_user_set(study) -> None:
     def all_bytes() -> list[Any]:
         drawn = plots.plots(copy.deepcopy(study))
-        return [(drawing.as_svg(one.figure), drawing.as_png(one.figure)) for one in drawn]
+        return [(drawing.as_svg(plot.figure), drawing.as_png(plot.figure)) for plot in drawn]
 
     first = all_bytes()
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.usetex": True, "figure.dpi": 300}):
@@ -144,8 +144,10 @@ def test_names_are_text_whatever_stands_in_them(study) -> None:
     models = {name: ModelRates(n=8, physicians=0.1 * k, judge=0.5, teacher=None) for k, name in enumerate(names)}
     evil = {"against": '"><script>x</script>', "ranking": ranking(models, share(0.75, 0.5, 1.0))}
     study = study.model_copy(update=evil)
-    for one in plots.plots(study):
-        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing.as_svg(one.figure)).iter()}
+    for plot in plots.plots(study):
+        tags = {
+            element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing.as_svg(plot.figure)).iter()
+        }
         assert tags <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
     drawn = texts(plots.ranking_plot(study))
     assert {"<script>alert(1)</script>", r"$\frac$ and \$5", "</text><image/>", "一二三", "a b c 😀"} <= set(drawn)
@@ -165,8 +167,8 @@ def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
 def test_spread_keeps_order_gap_and_range(wanted: list[float], gap: float) -> None:
     places = plots.spread(wanted, gap, 0.0, 1.0)
     fits = min(gap, 1 / max(1, len(wanted) - 1))
-    order = sorted(range(len(wanted)), key=lambda one: wanted[one])
-    along = [places[one] for one in order]
+    order = sorted(range(len(wanted)), key=lambda position: wanted[position])
+    along = [places[position] for position in order]
     assert all(after - before >= fits - 1e-9 for before, after in pairwise(along))
     assert along[0] >= -1e-9
     assert along[-1] <= 1 + 1e-9

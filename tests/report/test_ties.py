@@ -44,4 +44,4 @@ def test_few_conversations_tell_no_models_apart() -> None:
 
 def test_equal_models_tie_whatever_the_order() -> None:
     ties = differences_from_best(np.array([first(0.5), first(0.5)]), CONVERSATIONS, resamples=200)
-    assert [one.tie for one in ties] == [True, True]
+    assert [difference.tie for difference in ties] == [True, True]

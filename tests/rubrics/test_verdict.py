@@ -154,5 +154,5 @@ def test_a_structured_reply_is_read_strictly_and_any_other_from_its_end(reply, s
 
 
 def test_a_rationale_with_a_lone_surrogate_can_be_written() -> None:
-    found = read_reasoned('{"rationale": "\\ud800 right", "score": 4}')
-    assert (found.verdict.score, found.rationale) == (4, "? right")
+    verdict = read_reasoned('{"rationale": "\\ud800 right", "score": 4}')
+    assert (verdict.verdict.score, verdict.rationale) == (4, "? right")

@@ -31,18 +31,18 @@ def test_hand_worked_example() -> None:
     judge = np.repeat([5, 5, 2, 1], 10)
     physicians = np.repeat([[5, 5, 1], [1, 5, 5], [3, 5, 5], [4, 4, 4]], 10, axis=0).astype(float)
     result = alt_test(judge, physicians, np.arange(40), epsilon=0.2)
-    assert [(one.rater, one.n) for one in result.raters] == [(0, 40), (1, 40), (2, 40)]
-    assert [one.rho_judge for one in result.raters] == [0.75, 0.75, 0.75]
-    assert [one.rho_rater for one in result.raters] == [0.75, 1.0, 0.75]
+    assert [(rater.rater, rater.n) for rater in result.raters] == [(0, 40), (1, 40), (2, 40)]
+    assert [rater.rho_judge for rater in result.raters] == [0.75, 0.75, 0.75]
+    assert [rater.rho_rater for rater in result.raters] == [0.75, 1.0, 0.75]
     assert result.rho == 0.75
     # A and C: ten answers of -1, ten of 1, twenty of 0; B: ten of 1, thirty of 0.
     as_a = ttest_1samp(np.repeat([-1, 0, 0, 1], 10), 0.2, alternative="less").pvalue
     as_b = ttest_1samp(np.repeat([0, 0, 0, 1], 10), 0.2, alternative="less").pvalue
-    p_values = [one.p_value for one in result.raters]
+    p_values = [rater.p_value for rater in result.raters]
     assert p_values == pytest.approx([as_a, as_b, as_a])
     won, adjusted, *_ = multipletests(p_values, 0.05, "fdr_by")
-    assert [one.adjusted_p for one in result.raters] == pytest.approx(adjusted)
-    assert [one.won for one in result.raters] == won.tolist() == [False, False, False]
+    assert [rater.adjusted_p for rater in result.raters] == pytest.approx(adjusted)
+    assert [rater.won for rater in result.raters] == won.tolist() == [False, False, False]
     assert (result.omega, result.passed, result.why) == (0, False, None)
     assert alt_test(judge, physicians, np.arange(40), epsilon=0.6).omega == 1
 
@@ -68,25 +68,25 @@ def test_the_standard_error_is_robust_to_conversations() -> None:
     # Four equal answers a conversation tell no more than one.
     repeated = np.repeat(levels, 4, axis=0)
     fourfold = alt_test(repeated[:, 0], repeated[:, 1:], np.repeat(np.arange(60), 4))
-    assert [one.p_value for one in fourfold.raters] == pytest.approx([one.p_value for one in once.raters])
+    assert [rater.p_value for rater in fourfold.raters] == pytest.approx([rater.p_value for rater in once.raters])
     # Uneven conversations, against statsmodels.
     clusters = generator.integers(0, 17, 60)
     others = levels[:, 2:]
-    agree = [(levels[:, [one]] == others).mean(axis=1) for one in (0, 1)]
+    agree = [(levels[:, [column]] == others).mean(axis=1) for column in (0, 1)]
     difference = (agree[1] >= agree[0]).astype(int) - (agree[0] >= agree[1]).astype(int)
     fit = sm.OLS(difference - 0.2, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
     expected = fit.pvalues[0] / 2 if fit.tvalues[0] < 0 else 1 - fit.pvalues[0] / 2
-    result = alt_test(levels[:, 0], levels[:, 1:], np.array([f"conversation {one}" for one in clusters]))
+    result = alt_test(levels[:, 0], levels[:, 1:], np.array([f"conversation {cluster}" for cluster in clusters]))
     assert result.raters[0].p_value == pytest.approx(expected)
 
 
 def test_nothing_varies() -> None:
     same = np.tile([USABLE, USABLE, USABLE], (40, 1))
     agreeing = alt_test(np.full(40, 5), same, np.arange(40))
-    assert ([one.p_value for one in agreeing.raters], agreeing.passed) == ([0, 0, 0], True)
+    assert ([rater.p_value for rater in agreeing.raters], agreeing.passed) == ([0, 0, 0], True)
     assert alt_test(np.full(40, 5), same, np.arange(40), epsilon=0).passed is False
     opposed = alt_test(np.full(40, 1), same, np.arange(40))
-    assert ([one.p_value for one in opposed.raters], opposed.omega, opposed.rho) == ([1, 1, 1], 0, 0)
+    assert ([rater.p_value for rater in opposed.raters], opposed.omega, opposed.rho) == ([1, 1, 1], 0, 0)
 
 
 def test_half_of_the_physicians_are_enough() -> None:
@@ -94,7 +94,7 @@ def test_half_of_the_physicians_are_enough() -> None:
     physicians = np.full((80, 4), np.nan)
     physicians[:40, :2] = physicians[40:, 2:] = USABLE
     result = alt_test(np.repeat([USABLE, UNUSABLE], 40), physicians, np.arange(80))
-    assert [one.won for one in result.raters] == [True, True, False, False]
+    assert [rater.won for rater in result.raters] == [True, True, False, False]
     assert (result.omega, result.rho, result.passed, result.why) == (0.5, 0.5, True, None)
 
 
@@ -105,11 +105,11 @@ def test_missing_scores_leave_pairs_out() -> None:
     physicians[90:, 1] = np.nan
     result = alt_test(levels[:, 0], physicians, np.arange(100))
     # The first scored 20 answers; the last ten answers have one score alone.
-    assert [one.n for one in result.raters] == [20, 90, 90]
+    assert [rater.n for rater in result.raters] == [20, 90, 90]
     first = result.raters[0]
     assert (first.p_value, first.adjusted_p, first.won) == (None, None, None)
     assert first.rho_judge is not None
-    decided = [one.rho_judge for one in result.raters[1:]]
+    decided = [rater.rho_judge for rater in result.raters[1:]]
     assert result.rho == pytest.approx(np.mean(decided))
     assert result.passed is not None
     assert "1 of 3 physicians cannot be decided" in str(result.why)
@@ -124,7 +124,7 @@ def test_too_little_to_conclude() -> None:
     assert (alone.raters[0].n, alone.omega, alone.rho, alone.passed) == (0, None, None, None)
     assert "at least two physicians" in str(alone.why)
     few = alt_test(level[:29, 0], level[:29], np.arange(29))
-    assert ([one.p_value for one in few.raters], few.passed) == ([None] * 3, None)
+    assert ([rater.p_value for rater in few.raters], few.passed) == ([None] * 3, None)
     assert "they have 29, 29, 29" in str(few.why)
     one_conversation = alt_test(level[:, 0], level, np.zeros(40))
     assert one_conversation.passed is None
@@ -160,10 +160,10 @@ def test_size_on_the_boundary_of_the_null() -> None:
     # Physicians are right with 0.8, the judge with a. The mean difference is (0.8 - a) times the chance that the two
     # others agree on the truth less that they agree on its opposite, 0.64 - 0.04: 0.2 where a is 0.8 - 1/3.
     results = [judged(0.8 - 1 / 3, 0.8, 100, seed) for seed in range(1000)]
-    p_values = np.array([[one.p_value for one in result.raters] for result in results], dtype=float)
+    p_values = np.array([[rater.p_value for rater in result.raters] for result in results], dtype=float)
     # 3,000 correlated p-values: 0.05 with a standard error of at most 0.0069.
     assert 0.03 < (p_values <= 0.05).mean() < 0.07
-    assert np.mean([any(one.won for one in result.raters) for result in results]) < 0.06
+    assert np.mean([any(rater.won for rater in result.raters) for result in results]) < 0.06
     assert np.mean([result.passed for result in results]) < 0.05
 
 

@@ -26,25 +26,25 @@ def test_curve_equals_sklearn_and_statsmodels() -> None:
         probability, usable = predictions(n)
         curve = calibration_curve(probability, usable, bins)
         observed, predicted = sklearn_curve(usable, probability, n_bins=bins, strategy="quantile")
-        assert [one.observed for one in curve] == pytest.approx(observed)
-        assert [one.predicted for one in curve] == pytest.approx(predicted)
-        for one in curve:
-            expected = proportion_confint(round(one.n * one.observed), one.n, method="wilson")
-            assert (one.low, one.high) == pytest.approx(expected)
-        assert sum(one.n for one in curve) == n
-        assert max(one.n for one in curve) - min(one.n for one in curve) <= 1
+        assert [part.observed for part in curve] == pytest.approx(observed)
+        assert [part.predicted for part in curve] == pytest.approx(predicted)
+        for part in curve:
+            expected = proportion_confint(round(part.n * part.observed), part.n, method="wilson")
+            assert (part.low, part.high) == pytest.approx(expected)
+        assert sum(part.n for part in curve) == n
+        assert max(part.n for part in curve) - min(part.n for part in curve) <= 1
 
 
 def test_equal_probabilities_share_a_bin_and_no_bin_is_empty() -> None:
     probability = np.repeat([0.1, 0.5, 0.9], [2, 5, 93])
     curve = calibration_curve(probability, np.ones(100, bool))
-    assert [(one.n, one.lowest, one.highest) for one in curve] == [(7, 0.1, 0.5), (93, 0.9, 0.9)]
+    assert [(part.n, part.lowest, part.highest) for part in curve] == [(7, 0.1, 0.5), (93, 0.9, 0.9)]
     (whole,) = calibration_curve(np.full(30, 0.7), np.arange(30) < 12)
     assert (whole.n, whole.predicted, whole.observed) == pytest.approx((30, 0.7, 0.4))
     for seed in range(30):
         rounded = np.round(predictions(60, seed)[0], 1)
         curve = calibration_curve(rounded, rounded > 0.5)
-        assert all(one.n > 0 for one in curve)
+        assert all(part.n > 0 for part in curve)
         assert all(before.highest < after.lowest for before, after in pairwise(curve))
 
 

@@ -81,12 +81,12 @@ def test_one_random_answer_of_each_conversation() -> None:
     # Each conversation has one answer on which the judge was right and nine on which it was wrong, in any place.
     right = np.tile([0, 0, 0, 0, 1.0], (300, 1))
     levels = np.tile([5] + [1] * 9, 30)
-    clusters = np.repeat([f"c{one}" for one in range(30)], 10)
+    clusters = np.repeat([f"c{number}" for number in range(30)], 10)
     thresholds = [fit_conformal(right, levels, clusters, 0.5, seed).usable_threshold for seed in range(20)]
     assert np.mean(thresholds) > 0.9
-    one = fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=1)
-    assert one == fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=1)
-    assert one != fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=2)
+    fitted = fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=1)
+    assert fitted == fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=1)
+    assert fitted != fit_conformal(*judged(300, np.random.default_rng(1)), clusters, 0.1, seed=2)
 
 
 def test_rounded_probabilities_are_taken() -> None:
@@ -130,9 +130,9 @@ def test_cross_coverage_is_held_out_and_by_conversation() -> None:
         assert result == single
         assert result is not None
         measured.append(result)
-    assert np.mean([one.usable.coverage for one in measured]) == pytest.approx(0.91, abs=0.02)
-    assert np.mean([one.level.coverage for one in measured]) == pytest.approx(0.91, abs=0.02)
-    assert all(1 <= one.level.mean_size <= 5 and one.usable.mean_size <= 2 for one in measured)
+    assert np.mean([check.usable.coverage for check in measured]) == pytest.approx(0.91, abs=0.02)
+    assert np.mean([check.level.coverage for check in measured]) == pytest.approx(0.91, abs=0.02)
+    assert all(1 <= check.level.mean_size <= 5 and check.usable.mean_size <= 2 for check in measured)
 
 
 def test_cross_coverage_of_a_perfect_judge_and_of_too_few_conversations() -> None:

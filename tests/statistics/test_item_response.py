@@ -33,9 +33,9 @@ def test_questions_that_discriminate_the_wrong_way_are_listed_and_few_others() -
         fit = fit_two_parameter(usable, samples)
         assert 0.1 < fit.overdispersion < 0.5
         listed = flawed_items(fit)
-        assert all(one.low < one.discrimination < one.high for one in listed)
-        hits += sum(one.question < 5 and one.kind == "negative" for one in listed)
-        others += sum(one.question >= 5 for one in listed)
+        assert all(entry.low < entry.discrimination < entry.high for entry in listed)
+        hits += sum(entry.question < 5 and entry.kind == "negative" for entry in listed)
+        others += sum(entry.question >= 5 for entry in listed)
     assert hits >= 18
     assert others <= 8
 
@@ -53,7 +53,7 @@ def test_questions_that_all_pass_or_few_answered_say_nothing() -> None:
     samples[1:, 2], usable[1:, 2] = 0, 0
     fit = fit_two_parameter(usable, samples)
     assert np.isfinite(fit.discrimination).all()
-    assert not {0, 1, 2} & {one.question for one in flawed_items(fit)}
+    assert not {0, 1, 2} & {item.question for item in flawed_items(fit)}
 
 
 def test_few_models_or_pure_chance_flag_nothing() -> None:

@@ -79,10 +79,10 @@ def test_edge_cases() -> None:
     assert gwet_ac1(same) == 1
     assert f1_usable(same) == 1
     assert np.isnan(f1_unusable(same))
-    one = confusion(np.array([2]), np.array([5]))
-    assert usable_agreement(one) == 0
-    assert mae(one) == 3
-    assert bias(one) == -3
+    single_pair = confusion(np.array([2]), np.array([5]))
+    assert usable_agreement(single_pair) == 0
+    assert mae(single_pair) == 3
+    assert bias(single_pair) == -3
     for measure in MEASURES:
         assert np.isnan(measure(np.zeros((5, 5))))
     opposite = confusion(np.array([1, 5]), np.array([5, 1]))

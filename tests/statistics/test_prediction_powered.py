@@ -49,12 +49,12 @@ def test_without_clusters_it_is_ppi_py() -> None:
 def test_a_conversation_of_copies_counts_as_one_answer() -> None:
     once = study(SINGLE)
     copied = [np.repeat(column, 4) for column in once]
-    one, four = prediction_powered_rate(*once), prediction_powered_rate(*copied)
-    assert four[:4] == pytest.approx(one[:4])
-    assert four.standard_error == pytest.approx(one.standard_error)
+    single, four = prediction_powered_rate(*once), prediction_powered_rate(*copied)
+    assert four[:4] == pytest.approx(single[:4])
+    assert four.standard_error == pytest.approx(single.standard_error)
     assert (four.scored, four.conversations_scored) == (240, 60)
     independent = prediction_powered_rate(*copied[:2], np.arange(1600))
-    assert independent.standard_error < 0.55 * one.standard_error
+    assert independent.standard_error < 0.55 * single.standard_error
 
 
 def test_standard_errors_are_statsmodels_clustered_ones() -> None:
@@ -84,8 +84,8 @@ def test_no_other_lambda_has_a_smaller_variance() -> None:
 
     def jackknifed(lam: float) -> float:
         left_out = []
-        for one in np.unique(conversation):
-            s, u = scored & (conversation != one), ~scored & (conversation != one)
+        for omitted in np.unique(conversation):
+            s, u = scored & (conversation != omitted), ~scored & (conversation != omitted)
             left_out.append(physicians[s].mean() + lam * (judge[u].mean() - judge[s].mean()))
         return float(np.var(left_out) * (len(left_out) - 1) + lam**2 / 2 / best.conversations_scored**2)
 
@@ -159,9 +159,14 @@ def test_too_few_conversations_give_no_interval() -> None:
     unscored = prediction_powered_rate(judge, nothing, clusters)
     assert (unscored.value, unscored.scored, unscored.power_tuning) == (0.75, 0, 1)
     assert math.isnan(physicians_only_rate(nothing, clusters).value)
-    one = prediction_powered_rate(judge, np.array([1.0, 0.0, np.nan, np.nan]), clusters)
-    assert (one.value, one.scored, one.conversations_scored, one.conversations) == (0.5, 2, 1, 3)
-    for rate in (unscored, one):
+    corrected = prediction_powered_rate(judge, np.array([1.0, 0.0, np.nan, np.nan]), clusters)
+    assert (corrected.value, corrected.scored, corrected.conversations_scored, corrected.conversations) == (
+        0.5,
+        2,
+        1,
+        3,
+    )
+    for rate in (unscored, corrected):
         assert math.isnan(rate.low)
         assert math.isnan(rate.high)
         assert rate.note
@@ -193,19 +198,19 @@ def test_every_interval_holds_its_value_within_0_and_1(data: st.DataObject) -> N
 
 
 def test_wrong_input_is_refused() -> None:
-    one, nan = np.ones(3), np.array([1, np.nan, 1])
+    ones, nan = np.ones(3), np.array([1, np.nan, 1])
     with pytest.raises(ValueError, match="of one length"):
-        prediction_powered_rate(one, nan, np.arange(2))
+        prediction_powered_rate(ones, nan, np.arange(2))
     with pytest.raises(ValueError, match="of one length"):
         prediction_powered_rate(np.array([]), np.array([]), np.array([]))
     with pytest.raises(ValueError, match="usable_by_judge"):
         prediction_powered_rate(nan, nan, np.arange(3))
     with pytest.raises(ValueError, match="usable_by_physicians"):
-        prediction_powered_rate(one, 4 * nan, np.arange(3))
+        prediction_powered_rate(ones, 4 * nan, np.arange(3))
     with pytest.raises(ValueError, match="confidence is 95"):
-        prediction_powered_rate(one, nan, np.arange(3), confidence=95)
+        prediction_powered_rate(ones, nan, np.arange(3), confidence=95)
     with pytest.raises(ValueError, match="width is 0"):
-        scores_for_width(prediction_powered_rate(one, nan, np.arange(3)), 0)
+        scores_for_width(prediction_powered_rate(ones, nan, np.arange(3)), 0)
 
 
 def test_intervals_cover_where_the_judge_is_lenient() -> None:

@@ -36,9 +36,9 @@ def test_the_interval_of_the_difference_is_that_of_paired_shares() -> None:
     agree = [(judge >= 4) == (physician >= 4) for judge in (first, second)]
     apart = agree[0].astype(float) - agree[1]
     half = 1.96 * apart.std() / np.sqrt(600)
-    found = compare(first, second, physician, np.arange(600)).difference["usable_agreement"]
-    assert found["low"] == pytest.approx(apart.mean() - half, abs=0.005)
-    assert found["high"] == pytest.approx(apart.mean() + half, abs=0.005)
+    difference = compare(first, second, physician, np.arange(600)).difference["usable_agreement"]
+    assert difference["low"] == pytest.approx(apart.mean() - half, abs=0.005)
+    assert difference["high"] == pytest.approx(apart.mean() + half, abs=0.005)
 
 
 def test_the_same_judge_twice_differs_in_nothing_but_what_few_answers_cannot_show() -> None:
@@ -54,6 +54,6 @@ def test_copies_of_an_answer_in_its_conversation_add_no_certainty() -> None:
     columns = three_raters(50)
     once = compare(*columns, np.arange(50), resamples=500)
     thrice = compare(*(np.repeat(column, 3) for column in columns), np.repeat(np.arange(50), 3), resamples=500)
-    for one, other in zip(once, thrice, strict=True):
+    for single, other in zip(once, thrice, strict=True):
         for name in MEASURES:
-            assert one[name] == pytest.approx(other[name], abs=1e-6)
+            assert single[name] == pytest.approx(other[name], abs=1e-6)

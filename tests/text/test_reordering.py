@@ -54,8 +54,8 @@ def test_sentences_move_behind_the_first_and_only_where_none_leans_on_another() 
     chinese = "痛风很常见。秋水仙碱0.5 mg有效！冷敷“可用”。多饮水。"
     seen = {moved(chinese, "zh", seed) for seed in range(20)}
     assert len(seen) == 5
-    assert all(one.startswith("痛风很常见。") for one in seen)
-    assert {tuple(sorted(re.split("(?<=[。！])", one))) for one in seen} == {
+    assert all(variant.startswith("痛风很常见。") for variant in seen)
+    assert {tuple(sorted(re.split("(?<=[。！])", variant))) for variant in seen} == {
         tuple(sorted(re.split("(?<=[。！])", chinese)))
     }
     assert stays("痛风很常见。冷敷有效。它也安全。", "zh")

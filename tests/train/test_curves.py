@@ -28,8 +28,8 @@ def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
     path = tmp_path / "training" / "curves.svg"
     assert write_curves(path, HISTORY, kept_step=20)
     text = path.read_text()
-    for said in ("training", "validation", "quadratic kappa", "usable", "kept: 20"):
-        assert f">{said}<" in text
+    for label in ("training", "validation", "quadratic kappa", "usable", "kept: 20"):
+        assert f">{label}<" in text
     # Every value lies as high as it should: the training losses fall by 0.5 and 0.3.
     heights = [float(height) for height in re.findall(r'<use [^>]*y="([\d.]+)"[^>]*style="fill: #5b6875', text)][:3]
     assert (heights[1] - heights[0]) / (heights[2] - heights[1]) == pytest.approx(0.5 / 0.3, rel=0.01)

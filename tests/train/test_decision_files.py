@@ -17,8 +17,8 @@ def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
     recipe, tiny_lm, question, answer, monkeypatch
 ) -> None:
     def assignment(text: str, **fields: object) -> Assignment:
-        one = question(**fields)
-        return Assignment(one, (), answer(question_id=one.id, text=text))
+        asked = question(**fields)
+        return Assignment(asked, (), answer(question_id=asked.id, text=text))
 
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm)))
     assert json.loads((folder / "decision.json").read_text())["labels"] == {"score": ["1", "2", "3", "4", "5"]}
@@ -33,8 +33,8 @@ def test_the_decision_pipeline_of_transformers_gives_the_judges_probabilities(
     monkeypatch.setattr(folder_module, "fast_dtype", lambda device: torch.float32)
     judge = load_judge(folder, "judge", torch.device("cpu"))
     judge.settings = judge.settings._replace(temperature=2.0)
-    for one in work:
-        (ours,) = judge.judge([one])
-        theirs = decide(decision_request(one))["score"]
+    for item in work:
+        (ours,) = judge.judge([item])
+        theirs = decide(decision_request(item))["score"]
         assert list(theirs["probabilities"].values()) == pytest.approx(ours.probabilities, abs=1e-4)
         assert theirs["score"] + 1 == pytest.approx(ours.expected, abs=1e-3)

@@ -58,10 +58,10 @@ def test_two_processes_give_the_loss_curve_of_one_with_double_batch(
     """accelerate gives process p the batches p, p + 2, ... of one shuffled order: a step sees the same lines."""
     train_judge(*parse_arguments(six_steps(kind, "one", 4)))
     launched("two-cpu", six_steps(kind, "two", 2))
-    one, two = tmp_path / "one", tmp_path / "two"
-    assert read_card(two).training["batch"] == read_card(one).training["batch"] == 4
-    assert curve(two) == pytest.approx(curve(one), rel=LOSS_TOLERANCE)
-    assert np.ptp(curve(one)[:, 1]) > 0.1
+    alone, two = tmp_path / "one", tmp_path / "two"
+    assert read_card(two).training["batch"] == read_card(alone).training["batch"] == 4
+    assert curve(two) == pytest.approx(curve(alone), rel=LOSS_TOLERANCE)
+    assert np.ptp(curve(alone)[:, 1]) > 0.1
     load_judge(two, "tiny", torch.device("cpu"))
 
 

@@ -24,20 +24,20 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
         assert row["input_ids"][: len(prompt)] == prompt
         reply = row["input_ids"][len(prompt) :]
         assert reply[-1] == tokenizer.eos_token_id
-        said = tokenizer.decode(reply[:-1])
+        text = tokenizer.decode(reply[:-1])
         # What follows a rationale's own score is no part of it: it would be learnt beside the line's level.
         rationale = (line.rationale or "").removesuffix("\n**Score**: 2\nOr so.")
         if style == "score-first":
-            assert said == (f"{line.level}\n{rationale}" if rationale else str(line.level))
+            assert text == (f"{line.level}\n{rationale}" if rationale else str(line.level))
         else:
-            assert said == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
-        assert style == "score-first" or read_verdict(said).score == line.level
+            assert text == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
+        assert style == "score-first" or read_verdict(text).score == line.level
         assert tokenizer.decode(row["input_ids"][row["score_at"]]) == str(line.level)
         # The language loss is on the reply but for the score; and not on a "Score: " without reasons before it.
         learnt = [token for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100]
         assert [label for label in row["labels"] if label != -100] == learnt
         heard = tokenizer.decode(learnt)
-        assert heard == (said.replace(str(line.level), "", 1) if rationale else "") + tokenizer.eos_token
+        assert heard == (text.replace(str(line.level), "", 1) if rationale else "") + tokenizer.eos_token
 
 
 def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer) -> None:
@@ -53,9 +53,9 @@ def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer)
         rationale="剂量过大。",
     )
     (row,) = generative_dataset([line], tokenizer, 4096, "reason-first")
-    said = tokenizer.decode([label for label in row["labels"] if label != -100][:-1])
-    assert said == "剂量过大。\n得分："
-    assert read_verdict(f"{said}2").score == 2
+    text = tokenizer.decode([label for label in row["labels"] if label != -100][:-1])
+    assert text == "剂量过大。\n得分："
+    assert read_verdict(f"{text}2").score == 2
 
 
 @pytest.mark.parametrize("style", ["score-first", "reason-first"])
@@ -74,8 +74,8 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question,
     (row,) = generative_dataset([line], tokenizer, 2048, style)
     assert len(row["input_ids"]) <= 2048
     assert "Take four grams." in tokenizer.decode(row["input_ids"])
-    said = sum(label != -100 for label in row["labels"])
-    assert reason_tokens(2048) < said < reason_tokens(2048) + 20
+    counted = sum(label != -100 for label in row["labels"])
+    assert reason_tokens(2048) < counted < reason_tokens(2048) + 20
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 

@@ -51,5 +51,5 @@ def test_a_long_rationale_does_not_outweigh_a_short_one() -> None:
     logits = torch.zeros(11, 8)  # every token costs log 8
     logits[0, 0] = 100.0  # but the only one of the first line
     line = torch.tensor([0] + [1] * 10)
-    found = language_loss(logits, torch.zeros(11, dtype=torch.long), line, 3)
-    assert found.tolist() == pytest.approx([0.0, np.log(8), 0.0], abs=1e-5)  # the third line has no words
+    loss = language_loss(logits, torch.zeros(11, dtype=torch.long), line, 3)
+    assert loss.tolist() == pytest.approx([0.0, np.log(8), 0.0], abs=1e-5)  # the third line has no words

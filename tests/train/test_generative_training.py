@@ -35,22 +35,22 @@ def short_rationales(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
     """Eight training lines of several weights, soft and certain labels, some of them with a rationale."""
-    found = []
+    varied = []
     for number, line in enumerate(read_training_lines(training_files[0])[:8]):
         soft = [0.0, 0.1, 0.2, 0.3, 0.4] if number == 1 else line.probabilities
         rationale = (None, "The dose is right. " * 4, "Wrong.")[number % 3]
         change = {"probabilities": soft, "rationale": rationale, "weight": 1.0 + number % 3}
-        found.append(line.model_copy(update=change))
-    return found
+        varied.append(line.model_copy(update=change))
+    return varied
 
 
 @pytest.fixture
 def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
     """A trainer on the tiny model; every option of TRL's two configs can be given, and the style."""
 
-    def build(lines: list[TrainingLine], style: str = "reason-first", **given: object) -> GenerativeTrainer:
+    def build(lines: list[TrainingLine], style: str = "reason-first", **chosen: object) -> GenerativeTrainer:
         fields = ModelConfig.__dataclass_fields__
-        model = {"lora_r": 4, "lora_dropout": 0.0} | {name: value for name, value in given.items() if name in fields}
+        model = {"lora_r": 4, "lora_dropout": 0.0} | {name: value for name, value in chosen.items() if name in fields}
         defaults: dict[str, object] = {
             "output_dir": str(tmp_path / "trainer"),
             "max_length": 2048,
@@ -67,7 +67,7 @@ def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
             "use_cpu": True,
             "bf16": False,
         }
-        options = SFTConfig(**(defaults | {name: value for name, value in given.items() if name not in fields}))
+        options = SFTConfig(**(defaults | {name: value for name, value in chosen.items() if name not in fields}))
         tokenizer = load_tokenizer(str(tiny_lm))
         judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl", style=style)
         base = ModelConfig(model_name_or_path=str(tiny_lm), **model)
@@ -83,8 +83,8 @@ def stepped(trainer: GenerativeTrainer) -> tuple[float, dict[str, torch.Tensor]]
     return loss, {name: value.detach() for name, value in trainer.model.named_parameters() if value.requires_grad}
 
 
-def assert_same_step(one: GenerativeTrainer, other: GenerativeTrainer) -> None:
-    (loss, adapter), (other_loss, other_adapter) = stepped(one), stepped(other)
+def assert_same_step(first: GenerativeTrainer, other: GenerativeTrainer) -> None:
+    (loss, adapter), (other_loss, other_adapter) = stepped(first), stepped(other)
     assert loss == pytest.approx(other_loss, rel=1e-4)
     moved = [float(value.abs().max()) for name, value in adapter.items() if "lora_B" in name]
     assert min(moved) > 1e-3  # lora_B starts at 0: the step was one
@@ -93,13 +93,13 @@ def assert_same_step(one: GenerativeTrainer, other: GenerativeTrainer) -> None:
 
 
 def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
-    made = trainer(lines)
-    rows = generative_dataset(lines, made.processing_class, 2048, "reason-first")
-    label_ids = [made.processing_class.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
+    built = trainer(lines)
+    rows = generative_dataset(lines, built.processing_class, 2048, "reason-first")
+    label_ids = [built.processing_class.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     total = 0.0
     for row, line in zip(rows, lines, strict=True):
         with torch.no_grad():
-            logits = made.model(torch.tensor([row["input_ids"]])).logits[0].double()
+            logits = built.model(torch.tensor([row["input_ids"]])).logits[0].double()
         spoken = logits.log_softmax(dim=1)
         words = [-spoken[at - 1, label].item() for at, label in enumerate(row["labels"]) if label != -100]
         at_score = row["score_at"] - 1
@@ -108,8 +108,8 @@ def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_l
         off = levels @ np.arange(1, 6) / levels.sum() - target @ np.arange(1, 6)
         total += line.weight * (np.mean(words) - target @ np.log(levels) + off**2)
     expected = total / sum(line.weight for line in lines)
-    found = made.compute_loss(made.model, collate(list(rows), 0))
-    assert found.item() == pytest.approx(expected, rel=1e-4)
+    loss = built.compute_loss(built.model, collate(list(rows), 0))
+    assert loss.item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_accumulated_steps_are_one_step_of_all_their_lines(trainer, lines) -> None:
@@ -156,8 +156,10 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
     assert card.style == style
     assert card.training["validation"]["eval_usable_agreement"] == 1.0
     lines = read_training_lines(training_files[1])
-    found = list(load_judge(folder, "tiny", CPU).judge([Assignment(line.question, (), line.answer) for line in lines]))
-    for judgment in found:
+    judgments = list(
+        load_judge(folder, "tiny", CPU).judge([Assignment(line.question, (), line.answer) for line in lines])
+    )
+    for judgment in judgments:
         line = next(line for line in lines if line.answer.key == judgment.answer_key)
         assert judgment.score == line.level
         assert judgment.rationale == (line.rationale if style == "reason-first" else None)
@@ -240,7 +242,7 @@ def test_qlora_trains_on_a_base_in_nf4_and_judges(recipe, tiny_lm, training_file
     assert all(np.abs(value).max() > 0 for name, value in load_file(folder / "adapter_model.safetensors").items())
     lines = read_training_lines(training_files[1])
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    assert all(one.probabilities for one in load_judge(folder, "tiny", CPU).judge(work))
+    assert all(judgment.probabilities for judgment in load_judge(folder, "tiny", CPU).judge(work))
 
 
 def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm, training_files, tmp_path) -> None:
@@ -253,14 +255,14 @@ def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm
     first = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
 
     write_self_rationales(first, train, own, CPU)
-    made = read_training_lines(own)
-    assert [line.model_copy(update={"rationale": None}) for line in made] == [
+    own_lines = read_training_lines(own)
+    assert [line.model_copy(update={"rationale": None}) for line in own_lines] == [
         line.model_copy(update={"rationale": None}) for line in read_training_lines(train)
     ]
-    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in made]
-    said = {one.answer_key: one.rationale for one in load_judge(first, "first", CPU).judge(work)}
-    assert [line.rationale for line in made] == [said[line.answer.key] for line in made]
-    assert any("dose is" in (line.rationale or "") for line in made)  # learnt in the first stage
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in own_lines]
+    rationale_of = {judgment.answer_key: judgment.rationale for judgment in load_judge(first, "first", CPU).judge(work)}
+    assert [line.rationale for line in own_lines] == [rationale_of[line.answer.key] for line in own_lines]
+    assert any("dose is" in (line.rationale or "") for line in own_lines)  # learnt in the first stage
 
     # Cut off in the middle of a line: what is there is not made again, and the file ends as it ended.
     whole = own.read_text()
@@ -280,7 +282,7 @@ def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
     assert set(read_card(folder).trained_on.files) == {"own.jsonl", "validation.jsonl"}
     assert not (folder / "decision.json").exists()  # its score cannot be read in one pass
-    assert all(one.probabilities for one in load_judge(folder, "second", CPU).judge(work))
+    assert all(judgment.probabilities for judgment in load_judge(folder, "second", CPU).judge(work))
 
 
 def test_a_score_first_judge_has_no_rationales_to_train_on(recipe, tiny_lm, training_files, tmp_path) -> None:
@@ -290,14 +292,14 @@ def test_a_score_first_judge_has_no_rationales_to_train_on(recipe, tiny_lm, trai
 
 
 def test_the_shipped_configs_of_generative_judges_parse() -> None:
-    found = {}
+    kinds = {}
     for file in (Path(__file__).parent.parent.parent / "configs" / "judges").glob("qwen3-*.yaml"):
         judge, model, options = parse_arguments(["--config", str(file), "--use_cpu", "true"])
         assert options.metric_for_best_model == "quadratic_kappa"
         assert options.load_best_model_at_end
         assert bool(judge.start_from) == (model.model_name_or_path is None)
-        found[file.stem] = (judge.style, judge.stage)
-    assert found == {
+        kinds[file.stem] = (judge.style, judge.stage)
+    assert kinds == {
         "qwen3-1.7b-lora": ("score-first", "judge"),
         "qwen3-1.7b-reason-first": ("reason-first", "judge"),
         "qwen3-1.7b-preference": ("score-first", "preference"),

@@ -30,7 +30,7 @@ def line(question, answer) -> Callable[..., TrainingLine]:
             earlier=[],
             answer=answer(question_id=name, model=model),
             level=level,
-            probabilities=[float(level == one) for one in range(1, 6)],
+            probabilities=[float(level == number) for number in range(1, 6)],
             source="physician",
             scored_by=["dr"],
         )
@@ -137,13 +137,16 @@ def test_what_the_recipe_refuses_is_one_line_with_the_fold(train) -> None:
 def test_folds_are_trained_once_and_judge_what_they_never_saw(
     train, training_files, sample_run, tmp_path, capfd, monkeypatch
 ) -> None:
-    made = train(["model-a", "nobody"])
-    without = made.without["model-a"]
-    assert (made.everything, without) == (tmp_path / "folds" / "tiny-all", tmp_path / "folds" / "tiny-without-model-a")
-    assert made.without["nobody"] == made.everything
-    said = capfd.readouterr()
-    assert "model nobody: no training line has it" in said.err
-    assert said.out == ""
+    trained = train(["model-a", "nobody"])
+    without = trained.without["model-a"]
+    assert (trained.everything, without) == (
+        tmp_path / "folds" / "tiny-all",
+        tmp_path / "folds" / "tiny-without-model-a",
+    )
+    assert trained.without["nobody"] == trained.everything
+    output = capfd.readouterr()
+    assert "model nobody: no training line has it" in output.err
+    assert output.out == ""
 
     # Its card, and the files that the card names by their sha256, know nothing of the model.
     card = read_card(without)
@@ -151,32 +154,33 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     for name, before in zip(("train.jsonl", "validation.jsonl"), lines, strict=True):
         kept = without / "training" / name
         assert card.trained_on.files[name] == file_sha256(kept)
-        assert read_training_lines(kept) == [one for one in before if one.answer.model != "model-a"]
-    assert read_card(made.everything).training["answers"] == len(lines[0])
-    assert made.removed == {"model-a": sum(len(one) for one in lines) // 5, "nobody": 0}
+        assert read_training_lines(kept) == [line for line in before if line.answer.model != "model-a"]
+    assert read_card(trained.everything).training["answers"] == len(lines[0])
+    assert trained.removed == {"model-a": sum(len(line) for line in lines) // 5, "nobody": 0}
     assert not list((tmp_path / "folds").glob("*/checkpoints"))
 
     # Both judge answers to questions that neither has seen.
     seen = card.trained_on.seen()
     run = Run(sample_run)
-    questions = [one for one in run.questions() if one.language == "en" and one.id not in seen][:6]
-    asked = [one for one in run.answers() if one.question_id in {question.id for question in questions}]
-    work = assignments(questions, [one for one in asked if one.model == "model-a"])
+    questions = [question for question in run.questions() if question.language == "en" and question.id not in seen][:6]
+    asked = [answer for answer in run.answers() if answer.question_id in {question.id for question in questions}]
+    work = assignments(questions, [request for request in asked if request.model == "model-a"])
     blind, everything = [
-        list(load_judge(folder, folder.name, torch.device("cpu")).judge(work)) for folder in (without, made.everything)
+        list(load_judge(folder, folder.name, torch.device("cpu")).judge(work))
+        for folder in (without, trained.everything)
     ]
-    assert [one.probabilities for one in blind] != [one.probabilities for one in everything]
+    assert [judgment.probabilities for judgment in blind] != [judgment.probabilities for judgment in everything]
     (row,) = leave_out_rows("model", questions, {"model-a": blind}, everything, run.physician_scores(), resamples=50)
     assert row.n == len(work) == 6
 
     # A fold that was cut off starts over and ends where it ended; the finished one stays as it is.
-    weights, written = (without / "adapter_model.safetensors").read_bytes(), (made.everything / "judge.json").stat()
+    weights, written = (without / "adapter_model.safetensors").read_bytes(), (trained.everything / "judge.json").stat()
     (without / "judge.json").unlink()
     (without / "adapter_model.safetensors").unlink()
     (without / "checkpoints" / "checkpoint-1").mkdir(parents=True)
-    assert train(["model-a", "nobody"]) == made
+    assert train(["model-a", "nobody"]) == trained
     assert (without / "adapter_model.safetensors").read_bytes() == weights
-    assert (made.everything / "judge.json").stat() == written
+    assert (trained.everything / "judge.json").stat() == written
     assert not (without / "checkpoints").exists()
 
     # From here on nothing may be trained: all is there, or is there for something else.
@@ -186,6 +190,6 @@ def test_folds_are_trained_once_and_judge_what_they_never_saw(
     assert capfd.readouterr().err.count("trained already") == 2
     with pytest.raises(InputError, match="tiny-all: holds a judge that was made from another config"):
         train(["model-a"], overrides=("--num_train_epochs", "2"))
-    shutil.copy(without / "judge.json", made.everything / "judge.json")
+    shutil.copy(without / "judge.json", trained.everything / "judge.json")
     with pytest.raises(InputError, match="other training lines"):
         train(["model-a"])

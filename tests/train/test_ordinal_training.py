@@ -17,7 +17,10 @@ CPU = torch.device("cpu")
 
 def probabilities(folder, lines) -> np.ndarray:
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    judged = {(one.question_id, one.model): one.probabilities for one in load_judge(folder, "j", CPU).judge(work)}
+    judged = {
+        (judgment.question_id, judgment.model): judgment.probabilities
+        for judgment in load_judge(folder, "j", CPU).judge(work)
+    }
     return np.array([judged[line.question.id, line.answer.model] for line in lines])
 
 

@@ -101,7 +101,7 @@ def test_the_margin_of_chosen_over_rejected_rises_from_the_judge_that_it_starts_
     assert "eval_quadratic_kappa" in card.training["validation"]
     assert not (second / "ref").exists()
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    assert all(one.score for one in load_judge(second, "second", CPU).judge(work))
+    assert all(judgment.score for judgment in load_judge(second, "second", CPU).judge(work))
 
 
 @pytest.mark.slow

@@ -44,13 +44,13 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextMan
     def at(step: int, error: type[BaseException] = KeyboardInterrupt, message: str = "") -> Iterator[None]:
         train_step = Trainer.training_step
 
-        def one(self: Trainer, *arguments: object, **options: object) -> torch.Tensor:
+        def interrupted_step(self: Trainer, *arguments: object, **options: object) -> torch.Tensor:
             if self.state.global_step == step - 1:
                 raise error(message)
             return train_step(self, *arguments, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Trainer, "training_step", one)
+            patch.setattr(Trainer, "training_step", interrupted_step)
             yield
 
     return at
@@ -85,9 +85,9 @@ def test_a_trained_judge_is_a_folder_that_judges(
     assert "Never validated" in (folder / "README.md").read_text()
     run = Run(sample_run)
     judge = load_judge(folder, "tiny", CPU)
-    found = list(judge.judge(assignments(run.questions(), run.answers())[:10]))
-    assert len(found) == 10
-    assert all(one.score in range(1, 6) and one.probabilities for one in found)
+    judgments = list(judge.judge(assignments(run.questions(), run.answers())[:10]))
+    assert len(judgments) == 10
+    assert all(judgment.score in range(1, 6) and judgment.probabilities for judgment in judgments)
 
 
 def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, training_files, monkeypatch) -> None:
@@ -106,13 +106,13 @@ def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, train
     trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.settings)
     body = load_encoder(str(tiny_encoder))
     fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, OrdinalSettings(64))
-    one, other, untrained = [
+    resumed, other, untrained = [
         np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
     ]
-    assert one == pytest.approx(
+    assert resumed == pytest.approx(
         other, abs=0.02
     )  # bfloat16: the adapter is merged in one and beside the body in the other
-    assert np.abs(one - untrained).max() > 0.05
+    assert np.abs(resumed - untrained).max() > 0.05
 
 
 def good_or_bad(number: int, line: dict) -> None:
@@ -153,8 +153,8 @@ def test_resume_goes_on_from_the_checkpoint_and_ends_where_one_run_ends(
     whole = train_judge(*parse_arguments(arguments))
     resumed, shifted = halves(0.0), halves(3.0)
     for name in ("adapter_model.safetensors", "head.safetensors"):
-        one, other = load_file(whole / name), load_file(resumed / name)
-        assert all(torch.allclose(one[key], other[key], atol=1e-6) for key in one)
+        uninterrupted, other = load_file(whole / name), load_file(resumed / name)
+        assert all(torch.allclose(uninterrupted[key], other[key], atol=1e-6) for key in uninterrupted)
     # And the checkpoint is what it went on from: a change in it is still there at the end.
     cut = [float(load_file(folder / "head.safetensors")["first_cut"]) for folder in (whole, shifted)]
     assert cut[1] - cut[0] == pytest.approx(3.0, abs=0.2)
@@ -205,9 +205,9 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], message: s
     capsys.readouterr()
     with pytest.raises(SystemExit) as caught:
         run_recipe(arguments)
-    said = capsys.readouterr().err.strip().splitlines()
-    assert said[-1].startswith("error: ")
-    assert message in said[-1]
+    printed = capsys.readouterr().err.strip().splitlines()
+    assert printed[-1].startswith("error: ")
+    assert message in printed[-1]
     return caught.value.code == 2
 
 
@@ -301,9 +301,9 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     place = arguments.index("--model_name_or_path")
     second = train_judge(*parse_arguments([*arguments[:place], *arguments[place + 2 :]]))
     for path in first.glob("*.safetensors"):
-        one, two = load_file(path), load_file(second / path.name)
-        assert one.keys() == two.keys()
-        assert all(torch.equal(one[name], two[name]) for name in one)
+        tensors, two = load_file(path), load_file(second / path.name)
+        assert tensors.keys() == two.keys()
+        assert all(torch.equal(tensors[name], two[name]) for name in tensors)
     before, after = read_card(first), read_card(second)
     ids = before.trained_on.question_ids
     assert after.trained_on.question_ids == sorted([*ids, *(f"other-{name}" for name in ids)])
@@ -429,9 +429,9 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
     for path in training_files:
         changed(path, good_or_bad)
     kept = []
-    monkeypatch.setattr(curves_module, "write_curves", lambda *given: kept.append(given))
+    monkeypatch.setattr(curves_module, "write_curves", lambda *arguments: kept.append(arguments))
     # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
-    monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *given: None)
+    monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
     arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
     places = [arguments.index("--save_strategy"), arguments.index("--save_steps")]
     arguments = [text for place, text in enumerate(arguments) if place not in {x + y for x in places for y in (0, 1)}]
@@ -445,7 +445,7 @@ def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
 
 def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
     kept = []
-    monkeypatch.setattr(curves_module, "write_curves", lambda *given: kept.append(given))
+    monkeypatch.setattr(curves_module, "write_curves", lambda *arguments: kept.append(arguments))
     train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
     assert kept[0][2] is None
 
@@ -454,10 +454,10 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     (file,) = (folder / "training" / "tensorboard").iterdir()
-    found = events.EventAccumulator(str(file)).Reload()
-    losses = [(point.step, point.value) for point in found.Scalars("train/loss")]
+    recorded = events.EventAccumulator(str(file)).Reload()
+    losses = [(point.step, point.value) for point in recorded.Scalars("train/loss")]
     assert np.array(losses) == pytest.approx(np.array(read_card(folder).training["loss"]), abs=1e-5)
-    assert [point.step for point in found.Scalars("eval/quadratic_kappa")] == [2, 4]
+    assert [point.step for point in recorded.Scalars("eval/quadratic_kappa")] == [2, 4]
     assert "quadratic kappa" in (folder / "training" / "curves.svg").read_text()
     assert "(training/curves.svg)" in (folder / "README.md").read_text()
 
@@ -465,9 +465,9 @@ def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, m
 def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
     monkeypatch.setattr(curves_module, "find_spec", lambda name: None)
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-    said = capsys.readouterr().err
-    assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in said
-    assert "no training/curves.svg: matplotlib is not installed" in said
+    printed = capsys.readouterr().err
+    assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in printed
+    assert "no training/curves.svg: matplotlib is not installed" in printed
     assert not (folder / "training").exists()
     assert "Curves" not in (folder / "README.md").read_text()
 
@@ -541,9 +541,9 @@ def test_a_misspelt_option_in_a_config_ends_in_one_line(tmp_path, capsys) -> Non
         with pytest.raises(SystemExit) as caught:
             run_recipe(arguments)
         assert caught.value.code == 2
-        said = capsys.readouterr().err.strip()
-        assert message in said
-        assert "\n" not in said
+        printed = capsys.readouterr().err.strip()
+        assert message in printed
+        assert "\n" not in printed
 
 
 def test_an_unknown_kind_in_a_config_is_refused(recipe, tiny_encoder, tmp_path) -> None:

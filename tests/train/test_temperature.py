@@ -52,10 +52,10 @@ def test_the_temperature_of_an_overconfident_judge_is_found_and_calibrates_it(at
     random = np.random.default_rng(0)
     logits = KINDS[at](random, 6000) * true
     target = drawn(random, at(logits, true))
-    found = calibrated(logits, target, target.argmax(axis=1) + 1, at)
-    assert found.temperature == pytest.approx(true, rel=0.08)
-    assert found.fitted
-    assert found.ece_after < 0.02 < found.ece_before
+    calibration = calibrated(logits, target, target.argmax(axis=1) + 1, at)
+    assert calibration.temperature == pytest.approx(true, rel=0.08)
+    assert calibration.fitted
+    assert calibration.ece_after < 0.02 < calibration.ece_before
 
 
 def test_soft_labels_of_the_judge_itself_need_no_temperature() -> None:
@@ -83,18 +83,20 @@ def test_it_stays_within_bounds_where_the_labels_would_take_it_to_infinity() -> 
 
 def test_too_few_answers_leave_it_at_one() -> None:
     logits = 5 * np.eye(5)[np.zeros(FEWEST_ANSWERS - 1, int)]
-    found = calibrated(logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels)
-    assert (found.temperature, found.fitted, found.ece_before) == (1.0, False, found.ece_after)
+    calibration = calibrated(
+        logits, np.eye(5)[np.zeros(len(logits), int)], np.ones(len(logits), int), generative_levels
+    )
+    assert (calibration.temperature, calibration.fitted, calibration.ece_before) == (1.0, False, calibration.ece_after)
 
 
 def test_measures_are_those_of_the_median_level() -> None:
     rows = np.array([[0, 0, 0, 0, 1], [0, 0, 0.4, 0.6, 0], [1, 0, 0, 0, 0], [0, 0.6, 0.4, 0, 0]], float)
     level = np.array([5, 3, 1, 2])  # against 5, 4, 1, 2
-    found = agreement_measures(rows, level)
-    assert found["usable_agreement"] == 0.75
+    measured = agreement_measures(rows, level)
+    assert measured["usable_agreement"] == 0.75
     # By hand: sum of squared distances 1 of 4 observed, 43 of 4 * 4 by chance.
-    observed, chance = 1 / 4, np.mean([(one - other) ** 2 for one in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
-    assert found["quadratic_kappa"] == pytest.approx(1 - observed / chance)
+    observed, chance = 1 / 4, np.mean([(level - other) ** 2 for level in (5, 4, 1, 2) for other in (5, 3, 1, 2)])
+    assert measured["quadratic_kappa"] == pytest.approx(1 - observed / chance)
     assert agreement_measures(rows[:1], level[:1])["quadratic_kappa"] == 0.0  # undefined: as by chance
 
 
@@ -104,9 +106,9 @@ def test_a_temperature_that_would_not_lower_the_calibration_error_is_not_taken()
     logits = np.log(np.maximum(rows, 1e-9))
     level = np.repeat([2, 4, 5], [50, 25, 25])
     assert fit_temperature(logits, np.eye(5)[level - 1], generative_levels) > 1.5
-    found = calibrated(logits, np.eye(5)[level - 1], level, generative_levels)
-    assert (found.temperature, found.fitted, found.answers) == (1.0, False, 100)
-    assert found.ece_after == found.ece_before == pytest.approx(0, abs=1e-6)
+    calibration = calibrated(logits, np.eye(5)[level - 1], level, generative_levels)
+    assert (calibration.temperature, calibration.fitted, calibration.answers) == (1.0, False, 100)
+    assert calibration.ece_after == calibration.ece_before == pytest.approx(0, abs=1e-6)
 
 
 TWO_SAID_FOUR = [0.01, 0.02, 0.09, 0.83, 0.05]  # their soft label: its mean is 3.89
@@ -153,12 +155,12 @@ def test_the_head_starts_from_the_levels_of_the_lines(tiny_encoder, training_fil
         for line in read_training_lines(training_files[0])
     ]
     dataset = ordinal_dataset(lines, load_tokenizer(str(tiny_encoder)), 64, 1)
-    given = []
+    passed = []
     plain = ordinal_module.fit_cut_points
-    monkeypatch.setattr(ordinal_module, "fit_cut_points", lambda x, levels: given.append(levels) or plain(x, levels))
+    monkeypatch.setattr(ordinal_module, "fit_cut_points", lambda x, levels: passed.append(levels) or plain(x, levels))
     body = load_encoder(str(tiny_encoder))
     ordinal_module.start_from_similarity(OrdinalModel(body, body.config.hidden_size), dataset, 0, 0)
-    assert given[0].tolist() == [4] * len(lines)
+    assert passed[0].tolist() == [4] * len(lines)
 
 
 def test_levels_that_no_answer_has_do_not_make_the_start_infinite(tiny_encoder, training_files) -> None:
@@ -180,26 +182,31 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
     kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path
 ) -> None:
     run = Run(sample_run)
-    questions = [one for one in run.questions() if one.language == "en"][:14]
-    ids = {one.id for one in questions}
+    questions = [question for question in run.questions() if question.language == "en"][:14]
+    ids = {question.id for question in questions}
     answers, scores = [
-        [one for one in rows if one.question_id in ids] for rows in (run.answers(), run.physician_scores())
+        [row for row in rows if row.question_id in ids] for rows in (run.answers(), run.physician_scores())
     ]
-    made = build_training_set(ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5))
-    for name, lines in (("train", made.train), ("validation", made.validation)):
+    training_set = build_training_set(
+        ScoredAnswers(questions, answers, [], scores), TrainingSetOptions(validation_share=0.5)
+    )
+    for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     arguments = recipe(kind, tiny_encoder if kind == "ordinal" else tiny_lm, eval_strategy="no", save_strategy="no")
     folder = train_judge(*parse_arguments(arguments))
     card = read_card(folder)
     calibration = card.training["calibration"]
     assert calibration["fitted"]
-    assert calibration["answers"] == len(made.validation) >= FEWEST_ANSWERS
+    assert calibration["answers"] == len(training_set.validation) >= FEWEST_ANSWERS
     assert card.temperature == calibration["temperature"] != 1.0
     assert calibration["ece_after"] < calibration["ece_before"]
-    assert f"Temperature {card.temperature:.2f}, fitted on {len(made.validation)}" in (folder / "README.md").read_text()
-    tempered = probabilities_of(folder, made.validation)
+    assert (
+        f"Temperature {card.temperature:.2f}, fitted on {len(training_set.validation)}"
+        in (folder / "README.md").read_text()
+    )
+    tempered = probabilities_of(folder, training_set.validation)
     card.model_copy(update={"temperature": 1.0}).write(folder)
-    plain = probabilities_of(folder, made.validation)
+    plain = probabilities_of(folder, training_set.validation)
     if kind == "generative":
         expected = softmax(np.log(np.maximum(plain, 1e-9)) / card.temperature, axis=1)
     else:
@@ -212,5 +219,5 @@ def test_the_loaded_judge_gives_the_tempered_probabilities(
 def probabilities_of(folder: Path, lines: list[TrainingLine]) -> np.ndarray:
     judge = load_judge(folder, "tiny", torch.device("cpu"))
     work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
-    found = {judgment.answer_key: judgment.probabilities for judgment in judge.judge(work)}
-    return np.array([found[line.answer.key] for line in lines])
+    probabilities_of = {judgment.answer_key: judgment.probabilities for judgment in judge.judge(work)}
+    return np.array([probabilities_of[line.answer.key] for line in lines])

@@ -24,7 +24,7 @@ def test_an_honest_judge_is_calibrated_and_its_sets_cover(pairs) -> None:
     assert result.brier["value"] == pytest.approx(brier_score_loss(usable, study.usable_probability), abs=1e-6)
     assert result.brier["low"] < result.brier["value"] < result.brier["high"]
     assert result.ece < 0.06
-    assert sum(one["n"] for one in result.curve) == 800
+    assert sum(part["n"] for part in result.curve) == 800
     conformal = result.conformal
     assert conformal.calibrated_on == 800
     assert 0.86 < conformal.usable.coverage < 0.94

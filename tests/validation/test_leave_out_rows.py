@@ -39,7 +39,10 @@ def test_each_row_compares_both_judges_on_the_answers_of_its_own_value(question,
 def test_categories_raters_and_rounds(question, physician_score) -> None:
     questions = [question(id="q1", category="MK"), question(id="q2", category="MTG")]
     scores = [physician_score(question_id="q2", rater=rater, score=level) for rater, level in (("x", 5), ("y", 4))]
-    rounds = [one.model_copy(update={"round": n + 1}) for n, one in enumerate(judged("j", [("q2", "m")] * 2, [4, 3]))]
+    rounds = [
+        judgment.model_copy(update={"round": n + 1})
+        for n, judgment in enumerate(judged("j", [("q2", "m")] * 2, [4, 3]))
+    ]
     (row,) = leave_out_rows("category", questions, {"MTG": rounds}, judged("all", [("q2", "m")], [4]), scores)
     assert (row.left_out, row.n) == ("MTG", 1)
     assert row.unseen["usable_agreement"]["value"] == 0  # 3.5 by the judge, 4.5 by physicians

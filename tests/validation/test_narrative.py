@@ -5,21 +5,21 @@ def test_the_worst_errors_are_named_with_their_counts(pairs) -> None:
     judge = [5] * 18 + [1] * 42 + [5] * 55 + [1] * 5
     physician = [2] * 60 + [5] * 60
     category = ["MTG"] * 60 + ["MK"] * 60
-    found = weaknesses(pairs(judge, physician, category=category))
-    assert found == ["calls 18 of 60 unusable answers usable", "calls 5 of 60 usable answers unusable"]
+    weak = weaknesses(pairs(judge, physician, category=category))
+    assert weak == ["calls 18 of 60 unusable answers usable", "calls 5 of 60 usable answers unusable"]
 
 
 def test_a_part_with_more_errors_than_the_whole_comes_first(pairs) -> None:
     judge = [5] * 15 + [1] * 5 + [5] * 5 + [1] * 75
     physician = [2] * 100
     model = ["fluent"] * 20 + ["plain"] * 80
-    found = weaknesses(pairs(judge, physician, model=model))
-    assert found == ["calls 15 of 20 unusable answers by fluent usable", "calls 20 of 100 unusable answers usable"]
+    weak = weaknesses(pairs(judge, physician, model=model))
+    assert weak == ["calls 15 of 20 unusable answers by fluent usable", "calls 20 of 100 unusable answers usable"]
 
 
 def test_unsafe_answers_called_usable_are_said(pairs) -> None:
-    found = weaknesses(pairs([5] * 6 + [1] * 4, [1] * 10, unsafe=[True] * 10))
-    assert "calls 6 of 10 unsafe answers usable" in found
+    weak = weaknesses(pairs([5] * 6 + [1] * 4, [1] * 10, unsafe=[True] * 10))
+    assert "calls 6 of 10 unsafe answers usable" in weak
 
 
 def test_a_judge_without_errors_has_no_weakness(pairs) -> None:
@@ -27,8 +27,8 @@ def test_a_judge_without_errors_has_no_weakness(pairs) -> None:
 
 
 def test_the_unlucky_user_is_told_what_twelve_usable_answers_cannot_show(pairs) -> None:
-    said = cannot_conclude(pairs([5] * 12, [5] * 12), ceiling=False, teacher=False, physicians=True)
-    together = " ".join(said)
+    limits = cannot_conclude(pairs([5] * 12, [5] * 12), ceiling=False, teacher=False, physicians=True)
+    together = " ".join(limits)
     assert "Whether the judge finds unusable answers: all 12 are usable here" in together
     assert "12 answers in 12 conversations" in together
     assert "about MLU, MR, MSE, MTG" in together

@@ -34,20 +34,20 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
         verdict("e", 5),
     ]
     groups = {"a": "one", "b": "one", "c": "two", "d": "three", "e": "four", "not probed": "five"}
-    found = probe_effect(before, after, groups)
+    effect = probe_effect(before, after, groups)
     # a rose; b fell; c was usable and is unscored; d's rounds average to 4.5 and then 4: usable both times.
-    assert (found.n, found.conversations, found.skipped, found.unscored) == (4, 3, 2, 1)
-    assert found.shift["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
-    assert found.flips["value"] == 3 / 4  # a judge that falls silent has been moved
-    assert found.to_usable["value"] == 1 / 4
-    assert found.to_unusable["value"] == 2 / 4
+    assert (effect.n, effect.conversations, effect.skipped, effect.unscored) == (4, 3, 2, 1)
+    assert effect.shift["value"] == pytest.approx((0.7 - 0.7 - 0.5) / 3, abs=1e-6)
+    assert effect.flips["value"] == 3 / 4  # a judge that falls silent has been moved
+    assert effect.to_usable["value"] == 1 / 4
+    assert effect.to_unusable["value"] == 2 / 4
     wrong = probe_effect(before, after, groups, counted="rises")
     # Only what was not usable can rise: a, and it did.
     assert (wrong.n, wrong.flips["value"], wrong.to_usable["value"]) == (1, 1.0, 1.0)
     emptied = probe_effect(before, after, groups, counted="usable")
     # Whatever the answers were, nothing that is usable now should be: a and d, not the silent c.
     assert (emptied.n, emptied.flips["value"], emptied.to_usable["value"]) == (4, 2 / 4, 1 / 4)
-    assert probe_effect(reversed(before), reversed(after), groups) == found
+    assert probe_effect(reversed(before), reversed(after), groups) == effect
 
 
 def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:
@@ -59,9 +59,9 @@ def shares(flipped: list[bool], groups: list[str]) -> dict[str, float]:
 
 def test_shares_have_wilsons_interval_for_conversations_of_one_answer() -> None:
     for k, n in ((0, 40), (7, 40), (40, 40), (1, 1)):
-        found = shares([place < k for place in range(n)], [f"g{place}" for place in range(n)])
+        flipped = shares([place < k for place in range(n)], [f"g{place}" for place in range(n)])
         interval = binomtest(k, n).proportion_ci(0.95, method="wilson")
-        assert (found["low"], found["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
+        assert (flipped["low"], flipped["high"]) == pytest.approx((interval.low, interval.high), abs=1e-6)
     assert shares([False] * 40, [f"g{n}" for n in range(40)])["high"] > 0.05
 
 
@@ -80,8 +80,8 @@ def test_intervals_of_shares_cover_the_truth_for_clustered_answers() -> None:
     covered = 0
     for _ in range(60):
         rate = np.repeat(generator.beta(0.15, 0.85, 40), 5)
-        found = shares((generator.random(200) < rate).tolist(), groups)
-        covered += found["low"] <= 0.15 <= found["high"]
+        flipped = shares((generator.random(200) < rate).tolist(), groups)
+        covered += flipped["low"] <= 0.15 <= flipped["high"]
     assert covered >= 53  # 57 of 60 expected; independent answers assumed, it is about 45
 
 
@@ -93,10 +93,10 @@ def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> N
         groups[f"q{n}"] = f"g{n // 2}"
         before.append(verdict(f"q{n}", 3, 3.0, model=model))
         after.append(verdict(f"q{n}", 3, 3.0 + by, model=model))
-    found = probe_effect(before, after, groups, resamples=20_000).shift
+    shift = probe_effect(before, after, groups, resamples=20_000).shift
     other = bootstrap((change_by_group,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
-    assert found["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
-    assert (found["low"], found["high"]) == pytest.approx((other.low, other.high), abs=0.01)
+    assert shift["value"] == pytest.approx(change_by_group.mean(), abs=1e-6)
+    assert (shift["low"], shift["high"]) == pytest.approx((other.low, other.high), abs=0.01)
 
 
 def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
@@ -106,8 +106,8 @@ def test_nothing_to_compare_one_conversation_only_and_no_move() -> None:
     stopped = probe_effect([verdict("a", 4)], [verdict("a", None)], {"a": "a"})
     assert stopped.shift == nothing
     assert (stopped.unscored, stopped.flips["value"], stopped.to_unusable["value"]) == (1, 1.0, 1.0)
-    one = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
-    assert one.shift == {"value": 1.0, "low": None, "high": None}
+    effect = probe_effect([verdict("a", 4)], [verdict("a", 5)], {"a": "a"})
+    assert effect.shift == {"value": 1.0, "low": None, "high": None}
     still = [verdict("a", 4), verdict("b", 4)]
     unmoved = probe_effect(still, still, {"a": "a", "b": "b"})
     assert unmoved.shift == {"value": 0.0, "low": 0.0, "high": 0.0}

@@ -62,14 +62,19 @@ def test_a_part_without_scores_has_the_judges_word_and_no_interval(everything) -
 def test_nothing_beyond_the_scored_answers_needs_no_prediction(everything) -> None:
     questions, judgments, scores, _ = everything
     scored = {score.answer_key for score in scores}
-    assert usability_rates(questions, [one for one in judgments if one.answer_key in scored], scores) is None
+    assert (
+        usability_rates(questions, [judgment for judgment in judgments if judgment.answer_key in scored], scores)
+        is None
+    )
 
 
 def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(everything) -> None:
     questions, judgments, scores, truth = everything
     silent = [
-        one if int(one.question_id[1:]) % 4 else one.model_copy(update={"score": None, "error": "unreadable"})
-        for one in judgments
+        judgment
+        if int(judgment.question_id[1:]) % 4
+        else judgment.model_copy(update={"score": None, "error": "unreadable"})
+        for judgment in judgments
     ]
     rates = usability_rates(questions, silent, scores)
     assert (rates.answers, rates.scored) == (400, 120)
@@ -79,5 +84,5 @@ def test_an_answer_that_the_judge_left_unscored_counts_as_not_usable_to_it(every
 
 def test_probabilities_that_add_up_to_a_little_more_than_one_are_taken(everything) -> None:
     questions, judgments, scores, _ = everything
-    over = [one.model_copy(update={"probabilities": [0, 0, 0, 0.3, 0.7005]}) for one in judgments]
+    over = [judgment.model_copy(update={"probabilities": [0, 0, 0, 0.3, 0.7005]}) for judgment in judgments]
     assert usability_rates(questions, over, scores).overall.judge_only == 1.0

@@ -40,7 +40,7 @@ def test_counts_coverage_and_parts(questions, physician_score) -> None:
 
 def test_subcategories_of_one_name_stay_apart_by_category(question, physician_score) -> None:
     questions = [question(id="a", subcategory="Drugs"), question(id="b", category="MR", subcategory="Drugs")]
-    scores = [physician_score(question_id=one) for one in "ab"]
+    scores = [physician_score(question_id=name) for name in "ab"]
     study = agreement_study("j", questions, [judged("a", 4), judged("b", 4)], scores, settings=FEW)
     assert list(study.by_subcategory) == ["MK · Drugs", "MR · Drugs"]
 

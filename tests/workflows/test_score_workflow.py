@@ -24,7 +24,7 @@ def test_one_answer_gives_one_score_and_a_list_a_list_in_its_order(judge) -> Non
     assert score.score == 5
     assert score.usable
     scores = judge.score(QUESTION, [far, close, far], reference=REFERENCE)
-    assert [one.score for one in scores] == [scores[0].score, 5, scores[0].score]
+    assert [score.score for score in scores] == [scores[0].score, 5, scores[0].score]
     assert scores[1].expected == pytest.approx(score.expected, abs=1e-4)
     assert scores[0].expected < scores[1].expected
     assert judge.score(QUESTION, [], reference=REFERENCE) == []
