@@ -42,11 +42,11 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     text = _decoded(path)
     match = re.search(r"\S[^\r\n]*", text)
     first = [match[0][:MOST_CELL_CHARACTERS]] if match else []
-    separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
     rows = []
     budget = Budget()
     number = 0
     try:
+        separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
         # Strict, because an unclosed quote would otherwise swallow all rows after it.
         for number, cells in enumerate(csv.reader(_lines(text), delimiter=separator, strict=True), 1):
             if not all(map(is_blank, cells)):

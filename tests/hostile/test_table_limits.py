@@ -127,3 +127,5 @@ def test_a_line_of_commas_is_refused_before_it_is_cut_into_cells(tmp_path: Path)
     path = tmp_path / "a.csv"
     path.write_text("question_id\n" + "," * 1_000_001)
     assert "line 2: has 1,000,001 characters, and the limit is 1,000,000" in refused(path)
+    path.write_text("," * 1_000_001)
+    assert "row 1: not valid CSV (field larger than field limit" in refused(path)
