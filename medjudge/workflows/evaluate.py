@@ -1,5 +1,6 @@
 """`medjudge eval`: models answer if asked to, a judge scores the answers, and usability rates are written."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.defer import Deferred, defer
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
@@ -200,6 +201,8 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.judging
+    if prepared.group.first:
+        print(introduction(judge_ref, options, prepared.scheme), file=sys.stderr)
     with _answered(prepared):
         on_this_machine = judge_ref.folder is not None and options.engine != "ray"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
