@@ -14,3 +14,10 @@ class UnfinishedError(Exception):
 
     The message is one line: why, and how to continue. The command line prints it and exits with 1.
     """
+
+
+class NetworkRefusedError(InputError, OSError):
+    """Something wanted the network, and `--offline` forbids it.
+
+    An OSError as well, so that a library which can do without the network goes on without it.
+    """

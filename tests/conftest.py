@@ -70,6 +70,7 @@ def medjudge(
         capsys.readouterr()
         with monkeypatch.context() as patch:
             patch.chdir(tmp_path)
+            patch.setattr("medjudge.offline._refusing", False)  # what the command sets ends with the command
             patch.setattr(sys, "argv", command)
             for name, value in environment.items():
                 patch.setenv(name, value)

@@ -18,7 +18,7 @@ def build_ordinal_judge(folder: Path, base: Path) -> Path:
     model = OrdinalModel(get_peft_model(body, config), body.config.hidden_size)
     model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, 0.0]))
     model.body.save_pretrained(folder)
-    (folder / "README.md").unlink()
+    (folder / "README.md").unlink(missing_ok=True)
     load_tokenizer(str(base)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(base), max_length=128).write(folder)

@@ -3,17 +3,17 @@
 A command takes them as annotated types and adds the default: `device: Device = "auto"`.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
+from medjudge.offline import go_offline
 
-def go_offline(offline: bool = True) -> bool:
-    """Keeps every library off the network; must run before they are imported."""
+
+def _offline(offline: bool) -> bool:
     if offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
+        go_offline()
     return offline
 
 
@@ -117,7 +117,7 @@ Offline = Annotated[
         "--offline",
         help="Fail instead of using the network.",
         rich_help_panel=MACHINE,
-        callback=go_offline,
+        callback=_offline,
         is_eager=True,
     ),
 ]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medjudge.cli import options
+from medjudge.offline import go_offline
 
 
 def quickstart(
@@ -26,7 +27,7 @@ def quickstart(
     """
     import time
 
-    options.go_offline()
+    go_offline()
     from medjudge.benchmark.sample import NOTICE
     from medjudge.cli.output import agreement_table, console, leaderboard_table, print_json
     from medjudge.workflows.quickstart import run_quickstart

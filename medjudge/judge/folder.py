@@ -118,10 +118,11 @@ def _require_finite_numbers(path: Path, text: str) -> None:
 def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
     """The files that a judge's scores come from, beside `judge.json`."""
     names = list(kind.files)
-    if ADAPTER_CONFIG not in names and (folder / ADAPTER_CONFIG).exists():
-        names.append(ADAPTER_FILE)
+    adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
+    if any((folder / name).exists() for name in adapter):
+        names.extend(adapter)
     elif ADAPTER_CONFIG not in names and names:
-        names.append("config.json")
+        names.append("config.json")  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
         names.append("tokenizer.json")
     return names

@@ -15,6 +15,7 @@ from math import ceil
 from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
+from medjudge.offline import go_offline, is_offline
 from medjudge.parallel.shares import partition
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ def map_on_actors(
         _Actor,
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=min(workers, len(tasks)), max_tasks_in_flight_per_actor=1),
-        fn_constructor_args=(load, tuple(arguments), os.environ.get("HF_HUB_OFFLINE", "0")),
+        fn_constructor_args=(load, tuple(arguments), os.environ.get("HF_HUB_OFFLINE", "0"), is_offline()),
         **({"num_gpus": 1} if gpus else {"num_cpus": 1}),
     )
     try:
@@ -123,9 +124,15 @@ def _tasks(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int
 
 class _Actor:
     def __init__(
-        self, load: Callable[..., Callable[[list[T]], list[R]]], arguments: tuple[Any, ...], offline: str
+        self,
+        load: Callable[..., Callable[[list[T]], list[R]]],
+        arguments: tuple[Any, ...],
+        hub_offline: str,
+        offline: bool,
     ) -> None:
-        os.environ["HF_HUB_OFFLINE"] = offline  # read at the first import of huggingface_hub, in `load`
+        os.environ["HF_HUB_OFFLINE"] = hub_offline  # read at the first import of huggingface_hub, in `load`
+        if offline:
+            go_offline()
         self.error: InputError | None = None
         try:
             self.work = load(*arguments)

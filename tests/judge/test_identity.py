@@ -89,8 +89,7 @@ def test_a_file_that_is_missing_is_named(judge, medjudge, tmp_path, name: str) -
     (judge / name).unlink()
     done = medjudge("eval", "--judge", judge, "--limit", 1, "--run", tmp_path / "run")
     assert done.returncode == 2
-    missing = "config.json" if name == "adapter_config.json" else name
-    assert done.stderr == f"error: judge {judge}: {missing} is missing; restore it or train the judge again\n"
+    assert done.stderr == f"error: judge {judge}: {name} is missing; restore it or train the judge again\n"
     assert not (tmp_path / "run").exists()
 
 
