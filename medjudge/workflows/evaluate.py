@@ -153,6 +153,7 @@ class Prepared(NamedTuple):
     questions: list[Question]
     answers: list[Answer] | None
     run: Run
+    introduction: str
 
 
 def evaluate(
@@ -201,8 +202,6 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.judging
-    if prepared.group.first:
-        print(introduction(judge_ref, options, prepared.scheme), file=sys.stderr)
     with _answered(prepared):
         on_this_machine = judge_ref.folder is not None and options.engine != "ray"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
@@ -262,7 +261,9 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     check_answering(request.models, request.answering, group, request.offline)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)
+    line = introduction(judge_ref, judging, benchmark.scheme) if group.first else ""
+    questions = benchmark.questions[: request.limit]
+    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line)
 
 
 @contextmanager
@@ -285,6 +286,7 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
+            print(prepared.introduction, file=sys.stderr)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()
