@@ -111,7 +111,7 @@ def build(size: str, texts: Sequence[str], folder: Path, device: torch.device) -
 def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[list[Assignment]]:
     """For each round, `each` questions of one category with 39 answers to each."""
     draw = random.Random(0)
-    found = []
+    assignments_by_round = []
     for number in range(rounds):
         category = ("MK", "MR", "MLU", "MSE")[number % 4]
         first_turns = [
@@ -128,14 +128,14 @@ def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[lis
                 answer = Answer(question_id=question.id, model=f"m{model}", sample=0, text=text, finish_reason="stop")
                 work.append(Assignment(question, (), answer))
         draw.shuffle(work)
-        found.append(work)
-    return found
+        assignments_by_round.append(work)
+    return assignments_by_round
 
 
-def timed(device: torch.device, run: Callable[..., Any], *given: Any) -> float:
+def timed(device: torch.device, run: Callable[..., Any], *arguments: Any) -> float:
     """Seconds of wall time."""
     start = time.perf_counter()
-    run(*given)
+    run(*arguments)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - start
@@ -190,8 +190,8 @@ def answering(models: Models, device: torch.device) -> dict[str, tuple[Callable[
 
     def generated(requests: list[Request]) -> None:
         for start in range(0, len(requests), BATCH):
-            messages = [one.messages for one in requests[start : start + BATCH]]
-            given = models.tokenizer.apply_chat_template(
+            messages = [request.messages for request in requests[start : start + BATCH]]
+            encoded = models.tokenizer.apply_chat_template(
                 messages,
                 add_generation_prompt=True,
                 padding=True,
@@ -200,14 +200,14 @@ def answering(models: Models, device: torch.device) -> dict[str, tuple[Callable[
                 return_tensors="pt",
             )
             engine.model.generate(
-                **{name: given[name].to(device) for name in ("input_ids", "attention_mask")}, **options
+                **{name: encoded[name].to(device) for name in ("input_ids", "attention_mask")}, **options
             )
 
     return {
         "medjudge": (lambda requests: list(engine.answer(requests)), None),
         f"plain generate, batches of {BATCH}": (generated, None),
         "text-generation pipeline, one prompt at a time": (
-            lambda requests: [chat([one.messages], **options) for one in requests],
+            lambda requests: [chat([request.messages], **options) for request in requests],
             ONE_AT_A_TIME,
         ),
     }
@@ -253,8 +253,8 @@ def table(seconds: dict[str, list[float]]) -> list[dict[str, Any]]:
     return [
         {
             "way": name,
-            "per_second": round(statistics.median(1 / one for one in times), 3),
-            "rounds_per_second": [round(1 / one, 3) for one in times],
+            "per_second": round(statistics.median(1 / each for each in times), 3),
+            "rounds_per_second": [round(1 / each, 3) for each in times],
             "medjudge_is_faster_by": round(statistics.median(b / a for a, b in zip(ours, times, strict=True)), 2),
         }
         for name, times in seconds.items()
@@ -277,29 +277,30 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--questions", type=int, default=2)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logging.getLogger("lm-eval").setLevel(logging.ERROR)
-    device = choose_device(given.device)
-    questions = read_llmeval_med(given.data).questions
-    rounds = rounds_of(questions, given.rounds, given.questions)
-    texts = [f"{one.prompt} {one.reference or ''}" for one in questions]
+    device = choose_device(arguments.device)
+    questions = read_llmeval_med(arguments.data).questions
+    rounds = rounds_of(questions, arguments.rounds, arguments.questions)
+    texts = [f"{question.prompt} {question.reference or ''}" for question in questions]
     with tempfile.TemporaryDirectory() as folder:
-        models = build(given.size, texts, Path(folder), device)
+        models = build(arguments.size, texts, Path(folder), device)
         rate = matrix_rate(device)
         judged = in_turns(judging(models, device), rounds, device)
         shared = [useful(models, work) for work in rounds]
-        asked = [
-            [Request([{"role": "user", "content": one.prompt}], seed) for seed, one in enumerate(part)]
-            for part in (questions[start :: given.rounds][:32] for start in range(given.rounds))
+        requests = [
+            [Request([{"role": "user", "content": question.prompt}], seed) for seed, question in enumerate(part)]
+            for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
         ]
-        answered = in_turns(answering(models, device), asked, device)
+        answered = in_turns(answering(models, device), requests, device)
     ours = next(iter(judged.values()))
     shares = [
-        one["flop"] / (seconds * len(work)) / rate for one, seconds, work in zip(shared, ours, rounds, strict=True)
+        useful_work["flop"] / (seconds * len(work)) / rate
+        for useful_work, seconds, work in zip(shared, ours, rounds, strict=True)
     ]
     result = {
-        "command": f"python eval/throughput.py DATA --size {given.size} --device {given.device} "
-        f"--rounds {given.rounds} --questions {given.questions}",
+        "command": f"python eval/throughput.py DATA --size {arguments.size} --device {arguments.device} "
+        f"--rounds {arguments.rounds} --questions {arguments.questions}",
         "parameters": sum(weight.numel() for weight in models.model.parameters()),
         "dtype": str(fast_dtype(device)),
         "matrix_rate_flop_per_second": rate,
@@ -308,7 +309,7 @@ def main() -> None:
         "judging": table(judged),
         "answering": table(answered),
     }
-    name = given.device if given.size == "60M" else f"{given.device}-{given.size}"
+    name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
     record(f"throughput-{name}", result)
     print(
         markdown("answers judged", result["judging"]), markdown("questions answered", result["answering"]), sep="\n\n"

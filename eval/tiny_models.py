@@ -96,7 +96,9 @@ def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
 def _texts() -> list[str]:
     questions = read_records(sample_folder() / "questions.jsonl", Question)
     answers = read_records(sample_folder() / "answers.jsonl", Answer)
-    return [f"{one.prompt} {one.reference} {one.checklist}" for one in questions] + [one.text for one in answers]
+    return [f"{question.prompt} {question.reference} {question.checklist}" for question in questions] + [
+        answer.text for answer in answers
+    ]
 
 
 if __name__ == "__main__":

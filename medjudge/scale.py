@@ -23,4 +23,4 @@ def consensus(levels: Iterable[int]) -> int:
 def median_level(probabilities: np.ndarray) -> int:
     """The median of five level probabilities; a tie between two levels goes to the upper one."""
     # The tolerance keeps a tie on the upper side in spite of rounding errors.
-    return min(5, 1 + int(np.sum(np.cumsum(probabilities) <= 0.5 + 1e-9)))
+    return min(LEVELS, 1 + int(np.sum(np.cumsum(probabilities) <= 0.5 + 1e-9)))

@@ -31,7 +31,7 @@ def distill(
         ),
     ] = True,
     synthetic: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Add N answers made from references to deserve levels 5 to 1.")
+        int, typer.Option(metavar="N", min=0, help="Add N synthetic answers, made from references at levels 5 to 1.")
     ] = 0,
     weight: Annotated[
         Optional[list[str]],

@@ -27,7 +27,9 @@ def train(
     num_train_epochs: Annotated[
         Optional[float], typer.Option(metavar="N", help="Passes over the training set.")
     ] = None,
-    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Of everything random in training.")] = None,
+    seed: Annotated[
+        Optional[int], typer.Option(metavar="N", help="Random seed; the same seed gives the same result.")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a local judge from a training set.

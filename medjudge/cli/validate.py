@@ -114,7 +114,7 @@ def validate(
         Optional[Path],
         typer.Option(
             metavar="FILE",
-            help="What the judge must reach. Default: configs/eval/gate.yaml in the folder `medjudge doctor` names.",
+            help="YAML file with other requirements. Default: those of the scheme.",
             rich_help_panel=_MORE,
         ),
     ] = None,

@@ -80,10 +80,10 @@ def write_inspect_logs(run: Run, judge: str, target: Path) -> list[Path]:
     Raises:
         InputError: One file is named for several models, or a question's id cannot name a sample.
     """
-    asked = {question.id for question in run.questions()}
+    question_ids = {question.id for question in run.questions()}
     answers: dict[str, list[Answer]] = {}
     for answer in run.answers():
-        if answer.question_id in asked:
+        if answer.question_id in question_ids:
             answers.setdefault(answer.model, []).append(answer)
     if not answers:
         raise InputError(f"{run.answers_file}: no answer to a question of the run; `medjudge eval` makes them")
@@ -247,15 +247,15 @@ def _usability(rates: Mapping[str, Any]) -> dict[str, EvalMetric]:
 def _sample(judged: _Judged, answer: Answer, text: Mapping[tuple[str, int], str]) -> EvalSample:
     question = judged.questions[answer.question_id]
     conversation = list(_conversation(judged.before[question.id], answer, text))
-    asked = [*conversation, ChatMessageUser(content=question.prompt, source="input")]
+    messages = [*conversation, ChatMessageUser(content=question.prompt, source="input")]
     reply = ChatMessageAssistant(content=answer.text, source="generate", model=answer.model)
     usage = _tokens(answer)
     return EvalSample(
         id=question.id,
         epoch=answer.sample + 1,
-        input=asked,
+        input=messages,
         target=question.reference or "",
-        messages=[*asked, reply],
+        messages=[*messages, reply],
         output=ModelOutput(
             model=answer.model,
             choices=[

@@ -212,20 +212,20 @@ function everythingIn(run, at, [text, , judgments, scores]) {
 /** Rows that hold every word; `isStale` stops it, `progress` hears how far it is. */
 async function holding(rows, words, isStale, progress) {
   const tests = words.map(tester);
-  const found = [];
+  const matches = [];
   let since = performance.now();
   for (const [number, row] of rows.entries()) {
     const { run, at } = entry(row);
     const text = everythingIn(run, at, await record(row));
-    if (tests.every((test) => test(text))) found.push(row);
+    if (tests.every((test) => test(text))) matches.push(row);
     if (performance.now() - since > 60) {
-      progress(number / rows.length, found);
+      progress(number / rows.length, matches);
       await new Promise((resume) => setTimeout(resume));
       if (isStale()) return null;
       since = performance.now();
     }
   }
-  return found;
+  return matches;
 }
 
 // --- Elements -------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ function option(value, text) {
 
 // --- The list: only the rows seen are in the page -------------------------------------------------------------------
 
-let found = [];
+let listed = [];
 let chosen = -1;
 
 const rowHeight = () => ROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -278,19 +278,19 @@ const rowHeight = () => ROW_REM * parseFloat(getComputedStyle(document.documentE
 function drawList() {
   const height = rowHeight();
   const first = Math.max(0, Math.floor(list.scrollTop / height) - BESIDE);
-  const last = Math.min(found.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + BESIDE);
+  const last = Math.min(listed.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + BESIDE);
   const rows = byId("rows");
-  rows.style.height = `${found.length * height}px`;
+  rows.style.height = `${listed.length * height}px`;
   const drawn = [];
   for (let place = first; place < last; place++) drawn.push(listRow(place, height));
   rows.replaceChildren(...drawn);
-  const there = drawn.some((one) => one.id === `row-${chosen}`);
-  if (there) list.setAttribute("aria-activedescendant", `row-${chosen}`);
+  const chosenIsDrawn = drawn.some((drawnRow) => drawnRow.id === `row-${chosen}`);
+  if (chosenIsDrawn) list.setAttribute("aria-activedescendant", `row-${chosen}`);
   else list.removeAttribute("aria-activedescendant");
 }
 
 function listRow(place, height) {
-  const row = found[place];
+  const row = listed[place];
   const { run, at, of, model, sample, physicians } = entry(row);
   const judge = judgeOf(run, form.elements.judge.value);
   const level = judge?.levels[at];
@@ -302,7 +302,7 @@ function listRow(place, height) {
       role: "option",
       id: `row-${row}`,
       "aria-selected": String(row === chosen),
-      "aria-setsize": found.length,
+      "aria-setsize": listed.length,
       "aria-posinset": place + 1,
     },
     element("span", { class: "who" }, `${of("id")} · ${model}${run.manySamples ? ` · ${sample + 1}` : ""}`),
@@ -323,7 +323,7 @@ function listRow(place, height) {
 }
 
 function bringIntoView(row) {
-  const place = found.indexOf(row);
+  const place = listed.indexOf(row);
   if (place < 0) return;
   const height = rowHeight();
   const above = place * height;
@@ -333,10 +333,10 @@ function bringIntoView(row) {
 }
 
 function move(by) {
-  if (!found.length) return;
-  const place = found.indexOf(chosen);
-  const next = place < 0 ? 0 : Math.min(found.length - 1, Math.max(0, place + by));
-  choose(found[next], false);
+  if (!listed.length) return;
+  const place = listed.indexOf(chosen);
+  const next = place < 0 ? 0 : Math.min(listed.length - 1, Math.max(0, place + by));
+  choose(listed[next], false);
 }
 
 // --- One answer -----------------------------------------------------------------------------------------------------
@@ -420,12 +420,12 @@ function facts(run, of) {
 }
 
 function moves(row) {
-  const place = found.indexOf(row);
+  const place = listed.indexOf(row);
   const before = element("button", { type: "button", disabled: place <= 0 }, "Previous");
-  const after = element("button", { type: "button", disabled: place < 0 || place === found.length - 1 }, "Next");
-  before.addEventListener("click", () => choose(found[place - 1], true));
-  after.addEventListener("click", () => choose(found[place + 1], true));
-  const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
+  const after = element("button", { type: "button", disabled: place < 0 || place === listed.length - 1 }, "Next");
+  before.addEventListener("click", () => choose(listed[place - 1], true));
+  after.addEventListener("click", () => choose(listed[place + 1], true));
+  const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}`;
   const link = element("a", { href: addressOf(row) }, "Link to this answer");
   return element("div", { class: "move" }, before, after, element("span", {}, here), link);
 }
@@ -548,9 +548,9 @@ async function refresh() {
 }
 
 function show(rows, more = "") {
-  found = rows;
-  byId("count").textContent = `${found.length.toLocaleString("en")} of ${total.toLocaleString("en")} answers${more}`;
-  list.scrollTop = Math.min(list.scrollTop, found.length * rowHeight());
+  listed = rows;
+  byId("count").textContent = `${listed.length.toLocaleString("en")} of ${total.toLocaleString("en")} answers${more}`;
+  list.scrollTop = Math.min(list.scrollTop, listed.length * rowHeight());
   drawList();
 }
 
@@ -607,7 +607,7 @@ function listen() {
 async function follow() {
   const row = rowAt(location.hash);
   if (row < 0) return;
-  if (!found.includes(row)) {
+  if (!listed.includes(row)) {
     form.reset();
     await refresh();
   }

@@ -167,10 +167,10 @@ def _statements(text: str) -> list[str]:
             continue  # inside an object that was read
         if text[start : start + 1] == "{" and tried < _MOST_OBJECTS:
             tried += 1
-            found = _object_at(text, start)
-            if found is not None:
-                statements.append(found.score)
-                object_ends = found.end
+            verdict = _object_at(text, start)
+            if verdict is not None:
+                statements.append(verdict.score)
+                object_ends = verdict.end
                 continue
         if number := _stated(line):
             statements.append(number)

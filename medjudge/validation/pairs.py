@@ -7,7 +7,7 @@ import numpy as np
 
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import by_rater, expected_of, level_of, mean_probabilities, raters_of, scored_rounds
-from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 
@@ -65,21 +65,21 @@ def paired(
         scores_by_answer.setdefault(score.answer_key, []).append(score)
     rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
     keys = [key for key in scores_by_answer if key in rounds and key.question_id in by_id]
-    asked = [by_id[key.question_id] for key in keys]
+    question_of_key = [by_id[key.question_id] for key in keys]
     probabilities = [mean_probabilities(rounds[key]) for key in keys]
     return Pairs(
         question_id=_text(key.question_id for key in keys),
         model=_text(key.model for key in keys),
         sample=np.array([key.sample for key in keys], dtype=int),
-        category=_text(question.category for question in asked),
-        subcategory=_text(question.subcategory for question in asked),
-        difficulty=_text(question.difficulty for question in asked),
-        language=_text(question.language for question in asked),
-        conversation=_text(question.group for question in asked),
+        category=_text(question.category for question in question_of_key),
+        subcategory=_text(question.subcategory for question in question_of_key),
+        difficulty=_text(question.difficulty for question in question_of_key),
+        language=_text(question.language for question in question_of_key),
+        conversation=_text(question.group for question in question_of_key),
         judge=np.array([level_of(rounds[key]) for key in keys], dtype=int),
         expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
         usable_probability=np.array([row[USABLE_FROM - 1 :].sum() for row in probabilities], dtype=float),
-        probabilities=np.array(probabilities, dtype=float).reshape(-1, 5),
+        probabilities=np.array(probabilities, dtype=float).reshape(-1, LEVELS),
         physician=np.array([consensus(score.level for score in scores_by_answer[key]) for key in keys], dtype=int),
         unsafe=np.array([unsafe(by_id[key.question_id], scores_by_answer[key], scheme) for key in keys], dtype=bool),
         raters=by_rater([scores_by_answer[key] for key in keys], raters_of(scores)),

@@ -12,7 +12,7 @@ from medjudge.files import write_whole
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.study import AgainstKind, StudySummary
 from medjudge.rounds import mean_probabilities, scored_rounds
-from medjudge.scale import USABLE_FROM
+from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
 from medjudge.store import Run
 from medjudge.validation.validations import validations
@@ -21,7 +21,7 @@ FILE = "for_physicians.jsonl"
 
 
 class Deferred(NamedTuple):
-    """How many answers were listed, where, and by what they were judge_ref."""
+    """How many answers were listed, where, and how they were chosen."""
 
     answers: int
     file: Path
@@ -47,7 +47,7 @@ def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
     rounds = {key: judgments for key, judgments in rounds_of_all.items() if key not in known}
     unscored = [answer.key for answer in run.answers() if answer.key not in rounds and answer.key not in known]
     keys = list(rounds)
-    probabilities = np.array([mean_probabilities(rounds[key]) for key in keys]).reshape(-1, 5)
+    probabilities = np.array([mean_probabilities(rounds[key]) for key in keys]).reshape(-1, LEVELS)
     if not np.isfinite(probabilities).all():
         raise InputError(f"--defer-to-physicians: judge {judge_ref.name} gives no probabilities; use a local judge")
     usable = probabilities[:, USABLE_FROM - 1 :].sum(axis=1)

@@ -18,7 +18,7 @@ from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.defer import Deferred, defer
-from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers
+from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
@@ -286,6 +286,7 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
+            require_same_judge(run, prepared.judge_ref, request.judging)
             print(prepared.introduction, file=sys.stderr)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))

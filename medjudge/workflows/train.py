@@ -54,7 +54,7 @@ def train_judge(
         output_dir: The judge folder to write.
         start_from: A judge folder that training continues from.
         num_train_epochs: Passes over the training set.
-        seed: Of everything random in training.
+        seed: Random seed.
         options: Further options, as on the recipe's command line: `("--learning_rate", "1e-4", "--resume")`.
 
     Raises:

@@ -152,5 +152,5 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
         assert sorted((_known(line) for line in lines), key=json.dumps) == wanted
         assert found == scores
     assert within >= KILLS // 3
-    # Asked again is only what was under way at a kill.
+    # Only requests in flight at a kill are sent again.
     assert len(server.asked) <= (places + 1) * len(wanted) + 4 * kills

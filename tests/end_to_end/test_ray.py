@@ -121,4 +121,4 @@ def test_without_ray_the_engine_is_refused(medjudge, monkeypatch, tmp_path) -> N
         done = medjudge(*command, "--engine", "ray")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == "error: --engine ray: Ray is not installed; pip install 'medjudge[ray]'\n"
-    assert "take transformers, vllm or ray" in medjudge("eval", "--engine", "spark").stderr
+    assert "use transformers, vllm or ray" in medjudge("eval", "--engine", "spark").stderr
