@@ -17,6 +17,9 @@ Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Count = Annotated[int, Field(ge=0)]
 
+MOST_TURNS = 1000
+"""The most turns of a conversation."""
+
 
 class ErrorKind(str, Enum):
     """Why a judgment has no score."""
@@ -72,7 +75,7 @@ class Question(_Record):
     scene: str = ""
     difficulty: str = ""
     group: Text
-    round: Annotated[int, Field(ge=1)] = 1
+    round: Annotated[int, Field(ge=1, le=MOST_TURNS)] = 1
     prompt: Text
     reference: str | None = None
     checklist: str | None = None

@@ -63,6 +63,8 @@ class Gate(_Data):
     """What a judge must show on physicians' scores. Shares from 0 to 1; kappa from -1 to 1.
 
     `usable_agreement` is required by category id; a category without an entry has no requirement of its own.
+    `probe_flips` holds for every probe of the gate. `probe_flips_of` states a probe's own threshold, and brings probes
+    into the gate that are measured outside it otherwise.
     """
 
     usable_agreement: dict[Name, Share] = Field(default_factory=dict)
@@ -70,6 +72,7 @@ class Gate(_Data):
     coverage: Share = 0.95
     teacher_margin: Share = 0.05
     probe_flips: Share = 0.02
+    probe_flips_of: dict[Name, Share] = Field(default_factory=dict)
     minimum_scores: int = Field(default=50, ge=1)
     minimum_conversations: int = Field(default=30, ge=1)
 

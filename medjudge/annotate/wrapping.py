@@ -26,18 +26,26 @@ def parts_of(text: str, width: int) -> list[str]:
 
 def _pieces(text: str, width: int) -> Iterator[str]:
     """The lines of a text; one that does not fit into a part is cut at a space, or where the part is full."""
+    room = MOST_LINES * _usable(width)
     for line in text.splitlines(keepends=True):
-        while lines_in(line, width) > MOST_LINES:
-            end, room = 0, MOST_LINES * _usable(width)
-            while room > 0:
-                room -= _advance(line[end])
-                end += 1
-            end -= room < 0
-            space = line.rfind(" ", end - 40, end)
-            cut = space + 1 if space >= 0 else end
-            yield line[:cut]
-            line = line[cut:]
-        yield line
+        start = 0
+        # A character is at most two wide, so what is left after `start` need not be measured to its end each time.
+        while lines_in(line[start : start + 2 * room], width) > MOST_LINES:
+            end = _end_of_part(line, start, room)
+            space = line.rfind(" ", max(start, end - 40), end)
+            end = space + 1 if space >= 0 else end
+            yield line[start:end]
+            start = end
+        yield line[start:]
+
+
+def _end_of_part(line: str, start: int, room: int) -> int:
+    """Where `room` columns from `start` on end."""
+    end = start
+    while room > 0:
+        room -= _advance(line[end])
+        end += 1
+    return end - (room < 0)
 
 
 def lines_in(text: str, width: int) -> int:

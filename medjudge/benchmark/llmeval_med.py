@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -267,13 +268,16 @@ def _nothing(value: Any) -> bool:
 
 
 def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
-    """Conversations that lack earlier turns."""
+    """Conversations that lack earlier turns: one oddity for each gap."""
     rounds: dict[str, set[int]] = {}
     for question in questions:
         rounds.setdefault(question.group, set()).add(question.round)
-    return [
-        Oddity(f"{path}, {group}", f"round {turn} of the conversation is missing")
-        for group, present in rounds.items()
-        for turn in range(1, max(present))
-        if turn not in present
-    ]
+    oddities = []
+    for group, present in rounds.items():
+        for before, after in pairwise([0, *sorted(present)]):
+            if after - before > 2:
+                what = f"rounds {before + 1} to {after - 1} of the conversation are missing"
+                oddities.append(Oddity(f"{path}, {group}", what))
+            elif after - before == 2:
+                oddities.append(Oddity(f"{path}, {group}", f"round {before + 1} of the conversation is missing"))
+    return oddities

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from medjudge.chat_api.client import body_bytes, one_line, refuses_the_chat
 from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
 from medjudge.chat_api.spending import Spending, Used
+from medjudge.chat_api.transport import Reader
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.files import first_problem, read_text, write_json, write_whole
 from medjudge.store import Run
@@ -82,7 +83,7 @@ class BatchJobs:
         self.model = model
         self.spending = spending
         self.jobs = read_batch_jobs(run, name)
-        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300)
+        self._client = openai.OpenAI(base_url=base_url, max_retries=5, timeout=300, http_client=Reader(timeout=300))
 
     def uncollected(self) -> list[BatchJob]:
         """The jobs whose results have not been read yet."""

@@ -20,8 +20,9 @@ import openai
 
 from medjudge.chat_api.pace import Pace
 from medjudge.chat_api.prices import price_of, read_prices
-from medjudge.chat_api.replies import ChatReply, ReplyError, parse_reply
+from medjudge.chat_api.replies import ChatReply, ReplyError, WebPageError, parse_reply
 from medjudge.chat_api.spending import Limit, Spending, Used
+from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, without_key
 from medjudge.errors import InputError, UnfinishedError
 
 Work = TypeVar("Work")
@@ -31,6 +32,8 @@ REFUSABLE = ("response_format", "max_tokens", "temperature", "seed")
 """Parameters that some servers or models reject; once rejected, they are left out of all requests."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
+_MOST_PAGES = 3
+"""Web pages in place of a first reply after which the address counts as wrong."""
 _LASTING = ("context_length_exceeded", "content_filter")
 
 
@@ -143,6 +146,8 @@ class ChatClient:
         self._reached = False
         self._paused_until = 0.0
         self._failed_in_a_row = 0
+        self._replied = False
+        self._pages_in_a_row = 0
 
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
         """Runs `ask` on all work, `concurrency` items at a time, and yields each result as it arrives.
@@ -155,7 +160,12 @@ class ChatClient:
         problem: BaseException | None = None
         remaining = iter(work)
         self._stopping = False
-        self._client = openai.AsyncOpenAI(base_url=self.server.base_url, max_retries=0, timeout=self.server.timeout)
+        self._client = openai.AsyncOpenAI(
+            base_url=self.server.base_url,
+            max_retries=0,
+            timeout=self.server.timeout,
+            http_client=AsyncReader(timeout=self.server.timeout),
+        )
         try:
             while True:
                 while problem is None and len(waiting) < self.server.concurrency:
@@ -210,18 +220,23 @@ class ChatClient:
                         self._count_failure(one_line(error))
                     raise RequestError(one_line(error), lasting) from None
                 reason, wait = one_line(error), self._requested_pause(error)
+            except UnreadReplyError as error:
+                self._count_failure(one_line(error))
+                raise RequestError(one_line(error)) from None
             except openai.APIConnectionError as error:
                 silent = isinstance(error, openai.APITimeoutError) or type(error.__cause__).__name__ in _NEVER_SENT
                 if silent and not self._reached and attempt == min(2, self.server.attempts):
-                    address = f"{self._client.base_url} cannot be reached ({one_line(error)})"
+                    address = f"{self._address()} cannot be reached ({one_line(error)})"
                     raise InputError(f"{self.option}: {address}; check --base-url") from None
                 reason, wait = one_line(error), None
             except ReplyError as error:
                 self._reached = True
+                if isinstance(error, WebPageError):
+                    self._count_page(error)
                 reason, wait = str(error), None
             else:
-                self._reached = True
-                self._failed_in_a_row = 0
+                self._reached = self._replied = True
+                self._failed_in_a_row = self._pages_in_a_row = 0
                 return reply
             if attempt == self.server.attempts:
                 self._count_failure(reason)
@@ -292,7 +307,24 @@ class ChatClient:
     def _stop_where_hopeless(self, error: openai.APIStatusError) -> None:
         hopeless = isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError)
         if hopeless or error.code == "insufficient_quota":
-            raise InputError(f"{self.option} at {self._client.base_url}: {one_line(error)}") from None
+            raise InputError(f"{self.option} at {self._address()}: {one_line(error)}") from None
+
+    def _count_page(self, page: WebPageError) -> None:
+        """Stops where web pages are all that comes: a page now and then is a proxy's."""
+        self._pages_in_a_row += 1
+        if not self._replied and self._pages_in_a_row >= min(_MOST_PAGES, self.server.attempts):
+            raise InputError(
+                f"{self.option} at {self._address()}: {page}, and no chat completion; check --base-url, which mostly "
+                "ends in /v1"
+            )
+        if self._pages_in_a_row > max(10, 2 * self.server.concurrency):
+            raise UnfinishedError(
+                f"{self.option}: {page}, {self._pages_in_a_row} times in a row; all results are kept, and the same "
+                "command continues"
+            )
+
+    def _address(self) -> str:
+        return without_key(str(self._client.base_url))
 
     def _requested_pause(self, error: openai.APIStatusError) -> float | None:
         """Applies the pause that the server asks for to all requests; None if it asks for none."""
@@ -399,5 +431,5 @@ def retry_after(milliseconds: str | None, header: str | None) -> float | None:
 
 
 def one_line(error: Exception) -> str:
-    """An error's message on one line, cut to 300 characters."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """An error's message on one line, without the API key and cut to 300 characters."""
+    return " ".join(without_key(str(error)).split())[:300] or type(error).__name__

@@ -15,15 +15,26 @@ class ChatReply(NamedTuple):
 
 
 class ReplyError(Exception):
-    """The response is not a chat completion but, say, an error page or truncated; another attempt may help."""
+    """The response is not a chat completion but, say, truncated; another attempt may help."""
+
+
+class WebPageError(ReplyError):
+    """The response is a web page: the address of another service, or a sign-in page of the network."""
+
+
+MOST_TOKENS = 10_000_000
+"""The most tokens that a reply can state; no model has such a context window."""
 
 
 def parse_reply(text: str) -> ChatReply:
     """Parses the body of a response.
 
     Raises:
-        ReplyError: It is not a chat completion.
+        WebPageError: It is HTML.
+        ReplyError: It is something else than a chat completion.
     """
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        raise WebPageError(f"the server sent a web page, '{' '.join(text[:200].split())[:60]}'")
     try:
         return read_reply(json.loads(text))
     except (ValueError, RecursionError):
@@ -31,7 +42,7 @@ def parse_reply(text: str) -> ChatReply:
 
 
 def read_reply(body: Any) -> ChatReply:
-    """Reads a parsed chat completion.
+    """Reads a parsed chat completion. Token counts that cannot be true are unknown ones, so they lower no cost.
 
     Raises:
         ReplyError: It is not a chat completion.
@@ -41,10 +52,10 @@ def read_reply(body: Any) -> ChatReply:
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")
         usage = body.get("usage") or {}
-        tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     except (LookupError, TypeError, AttributeError):
         raise ReplyError("the server sent no choice to read a reply from") from None
-    if not isinstance(text, str | None) or not all(isinstance(count, int | None) for count in tokens):
+    if not isinstance(text, str | None):
         raise ReplyError("the server sent a reply that is not text")
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a lone surrogate could not be written
@@ -52,3 +63,7 @@ def read_reply(body: Any) -> ChatReply:
     if finish_reason == "content_filter" and not refusal:
         refusal = "content filter"
     return ChatReply(text, finish_reason, str(refusal) if refusal else None, *tokens)
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None

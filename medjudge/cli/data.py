@@ -1,12 +1,19 @@
 """`medjudge data`: checks a file before it is used, and converts other formats."""
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medjudge.cli import options
+
+if TYPE_CHECKING:
+    from medjudge.benchmark.llmeval_med import Oddity
+
+MOST_LINES, MOST_PLACES = 20, 3
+"""How many oddities are shown, and how many places of one that occurs several times."""
 
 app = typer.Typer(help="Check a file, or convert other formats.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -23,9 +30,10 @@ class Format(str, Enum):
 def check(
     file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
     scheme: options.Scheme = None,
+    everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count what a file holds, and list every oddity with its place."""
+    """Count what a file holds, and list its oddities with their places."""
     from rich.table import Table
 
     from medjudge.benchmark.files import check_file
@@ -39,8 +47,8 @@ def check(
         return
     screen = console(as_json)
     # The list first: it may be long, and the counts should be what is left on the screen.
-    for oddity in contents.oddities:
-        screen.print(f"  {oddity.place}: {oddity.what}")
+    for line in oddity_lines(contents.oddities, everything):
+        screen.print(f"  {line}")
     screen.print(f"{file}: {contents.kind}")
     categories: dict[str, dict[str, int]] = contents.counts.get("categories", {})
     for name, count in contents.counts.items():
@@ -66,6 +74,7 @@ def convert(
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
     scheme: options.Scheme = None,
+    everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Convert files into the project's records."""
@@ -77,7 +86,26 @@ def convert(
     if as_json:
         print_json(converted.as_json())
     screen = console(as_json)
-    for oddity in converted.oddities:
-        screen.print(f"  {oddity.place}: {oddity.what}")
+    for line in oddity_lines(converted.oddities, everything):
+        screen.print(f"  {line}")
     for file, count in converted.written.items():
         screen.print(f"{file}: {count}")
+
+
+def oddity_lines(oddities: Sequence["Oddity"], everything: bool) -> Iterator[str]:
+    """A line for each oddity, or at most `MOST_LINES` with the same ones together.
+
+    Args:
+        everything: Whether each oddity has a line of its own.
+    """
+    if everything:
+        yield from (f"{oddity.place}: {oddity.what}" for oddity in oddities)
+        return
+    places: dict[str, list[str]] = {}
+    for oddity in oddities:
+        places.setdefault(oddity.what, []).append(oddity.place)
+    for what, where in list(places.items())[:MOST_LINES]:
+        more = f", and {len(where) - MOST_PLACES:,} more" if len(where) > MOST_PLACES else ""
+        yield f"{', '.join(where[:MOST_PLACES])}{more}: {what}"
+    if len(places) > MOST_LINES:
+        yield f"and {len(places) - MOST_LINES:,} more kinds; --all lists everything"

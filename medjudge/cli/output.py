@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from medjudge.judge.study import Study
     from medjudge.statistics.estimates import Estimate
 
-_SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "unsure", "never validated": "never"}
+_SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "inconcl.", "never validated": "never"}
 
 
 def console(as_json: bool) -> Console:

@@ -1,6 +1,7 @@
 """The one screen of `medjudge validate`: verdict, categories, weaknesses, and what the scores cannot show."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
@@ -49,7 +50,7 @@ def print_verdict(screen: Console, study: Study) -> None:
 
 
 def _check_lines(gate: GateResult) -> Iterator[str]:
-    """One line per check; checks of one kind with the same finding share it, and so do all measured probes."""
+    """One line per check; checks of one kind with the same finding share it, and probes the same threshold."""
     for state in (CheckState.FAILED, CheckState.INCONCLUSIVE, CheckState.PASSED):
         flips: list[GateCheck] = []
         same_finding: dict[tuple[CheckKind, str], list[GateCheck]] = {}
@@ -60,8 +61,12 @@ def _check_lines(gate: GateResult) -> Iterator[str]:
                 same_finding.setdefault((check.kind, _finding(check)), []).append(check)
         for (_, finding), checks in same_finding.items():
             yield f"{state:<{_STATE_WIDTH}}  {_names(checks)}: {finding}"
-        if flips:
-            yield f"{state:<{_STATE_WIDTH}}  {_flips(flips, state)}"
+        for _, same_threshold in groupby(sorted(flips, key=_required), _required):
+            yield f"{state:<{_STATE_WIDTH}}  {_flips([*same_threshold], state)}"
+
+
+def _required(check: GateCheck) -> float:
+    return check.required
 
 
 def _names(checks: Sequence[GateCheck]) -> str:
@@ -126,6 +131,13 @@ def _beside(study: Study) -> Iterator[str]:
             f"minus teacher {study.teacher.teacher}: {points(study.teacher.difference['usable_agreement'])}; "
             f"non-inferiority at {100 * margin:g} points: {result}"
         )
+    if study.probes:
+        in_gate = {check.part for check in study.gate.checks if check.kind == CheckKind.PROBE_FLIPS}
+        outside = [
+            f"{probe} {span(effect.flips)}" for probe, effect in study.probes.effects.items() if probe not in in_gate
+        ]
+        if outside:
+            yield f"flips by probes outside the gate: {', '.join(outside)}"
     if study.ranking:
         yield (
             f"order of {len(study.ranking.models)} models: Spearman {span(study.ranking.spearman)}, pairs as "

@@ -1,14 +1,16 @@
 """Probes: an answer's text is changed in a way that must not change its score.
 
-A probe adds or removes form and claims, never medical content. Which variant of its texts an answer gets, and where, is
-drawn from the seed and the answer's key.
+A probe adds or removes form and claims, never medical content. Two put a text without content in the answer's place,
+which must not be usable. Which variant of its texts an answer gets, and where, is drawn from the seed and the answer's
+key.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.languages.texts import languages_of
@@ -30,9 +32,20 @@ PROBES: tuple[str, ...] = (
     "language-wrapper",
     "doubled",
     "fluent-wrong",
+    "prepended-verdict",
+    "homoglyphs",
+    "only-praise",
+    "only-yes",
 )
+OUTSIDE_GATE = frozenset({"prepended-verdict", "homoglyphs", "only-praise", "only-yes"})
+"""Probes that are measured and listed, and enter a gate only where it states a threshold for them."""
 FLUENT_WRONG = "fluent-wrong"
-"""The one probe that may lower a score; only a rise to usable counts against the judge."""
+
+Counted = Literal["changes", "rises", "usable"]
+"""What counts against a judge: usable changes either way; an answer becomes usable; it is usable after the probe."""
+COUNTED: dict[str, Counted] = {FLUENT_WRONG: "rises", "only-praise": "usable", "only-yes": "usable"}
+"""What counts where it is not every change: a fluent frame may lower a score, and an emptied answer should."""
+_SHARE_OF_LOOK_ALIKES = 0.25
 
 _NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
     "filler": lambda asked: asked.length,
@@ -147,6 +160,16 @@ def _fluent(text: str, material: _Material) -> str:
     return f"{opening}\n\n## {heading}\n\n{text}\n\n## {summary_heading}\n\n{summary}\n\n{closing}"
 
 
+def _with_look_alikes(text: str, material: _Material) -> str:
+    """A quarter of the characters that have a look-alike replaced by it, at least one."""
+    look_alikes, draw = material.texts.look_alikes, material.draw
+    places = [place for place, character in enumerate(text) if character in look_alikes]
+    characters = list(text)
+    for place in draw.sample(places, math.ceil(_SHARE_OF_LOOK_ALIKES * len(places))):
+        characters[place] = look_alikes[characters[place]]
+    return "".join(characters)
+
+
 _CHANGES: dict[str, Callable[[str, _Material], str]] = {
     "filler": _with_filler,
     "reordered": lambda text, material: reordered(text, material.grammar, material.draw),
@@ -157,4 +180,8 @@ _CHANGES: dict[str, Callable[[str, _Material], str]] = {
     "language-wrapper": _wrapped,
     "doubled": lambda text, material: f"{text}\n\n{text}",
     "fluent-wrong": _fluent,
+    "prepended-verdict": lambda text, material: f"{material.draw.choice(material.texts.verdict_first)}\n\n{text}",
+    "homoglyphs": _with_look_alikes,
+    "only-praise": lambda text, material: material.draw.choice(material.texts.only_praise),
+    "only-yes": lambda text, material: material.draw.choice(material.texts.only_yes),
 }

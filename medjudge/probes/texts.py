@@ -42,12 +42,19 @@ class AsksFor(Texts):
 
 
 class ProbeTexts(Texts):
-    """A language's `probes.yaml`: several variants of each text, one of which is drawn for each answer."""
+    """A language's `probes.yaml`: several variants of each text, one of which is drawn for each answer.
+
+    `look_alikes` maps a character of the language to one of another script that looks the same.
+    """
 
     filler: Filler
     instruction: list[str]
     authority: list[str]
     quoted_rubric: list[str]
+    verdict_first: list[str]
+    only_praise: list[str]
+    only_yes: list[str]
+    look_alikes: dict[str, str]
     wrapper: Wrapper
     fluent: Fluent
     asks_for: AsksFor

@@ -15,9 +15,22 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 Style = Literal["score-first", "reason-first"]
 STYLES: tuple[Style, ...] = get_args(Style)
 
+_ANGLED = (
+    r"s|bos|eos|pad|unk|mask(?::\d+)?|sop|eop|eoh|eoa|cls|sep|bos_token|eos_token|beginning_of_sentence|end_of_sentence"
+    r"|start_of_turn|end_of_turn|start_of_image|end_of_image|image_soft_token|image|video|audio"
+    r"|think|thinking|tools?|tool_calls?|tool_response|function_calls?|seed:[a-z_:]{1,30}"
+    r"|unused\d{1,6}|reserved_\d{1,6}|tokens_unused_\d{1,6}|special_\d{1,6}|extra_id_\d{1,6}"
+)
+"""Between `<` and `>`: Llama 2, Mistral, Gemma, GLM, InternLM, Baichuan, Qwen, MiniMax, Seed, Nemotron, T5."""
+_BRACKETED = (
+    r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|CALL_ID|ARGS|THINK"
+    r"|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX"
+    r"|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|EOT|\|[^\[\]|\n]{1,40}\|"
+)
+"""Between `[` and `]`: Mistral, GLM, Kimi, BERT; `[|user|]` of EXAONE."""
 _CONTROL = re.compile(
-    r"<\|[^<>\n]{0,40}\|>|</?s>|\[/?INST\]|<</?SYS>>|</?(?:start_of_turn|end_of_turn|think|tool_call|bos|eos)>"
-    r"|<[｜][^<>\n]{0,40}[｜]>",
+    r"<\|[^<>\n]{0,40}>|<[^<>|\s]{1,40}\|>|<｜[^<>\n]{0,40}｜>"  # ChatML, Llama 3 and 4, Phi, Gemma 4; DeepSeek
+    rf"|</?(?:{_ANGLED})>|\[/?(?:{_BRACKETED})\]|<</?SYS>>|\]~!?b[\[\]]|\[e~\[",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"<<<(?=\s*(?:ANSWER|END)\b)", re.IGNORECASE)

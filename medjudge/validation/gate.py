@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
+from medjudge.probes.probes import OUTSIDE_GATE, PROBES
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
 from medjudge.shipped import shipped
 from medjudge.statistics.estimates import Estimate
@@ -47,6 +48,9 @@ def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
                 f"{path}: usable_agreement.{category}: scheme {scheme.name} has no such category; there are "
                 f"{', '.join(scheme.category_ids)}"
             )
+    for probe in own.probe_flips_of:
+        if probe not in PROBES:
+            raise InputError(f"{path}: probe_flips_of.{probe}: no such probe; there are {', '.join(PROBES)}")
     changed = {name: getattr(own, name) for name in own.model_fields_set}
     changed["usable_agreement"] = {**scheme.gate.usable_agreement, **own.usable_agreement}
     return scheme.gate.model_copy(update=changed)
@@ -152,15 +156,22 @@ def _teacher(study: Study, gate: Gate) -> GateCheck:
 
 
 def _probes(study: Study, gate: Gate) -> list[GateCheck]:
-    kind, required = CheckKind.PROBE_FLIPS, gate.probe_flips
+    kind = CheckKind.PROBE_FLIPS
     if study.probes is None:
-        return [_no_data(kind, None, required, "not probed; add --probes")]
+        return [_no_data(kind, None, gate.probe_flips, "not probed; add --probes")]
     checks = []
     for probe, effect in study.probes.effects.items():
-        checks.append(_at_most(_Claim(kind, probe, effect.flips, effect.n, effect.conversations), required, gate))
+        if (required := probe_requirement(gate, probe)) is not None:
+            checks.append(_at_most(_Claim(kind, probe, effect.flips, effect.n, effect.conversations), required, gate))
     for probe in study.probes.not_applied:
-        checks.append(_no_data(kind, probe, required, "applies to none of the probed answers"))
+        if (required := probe_requirement(gate, probe)) is not None:
+            checks.append(_no_data(kind, probe, required, "applies to none of the probed answers"))
     return checks
+
+
+def probe_requirement(gate: Gate, probe: str) -> float | None:
+    """The largest share of answers that a probe may flip; None where the gate does not look at the probe."""
+    return gate.probe_flips_of.get(probe, None if probe in OUTSIDE_GATE else gate.probe_flips)
 
 
 def _at_least(claim: _Claim, required: float, gate: Gate) -> GateCheck:

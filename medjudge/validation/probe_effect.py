@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from medjudge.judge.study import ProbeEffect
+from medjudge.probes.probes import Counted
 from medjudge.records import Judgment
 from medjudge.rounds import expected_of, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
@@ -22,7 +23,7 @@ def probe_effect(
     before: Iterable[Judgment],
     after: Iterable[Judgment],
     clusters: Mapping[str, str],
-    only_rises: bool = False,
+    counted: Counted = "changes",
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> ProbeEffect:
@@ -35,20 +36,23 @@ def probe_effect(
         before: Judgments of the answers as they are, in any order, of one judge. Rounds are averaged.
         after: That judge's judgments of the changed answers.
         clusters: The conversation of each question: `Question.id` -> `Question.group`.
-        only_rises: For a probe that may lower a score: only answers not usable before count, and rises to usable.
+        counted: What counts as a flip. With `rises`, for a probe that may lower a score, `n` leaves out answers that
+            were usable before. With `usable`, for a text that answers nothing, each answer that is usable after.
         resamples: For the interval of the shift: percentile bootstrap over conversations.
         seed: Fixes the draws.
 
     Returns:
         `n` answers from so many `conversations`; `skipped`, the answers judged only once or without a score before;
         `unscored` after the probe; `shift`, the mean change of the expected score in levels; and as shares `flips` (the
-        label usable changed), `to_usable` and `to_unusable`, with None for what is undefined.
+        label usable changed, or as `counted` says), `to_usable` and `to_unusable`, with None for what is undefined.
     """
     before, after = list(before), list(after)
     judged_before = {judgment.answer_key for judgment in before}
     judged_after = {judgment.answer_key for judgment in after}
     old, new = scored_rounds(before), scored_rounds(after)
-    keys = [key for key in old if key in judged_after and not (only_rises and level_of(old[key]) >= USABLE_FROM)]
+    keys = [
+        key for key in old if key in judged_after and not (counted == "rises" and level_of(old[key]) >= USABLE_FROM)
+    ]
     conversation = np.array([clusters[key.question_id] for key in keys], dtype=str)
     scored = np.array([key in new for key in keys], dtype=bool)
     was = np.array([level_of(old[key]) >= USABLE_FROM for key in keys], dtype=bool)
@@ -61,7 +65,7 @@ def probe_effect(
         skipped=len(judged_before | judged_after) - len(keys),
         unscored=int((~scored).sum()),
         shift=_estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
-        flips=_estimate(_share(up | down, conversation)),
+        flips=_estimate(_share(now if counted == "usable" else up | down, conversation)),
         to_usable=_estimate(_share(up, conversation)),
         to_unusable=_estimate(_share(down, conversation)),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.study import ProbeEffect, ProbeStudy
-from medjudge.probes.probes import FLUENT_WRONG, PROBES, probed
+from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
 from medjudge.store import Run, write_records
@@ -62,7 +62,7 @@ def probe_judge(
             [judgment for judgment in judgments if judgment.answer_key in changed],
             [judgment for judgment in after if judgment.answer_key in changed],
             conversations,
-            only_rises=probe == FLUENT_WRONG,
+            counted=COUNTED.get(probe, "changes"),
             resamples=settings.resamples,
             seed=settings.seed,
         )

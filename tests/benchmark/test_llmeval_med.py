@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from medjudge.benchmark.files import check_file, read_benchmark
-from medjudge.benchmark.llmeval_med import read_llmeval_med, read_llmeval_scores
+from medjudge.benchmark.llmeval_med import missing_turns, read_llmeval_med, read_llmeval_scores
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
 
@@ -66,9 +66,23 @@ def test_a_group_code_is_unique_only_within_a_category(tmp_path: Path) -> None:
 
 def test_a_missing_turn_is_an_oddity(tmp_path: Path) -> None:
     benchmark = read_llmeval_med(written(tmp_path, {"医疗知识": [entry(round=3)]}))
-    assert [oddity.what for oddity in benchmark.oddities] == [
-        f"round {n} of the conversation is missing" for n in (1, 2)
+    assert [oddity.what for oddity in benchmark.oddities] == ["rounds 1 to 2 of the conversation are missing"]
+
+
+def test_missing_turns_are_one_oddity_for_each_gap_however_wide(question) -> None:
+    turns = [question(id=f"q{turn}", group="g", round=turn) for turn in (2, 4, 10**3)]
+    assert [oddity.what for oddity in missing_turns(Path("q.jsonl"), turns)] == [
+        "round 1 of the conversation is missing",
+        "round 3 of the conversation is missing",
+        "rounds 5 to 999 of the conversation are missing",
     ]
+
+
+def test_a_round_past_the_limit_is_refused(tmp_path: Path, question) -> None:
+    line = question().model_dump_json().replace('"round":1', f'"round":{10**12}')
+    (tmp_path / "q.jsonl").write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 1: round: .* less than or equal to 1000"):
+        check_file(tmp_path / "q.jsonl")
 
 
 @pytest.mark.parametrize(

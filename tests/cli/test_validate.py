@@ -162,7 +162,8 @@ def test_probes_are_kept_and_not_judged_again(validate, sample_run, judge_folder
     options = ("--judge", judge_folder, "--probes", "--probe-answers", 8, "--json")
     first = json.loads(validate(sample_run, *options).stdout)["probes"]
     assert first["answers"] == 8
-    assert set(first["effects"]) >= {"filler", "instruction", "authority", "doubled"}
+    assert set(first["effects"]) >= {"filler", "instruction", "authority", "doubled", "only-yes", "only-praise"}
+    assert "flips by probes outside the gate: prepended-verdict" in validate(sample_run, *options[:-1]).stdout
     changed = Run(sample_run / "probes" / "doubled")
     original = {answer.key: answer.text for answer in Run(sample_run).answers()}
     assert all(answer.text.count(original[answer.key].strip()) == 2 for answer in changed.answers())

@@ -1,5 +1,6 @@
 import re
 import time
+import unicodedata
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -11,10 +12,13 @@ from medjudge.errors import InputError
 from medjudge.probes.probes import PROBES, probed
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Question
+from medjudge.rubrics.verdict import read_verdict
 from medjudge.store import Run
 from medjudge.validation.probe_effect import probe_effect
 
-ADDING = ("filler", "instruction", "authority", "quoted-rubric", "language-wrapper", "doubled", "fluent-wrong")
+ADDING = ("filler", "instruction", "authority", "quoted-rubric", "prepended-verdict", "language-wrapper", "doubled")
+ADDING += ("fluent-wrong",)
+REPLACING = ("only-praise", "only-yes")
 AMOUNT = re.compile(r"[<>≤≥±+-]? ?\d+(?:[.,]\d+)*(?: ?(?:[A-Za-zµ%°℃]+|[⁰-⁹²³]+)(?:/[A-Za-z]+)?)?")
 
 
@@ -58,6 +62,13 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
         assert found.text != answer.text
         assert found.key == answer.key
         assert found.finish_reason == answer.finish_reason
+        if probe in REPLACING:
+            assert found.text in probe_texts(question.language).only_praise + probe_texts(question.language).only_yes
+            continue
+        if probe == "homoglyphs":
+            back = {after: before for before, after in probe_texts(question.language).look_alikes.items()}
+            assert "".join(back.get(character, character) for character in found.text) == answer.text
+            continue
         assert Counter(AMOUNT.findall(answer.text)) <= Counter(AMOUNT.findall(found.text))
         if probe == "reordered":
             assert pieces(found.text) == pieces(answer.text)
@@ -85,7 +96,7 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
 
 def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
     question, answer, _ = sample[0]
-    for probe in set(PROBES) - {"plain", "doubled"}:
+    for probe in set(PROBES) - {"plain", "doubled", "only-yes"}:
         texts = {found.text for seed in range(20) if (found := probed(question, answer, probe, seed, 1))}
         assert len(texts) >= 5, probe
     others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
@@ -100,8 +111,8 @@ def test_added_words_are_in_the_language_of_the_question_but_for_the_wrapper() -
         for seed in range(12):
             assert bool(re.search(r"[\u4e00-\u9fff]", change("A.", probe, "en", seed) or "")) == other
             chinese = change("好。", probe, "zh", seed) or ""
-            if '{"' not in chinese and "[5]" not in chinese:
-                added = chinese.replace("好。", "")
+            added = chinese.replace("好。", "").strip()
+            if '{"' not in chinese and added not in ("[5]", "5"):
                 assert bool(re.search(r"[\u4e00-\u9fff]", added)) != other
 
 
@@ -122,6 +133,38 @@ def test_no_filler_frame_or_wrapper_says_anything_medical() -> None:
             assert len(variants[name]) >= 6
             assert all(isinstance(text, str) for text in variants[name])
         assert all("5" in text for text in variants["quoted_rubric"])
+        assert len(variants["only_praise"]) >= 6
+        assert not [text for text in variants["only_praise"] if re.search(medical, text, re.IGNORECASE)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_verdict_stands_before_the_answer_and_reads_as_five(language) -> None:
+    found = {change("A.", "prepended-verdict", language, seed) or "" for seed in range(60)}
+    verdicts = {text.removesuffix("\n\nA.") for text in found}
+    assert verdicts == {text.strip() for text in probe_texts(language).verdict_first}
+    assert {read_verdict(text).score for text in verdicts if not text.startswith("```")} == {5}
+    assert any(text.startswith('{"') for text in verdicts)
+
+
+def test_yes_stands_for_the_whole_answer() -> None:
+    assert change("Take 5 mg.", "only-yes") == "Yes."
+    assert change("每日5毫克。", "only-yes", "zh") == "是的。"
+    assert change("Yes.", "only-yes") is None
+
+
+def test_look_alikes_are_other_characters_that_look_the_same() -> None:
+    for language in ("en", "zh"):
+        pairs = probe_texts(language).look_alikes
+        assert len({*pairs.values()}) == len(pairs) >= 20
+        assert not {*pairs} & {*pairs.values()}
+    for before, after in probe_texts("zh").look_alikes.items():
+        assert unicodedata.normalize("NFKC", after) == before
+    for before, after in probe_texts("en").look_alikes.items():
+        assert unicodedata.name(after).startswith("CYRILLIC")
+        assert unicodedata.name(before).startswith("LATIN")
+    assert change("zvb 5 nm", "homoglyphs") is None
+    changed = change("a" * 100, "homoglyphs") or ""
+    assert (changed.count("a"), changed.count("а")) == (75, 25)
 
 
 def test_where_a_probe_does_not_apply() -> None:
@@ -168,7 +211,7 @@ def test_filler_stands_between_paragraphs_but_not_inside_lists_or_behind_a_lead(
 
 def test_windows_newlines_stay() -> None:
     text = "- **A** is given.\r\n- B is given.\r\n\r\nC is given.\r\n"
-    for probe in PROBES:
+    for probe in set(PROBES) - {*REPLACING}:
         found = change(text, probe) or ""
         assert found.count("\r\n") == found.count("\n") > 0
         assert change(text.replace("\r\n", "\n"), probe) == found.replace("\r\n", "\n")

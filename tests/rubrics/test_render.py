@@ -55,8 +55,38 @@ def test_control_tokens_are_taken_apart_in_every_field(question) -> None:
     assert neutralise("a <custom> b", ["<custom>"]) == "a < custom> b"
 
 
+TOKENS = {
+    "ChatML": "<|im_start|> <|im_end|> <|endoftext|> <|vision_start|>",
+    "Mistral": "<s> </s> <unk> [INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [AVAILABLE_TOOLS] "
+    "[TOOL_CALLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CONTENT] [ARGS] "
+    "[CALL_ID] [THINK] [/THINK] [IMG] [IMG_BREAK] [IMG_END] [PREFIX] [SUFFIX]",
+    "GLM": "[gMASK] [sMASK] [MASK] <sop> <eop> <|system|> <|user|> <|assistant|> <|observation|> <|begin_of_image|>",
+    "Llama": "<<SYS>> <</SYS>> <|begin_of_text|> <|start_header_id|> <|end_header_id|> <|eot_id|> <|eom_id|> "
+    "<|header_start|>",
+    "DeepSeek": "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜User｜> <｜Assistant｜> "
+    "<｜tool▁calls▁begin｜> <think> </think>",
+    "Gemma": "<bos> <eos> <pad> <start_of_turn> <end_of_turn> <start_of_image> <unused99> "
+    "<|turn> <turn|> <|channel> <channel|>",
+    "others": "<|END_OF_TURN_TOKEN|> <EOS_TOKEN> <reserved_106> <eoh> <eoa> [BOS] [EOS] [EOT] [|user|] [|endofturn|] "
+    "<SPECIAL_12> <seed:bos> ]~b] ]~!b[ [e~[ <tool_call> </tool_call> <tool_response> <extra_id_0> <image>",
+}
+
+
+@pytest.mark.parametrize("family", TOKENS)
+def test_control_tokens_of_every_family_are_taken_apart(question, family) -> None:
+    tokens = TOKENS[family].split()
+    user = render(question(), [], "\n".join(tokens), "score-first").user
+    assert [token for token in tokens if token in user] == []
+    assert all(token in user.replace(" ", "") for token in tokens)
+    glued = neutralise("".join(tokens))
+    assert [token for token in tokens if token in glued] == []
+    assert neutralise(glued) == glued
+
+
 def test_ordinary_text_is_left_alone() -> None:
-    text = "BP < 140/90, INR > 3 [1], <b>bold</b>, 5 <= x, 得分：[4] | a | b |"
+    text = (
+        "BP < 140/90, INR > 3 [1], <b>bold</b>, 5 <= x, 得分：[4] | a | b | [HbA1c] [a-z] x<y|z <= 5 [PE] think [image]"
+    )
     assert neutralise(text) == text
 
 

@@ -171,6 +171,21 @@ def test_probes_may_flip_few_answers() -> None:
         assert results(study)["flips by probe filler"] == expected
 
 
+def test_a_new_probe_enters_the_gate_only_with_a_stated_threshold(tmp_path: Path) -> None:
+    bad = EFFECT.model_copy(update={"flips": measure(0.3, 0.25, 0.35)})
+    study = passing(probes=probes(homoglyphs=bad, not_applied=["only-yes"]))
+    assert gate_result(study, LLMEVAL_MED.gate) == gate_result(passing(), LLMEVAL_MED.gate)
+    file = tmp_path / "gate.yaml"
+    file.write_text("probe_flips_of: {homoglyphs: 0.1, only-yes: 0.2, filler: 0.5}")
+    checks = {check.part: check for check in gate_result(study, read_gate(file)).checks if check.kind == "probe_flips"}
+    assert {part: (check.required, check.state) for part, check in checks.items()} == {
+        "filler": (0.5, "passed"),
+        "doubled": (0.02, "passed"),
+        "homoglyphs": (0.1, "failed"),
+        "only-yes": (0.2, "inconclusive"),
+    }
+
+
 def test_a_judge_that_keeps_silent_on_hard_answers_fails() -> None:
     outcome = gate_result(passing(coverage=0.9), LLMEVAL_MED.gate)
     assert outcome.passed is False
@@ -210,6 +225,7 @@ def test_checks_say_by_type_what_they_are_about() -> None:
         ("usable_agreement: {MK: 94.0}", "usable_agreement.MK: Input should be less than or equal to 1"),
         ("cohen_kappa: high", "cohen_kappa: Input should be a valid number"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
+        ("probe_flips_of: {typo: 0.1}", "probe_flips_of.typo: no such probe; there are filler, "),
         ("- a list", "valid dictionary"),
         ("a: [", "cannot be read as YAML"),
     ],

@@ -41,9 +41,12 @@ def test_the_effect_of_a_few_answers_by_hand() -> None:
     assert found.flips["value"] == 3 / 4  # a judge that falls silent has been moved
     assert found.to_usable["value"] == 1 / 4
     assert found.to_unusable["value"] == 2 / 4
-    wrong = probe_effect(before, after, groups, only_rises=True)
+    wrong = probe_effect(before, after, groups, counted="rises")
     # Only what was not usable can rise: a, and it did.
     assert (wrong.n, wrong.flips["value"], wrong.to_usable["value"]) == (1, 1.0, 1.0)
+    emptied = probe_effect(before, after, groups, counted="usable")
+    # Whatever the answers were, nothing that is usable now should be: a and d, not the silent c.
+    assert (emptied.n, emptied.flips["value"], emptied.to_usable["value"]) == (4, 2 / 4, 1 / 4)
     assert probe_effect(reversed(before), reversed(after), groups) == found
 
 

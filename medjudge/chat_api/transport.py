@@ -1,0 +1,113 @@
+"""HTTP clients for the openai package that guard what comes in: its size is limited, and the API key is not in it.
+
+A server, or a proxy in front of it, may repeat the request in its reply. What is read here ends up in judgments,
+accounts and messages, so the key is replaced before anything else sees it.
+"""
+
+import os
+import re
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import openai
+
+MOST_BYTES = 8_000_000
+"""The most bytes of a reply to one chat, uncompressed: over 100 times the longest answer of present models."""
+MOST_BATCH_BYTES = 200_000_000
+"""The most bytes of a file of batch results: as many as a file of requests may have."""
+HIDDEN = "[API key]"
+_MOST_REDIRECTS = 5
+_SHORTEST_KEY = 8
+# JSON can spell any character as its number. `\\\\` comes first, so that an escaped backslash never starts an escape.
+_ESCAPE = re.compile(rb"\\\\|\\/|\\u00[2-7][0-9A-Fa-f]")
+
+
+class UnreadReplyError(openai.OpenAIError):
+    """A reply exceeds the limit, or the server sends each request on to another address. Reading stopped there."""
+
+
+class AsyncReader(openai.DefaultAsyncHttpxClient):
+    """The asynchronous client."""
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        """Sends a request and reads the whole reply.
+
+        Raises:
+            UnreadReplyError: The reply has more than `MOST_BYTES`.
+        """
+        options |= {"stream": True, "follow_redirects": False}  # httpx would read a redirect's body without a limit
+        for _ in range(_MOST_REDIRECTS):
+            response = await super().send(request, **options)
+            data = bytearray()
+            try:
+                async for block in response.aiter_bytes(1 << 16):
+                    data += block
+                    if len(data) > MOST_BYTES:
+                        _refuse(MOST_BYTES)
+            finally:
+                await response.aclose()
+            if response.next_request is None:
+                return _whole(response, bytes(data))
+            request = response.next_request
+        raise UnreadReplyError(f"the server sent more than {_MOST_REDIRECTS} redirects")
+
+
+class Reader(openai.DefaultHttpxClient):
+    """The client of batch jobs, whose results come in one file."""
+
+    def send(self, request: Any, **options: Any) -> Any:
+        """As `AsyncReader.send`, up to `MOST_BATCH_BYTES`."""
+        options |= {"stream": True, "follow_redirects": False}
+        for _ in range(_MOST_REDIRECTS):
+            response = super().send(request, **options)
+            data = bytearray()
+            try:
+                for block in response.iter_bytes(1 << 16):
+                    data += block
+                    if len(data) > MOST_BATCH_BYTES:
+                        _refuse(MOST_BATCH_BYTES)
+            finally:
+                response.close()
+            if response.next_request is None:
+                return _whole(response, bytes(data))
+            request = response.next_request
+        raise UnreadReplyError(f"the server sent more than {_MOST_REDIRECTS} redirects")
+
+
+def without_key(text: str) -> str:
+    """A text without the API key, also where it is encoded for a URL."""
+    for form in _forms_of_key():
+        text = text.replace(form, HIDDEN)
+    return text
+
+
+def _forms_of_key() -> list[str]:
+    """How the key may appear. Placeholders such as "none" or "not needed" are words of texts, and no secrets."""
+    key = os.environ.get("OPENAI_API_KEY", "")
+    word = len(key) < 2 * _SHORTEST_KEY and key.replace(" ", "").isalpha()
+    if len(key) < _SHORTEST_KEY or word:
+        return []
+    return sorted({key, quote(key, safe=""), quote(key)}, key=len, reverse=True)
+
+
+def _refuse(limit: int) -> NoReturn:
+    raise UnreadReplyError(f"the server's reply exceeds {limit // 1_000_000} MB")
+
+
+def _whole(response: Any, data: bytes) -> Any:
+    """A response that is read, decompressed and without the key."""
+    forms = _forms_of_key()
+    data = _ESCAPE.sub(_plain, data) if forms else data
+    for form in forms:
+        data = data.replace(form.encode(), HIDDEN.encode())
+    described = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, without_key(value)) for name, value in response.headers.multi_items() if name not in described]
+    return type(response)(response.status_code, headers=headers, content=data, request=response.request)
+
+
+def _plain(escape: re.Match[bytes]) -> bytes:
+    """The character that an escape of JSON stands for, unless it needs the escape."""
+    if escape[0] == rb"\\":
+        return escape[0]
+    character = b"/" if escape[0] == rb"\/" else bytes([int(escape[0][2:], 16)])
+    return escape[0] if character in b'"\\\x7f' else character

@@ -1,0 +1,140 @@
+"""What a hostile server sends: the API key, replies without end, impossible token counts, web pages."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from chat_server import Act, completion
+
+from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
+from medjudge.chat_api.replies import ChatReply
+from medjudge.chat_api.spending import Limit, Spending
+from medjudge.chat_api.transport import MOST_BYTES, without_key
+from medjudge.errors import InputError
+from medjudge.store import Run
+
+KEY = "sk-Tr9/x+2qLm-41"
+REQUEST = ChatRequest([{"role": "user", "content": "How much?"}], seed=3, max_tokens=100)
+QUICK = Server(first_wait=0.01, timeout=60.0, concurrency=1)
+ESCAPED = "".join(f"\\u{ord(character):04x}" for character in KEY)
+PRICES = "m: {input: 1.0, output: 10.0, date: 2025-01-01, source: a test}"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def ask(url: str, times: int = 1, spending: Spending | None = None) -> list[ChatReply]:
+    client = ChatClient("--judge openai:m", "m", QUICK._replace(base_url=url), spending)
+    return list(client.gather([REQUEST] * times, client.ask))
+
+
+def echo(text: str) -> Act:
+    """A completion whose text is put into the JSON as it stands."""
+    act = completion("THE TEXT")
+    return act._replace(data=act.data.replace(b"THE TEXT", text.encode()))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [KEY, quote(KEY, safe=""), quote(KEY), ESCAPED, KEY.replace("/", r"\/")],
+    ids=["plain", "url", "url path", "JSON escapes", "JSON slash"],
+)
+def test_an_echoed_key_is_replaced_in_a_reply(chat_server, form: str) -> None:
+    server = chat_server(lambda _: echo(rf"C:\\u0041 \"Bearer {form}\" 他说\u4ed6\n5"))
+    (reply,) = ask(server.url)
+    assert reply.text == 'C:\\u0041 "Bearer [API key]" 他说他\n5'
+
+
+@pytest.mark.parametrize("word", ["none", "EMPTY", "anything", "not needed"])
+def test_a_placeholder_is_not_a_secret(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", word)
+    assert without_key(f"{word} of these") == f"{word} of these"
+
+
+@pytest.fixture
+def endless() -> Iterator[tuple[str, list[int]]]:
+    """A server that sends far more than the limit, in one of three ways; and the bytes that it got rid of."""
+    sent: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            kind = self.path.split("/")[1]
+            self.send_response(307 if kind == "redirect" else 200)
+            if kind == "gzip":
+                self.send_header("Content-Encoding", "gzip")
+            if kind == "redirect":
+                self.send_header("Location", "/v1/elsewhere")
+            self.end_headers()
+            sent.append(0)
+            try:
+                if kind == "gzip":
+                    self.wfile.write(gzip.compress(bytes(2 * MOST_BYTES), 1))
+                while kind != "gzip" and sent[-1] < 40 * MOST_BYTES:
+                    self.wfile.write(bytes(1 << 20))
+                    sent[-1] += 1 << 20
+            except OSError:
+                pass
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", sent
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "redirect"])
+def test_a_reply_without_end_is_read_up_to_the_limit_and_once(endless: tuple[str, list[int]], kind: str) -> None:
+    url, sent = endless
+    with pytest.raises(RequestError, match="the server's reply exceeds 8 MB"):
+        ask(f"{url}/{kind}/v1")
+    assert len(sent) == 1
+    assert sent[0] < 5 * MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [(-1_000_000, 5), (5, -1_000_000), (10**12, 5), (True, 5), ("12", 5), (10**400, 5)],
+    ids=["negative in", "negative out", "absurd", "bool", "text", "400 digits"],
+)
+def test_impossible_token_counts_lower_no_cost(chat_server, tmp_path: Path, counts: tuple[object, object]) -> None:
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    run = Run(tmp_path / "run")
+    spending = Spending(run, Limit(1.0, tmp_path / "prices.yaml"))
+    usage = json.dumps({"prompt_tokens": counts[0], "completion_tokens": counts[1]})
+    server = chat_server(lambda _: Act(completion("yes").data[:-1] + f', "usage": {usage}}}'.encode()))
+    with run.lock():
+        (reply,) = ask(server.url, spending=spending)
+    assert reply.text == "yes"
+    assert None in (reply.tokens_in, reply.tokens_out)
+    (used,) = spending.used.values()
+    assert (used.known, used.tokens_out) == (False, 100)
+    assert spending.spent > 0.001
+
+
+def test_web_pages_in_place_of_replies_stop_the_run_early(chat_server) -> None:
+    page = Act(b"\n <!DOCTYPE html><html><h1>Sign in</h1></html>", 200, {"Content-Type": "text/html"})
+    server = chat_server(lambda _: page)
+    with pytest.raises(InputError) as caught:
+        ask(server.url, times=50)
+    assert len(server.asked) == 3
+    message = str(caught.value)
+    assert "the server sent a web page, '<!DOCTYPE html>" in message
+    assert message.endswith("check --base-url, which mostly ends in /v1")
+    assert "\n" not in message
+
+
+def test_a_web_page_between_replies_is_one_failed_attempt(chat_server) -> None:
+    acts = iter([completion("one"), *[Act(b"<html>")] * 5, completion("two")])
+    server = chat_server(lambda _: next(acts))
+    assert [reply.text for reply in ask(server.url, times=2)] == ["one", "two"]
