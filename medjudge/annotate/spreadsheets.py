@@ -2,12 +2,16 @@
 
 import csv
 import io
-from collections.abc import Sequence
-from contextlib import closing
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from medjudge.annotate.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
 from medjudge.errors import InputError
+
+MOST_TEXT_BYTES = 64_000_000
+"""The most bytes of a CSV file; the limits on rows, columns and cells are those of a workbook."""
 
 
 class Sheet(NamedTuple):
@@ -33,25 +37,40 @@ def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     is read as GB18030, the encoding of Chinese Excel, if it decodes.
 
     Raises:
-        InputError: The file is missing, in another encoding, or has an unclosed quote.
+        InputError: The file is missing, in another encoding, exceeds a limit, or has an unclosed quote.
     """
     text = _decoded(path)
-    first = text.lstrip().splitlines()[:1]
+    match = re.search(r"\S[^\r\n]*", text)
+    first = [match[0][:MOST_CELL_CHARACTERS]] if match else []
     separator = max(",;\t", key=lambda candidate: len(next(csv.reader(first, delimiter=candidate), [])))
     rows = []
+    budget = Budget()
     number = 0
     try:
         # Strict, because an unclosed quote would otherwise swallow all rows after it.
-        for number, cells in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True), 1):
+        for number, cells in enumerate(csv.reader(_lines(text), delimiter=separator, strict=True), 1):
             if not all(map(is_blank, cells)):
+                budget.add(f"row {number}", cells)
                 rows.append((number, cells))
+    except LimitError as error:
+        raise InputError(f"{path}, {error}") from None
     except csv.Error as error:
         raise InputError(f"{path}, row {number + 1}: not valid CSV ({error}); check its quotation marks") from None
     return rows
 
 
+def _lines(text: str) -> Iterator[str]:
+    for number, line in enumerate(io.StringIO(text, newline=""), 1):
+        if len(line) > MOST_CELL_CHARACTERS:
+            size = f"{len(line):,} characters, and the limit is {MOST_CELL_CHARACTERS:,}"
+            raise LimitError(f"line {number}: has {size}; shorten its texts")
+        yield line
+
+
 def _decoded(path: Path) -> str:
     try:
+        if path.stat().st_size > MOST_TEXT_BYTES:
+            raise _too_large(path, MOST_TEXT_BYTES)
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
@@ -65,39 +84,36 @@ def _decoded(path: Path) -> str:
             raise InputError(f"{path}: neither UTF-8 nor GB18030 text ({byte}); save it as UTF-8") from None
 
 
+def _too_large(path: Path, limit: int) -> InputError:
+    size = path.stat().st_size / 1e6
+    return InputError(
+        f"{path}: has {size:,.0f} MB, and the limit is {limit // 1_000_000} MB; split it into several files"
+    )
+
+
 def read_sheets(path: Path) -> list[Sheet]:
     """All sheets of an .xlsx workbook, with the stored results of formulas and the places of those without one.
 
     Raises:
-        InputError: The file cannot be read, or openpyxl is not installed.
+        InputError: The file cannot be read or exceeds a limit, or openpyxl is not installed.
     """
     try:
-        from openpyxl import load_workbook
+        import openpyxl  # noqa: F401  (without it dates are not read)
     except ImportError:
         raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
     try:
-        # Read twice: openpyxl gives either the formula of a cell or its stored result.
-        with closing(load_workbook(path, read_only=True)) as workbook:
-            formulas = [_formulas(sheet) for sheet in workbook.worksheets]
-        with closing(load_workbook(path, read_only=True, data_only=True)) as workbook:
-            return [_sheet(*both) for both in zip(workbook.worksheets, formulas, strict=True)]
+        if path.stat().st_size > MOST_BYTES:
+            raise _too_large(path, MOST_BYTES)
+        with path.open("rb") as file:
+            return [Sheet(*cells) for cells in read_xlsx(file, is_blank)]
+    except InputError:
+        raise
+    except LimitError as error:
+        raise InputError(f"{path}, {error}") from None
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
-    except Exception as error:  # on a damaged file openpyxl raises whatever its parts raise
+    except Exception as error:  # on a damaged file zipfile, zlib and expat raise whatever their parts raise
         reason = " ".join(str(error).split())
         raise InputError(
             f"{path}: not a readable .xlsx workbook ({reason}); save it as .xlsx again, without a password"
         ) from None
-
-
-def _formulas(sheet: Any) -> set[tuple[int, int]]:
-    sheet.reset_dimensions()
-    rows = enumerate(sheet.iter_rows(), 1)
-    return {(number, column) for number, cells in rows for column, cell in enumerate(cells) if cell.data_type == "f"}
-
-
-def _sheet(sheet: Any, formulas: set[tuple[int, int]]) -> Sheet:
-    sheet.reset_dimensions()  # some programs write a wrong size into the file, which would cut the sheet short
-    rows = [*enumerate(sheet.iter_rows(values_only=True), 1)]
-    unsaved = {(row, column) for row, column in formulas if is_blank(rows[row - 1][1][column])}
-    return Sheet(sheet.title, [row for row in rows if not all(map(is_blank, row[1]))], frozenset(unsaved))

@@ -1,0 +1,129 @@
+"""Tables of hostile shapes are refused in one line. eval/hostile_tables.py makes them in full size."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZIP_LZMA, ZipFile
+
+import pytest
+from hostile_tables import HEADINGS, MAIN, far_column, far_row, row, write_sheet
+
+from medjudge.annotate import xlsx
+from medjudge.annotate.scores import read_physician_scores
+from medjudge.errors import InputError
+
+GOOD = ("q1", "m", 0, "dr_a", 3, "fine")
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_physician_scores(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def sheet(path: Path, *rows: str) -> Path:
+    write_sheet(path, iter(rows))
+    return path
+
+
+def test_a_sheet_is_read_as_it_stands(tmp_path: Path) -> None:
+    (score,) = read_physician_scores(sheet(tmp_path / "a.xlsx", row(GOOD)))
+    assert (score.question_id, score.rater, score.score, score.comment) == ("q1", "dr_a", 3, "fine")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (far_row, "sheet 'MK': row 2,000,000,000 is past the last, 1,048,576"),
+        (far_column, "sheet 'MK', row 2: has a cell in column 16,384, and the limit is 1,000"),
+    ],
+)
+def test_a_far_cell_is_refused(tmp_path: Path, make, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "a.xlsx")
+    assert message in refused(tmp_path / "a.xlsx")
+
+
+def test_a_workbook_that_unpacks_to_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpack(*_: object) -> Iterator[str]:
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr(xlsx, "_sheet", unpack)
+    path = sheet(tmp_path / "a.xlsx", "<row><c><v>", *["a" * 1_000_000] * 201, "</v></c></row>")
+    assert path.stat().st_size < 1_000_000
+    assert "have 201 MB unpacked, and the limit is 200 MB" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("MOST_ROWS", "row 6: the limit of 5 rows is reached"),
+        ("MOST_CELLS", "row 1: the limit of 5 cells is reached"),
+        ("MOST_CHARACTERS", "row 1: the limit of 5 characters is reached"),
+        ("MOST_COLUMNS", "row 1: has 6 columns, and the limit is 5"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_rows_columns_and_cells_are_limited(
+    tmp_path: Path, kind: str, limit: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xlsx, limit, 5)
+    path = tmp_path / f"a.{kind}"
+    if kind == "csv":
+        path.write_text("\n".join(",".join(map(str, cells)) for cells in [HEADINGS, *[GOOD] * 9]))
+    else:
+        sheet(path, *[row(GOOD)] * 9)
+    expected = message.replace("has 6 columns", "has a cell in column 6") if kind == "xlsx" else message
+    assert expected in refused(path)
+
+
+def test_a_text_that_many_cells_share_counts_in_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xlsx, "MOST_CHARACTERS", 50_000)
+    path = tmp_path / "a.xlsx"
+    write_sheet(path, iter(['<row><c t="s"><v>0</v></c></row>'] * 100))
+    with ZipFile(path) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    relations = parts["xl/_rels/workbook.xml.rels"]
+    strings = relations[relations.index("<Relationship ") : relations.index("</")]
+    strings = strings.replace('"a"', '"b"').replace("/worksheet", "/sharedStrings").replace("worksheets/a", "strings")
+    parts["xl/_rels/workbook.xml.rels"] = relations.replace("</", f"{strings}</", 1)
+    parts["xl/strings.xml"] = f'<sst xmlns="{MAIN}"><si><t>{"x" * 1000}</t></si></sst>'
+    with ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    assert "row 51: the limit of 50,000 characters is reached" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("<a>" * 40, "the limit of 32 levels of XML is reached"),
+        ('<row r="5"/><row r="4"/>', "row 4 comes after row 5"),
+        (f"<row><c><v>{'1' * 5000}</v></c></row>", "not a readable .xlsx workbook (a number of 5,000 characters)"),
+        (f'<row><c t="str"><v>{"a" * 1_000_001}</v></c></row>', "a cell has over 1,000,000 characters"),
+    ],
+    ids=["deep", "backwards", "digits", "long"],
+)
+def test_what_no_spreadsheet_program_writes_is_refused(tmp_path: Path, rows: str, message: str) -> None:
+    assert message in refused(sheet(tmp_path / "a.xlsx", rows))
+
+
+def test_a_dtd_and_another_packing_are_refused(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "a.xlsx", row(GOOD))
+    with ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for name in ("xl/workbook.xml", "xl/worksheets/a.xml"):
+        with ZipFile(path, "w") as archive:
+            for part, data in parts.items():
+                archive.writestr(part, b'<!DOCTYPE a [<!ENTITY e "x">]>' + data if part == name else data)
+        assert "a document type definition is in it" in refused(path)
+    with ZipFile(path, "w", ZIP_LZMA) as archive:  # it may ask for 4 GiB before the first byte
+        for part, data in parts.items():
+            archive.writestr(part, data)
+    assert "packed by method 14" in refused(path)
+
+
+def test_a_line_of_commas_is_refused_before_it_is_cut_into_cells(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question_id\n" + "," * 1_000_001)
+    assert "line 2: has 1,000,001 characters, and the limit is 1,000,000" in refused(path)
