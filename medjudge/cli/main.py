@@ -18,10 +18,12 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
+    pack,
     quickstart,
     refine,
     report,
     train,
+    unpack,
     validate,
 )
 from medjudge.cli.help import show_readable_help
@@ -43,6 +45,8 @@ app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
 app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
+app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
+app.command("unpack", rich_help_panel=_BENCHMARK)(unpack.unpack)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
 app.command("distill", rich_help_panel=_JUDGES)(distill.distill)
 app.command(

@@ -27,6 +27,8 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 CARD_FILE = "judge.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
+BASE_FOLDER = "base"
+"""Where a judge folder may carry its base model, for machines that reach no hub."""
 Kind = Literal["generative", "ordinal", "similarity"]
 
 
@@ -174,8 +176,21 @@ def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
         )
 
 
+class BaseModelRef(NamedTuple):
+    """Where to load a base model from: a hub id or folder, and a revision."""
+
+    model_id: str
+    revision: str | None
+
+
+def base_of(card: JudgeCard, folder: Path) -> BaseModelRef:
+    """The base model of a judge: the one that its folder carries or, where it carries none, the one of its card."""
+    carried = folder / BASE_FOLDER
+    return BaseModelRef(str(carried), None) if carried.is_dir() else BaseModelRef(card.base_model, card.base_revision)
+
+
 def _require_window(card: JudgeCard, folder: Path) -> None:
-    most = window(card.base_model, card.base_revision)
+    most = window(*base_of(card, folder))
     if card.max_length > most:
         raise InputError(
             f"{folder / CARD_FILE}: max_length is {card.max_length}, and {card.base_model} reads {most} tokens"
@@ -185,8 +200,8 @@ def _require_window(card: JudgeCard, folder: Path) -> None:
 def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
-    model = load_encoder(card.base_model, card.base_revision).to(device).eval()
-    tokenizer = load_tokenizer(card.base_model, card.base_revision)
+    model = load_encoder(*base_of(card, folder)).to(device).eval()
+    tokenizer = load_tokenizer(*base_of(card, folder))
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
 
 
@@ -195,7 +210,7 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
     adapted = (folder / ADAPTER_CONFIG).is_file()
-    body = load_encoder(card.base_model, card.base_revision) if adapted else load_encoder(str(folder))
+    body = load_encoder(*base_of(card, folder)) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
     model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
     model.load_head(folder)
@@ -207,7 +222,7 @@ def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
     _require_window(card, folder)
-    body = load_causal_lm(card.base_model, card.base_revision, dtype=fast_dtype(device))
+    body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
     model = merge_adapter(body, folder).to(device).eval()
     tokenizer = load_tokenizer(str(folder))
     settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)

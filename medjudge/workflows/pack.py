@@ -1,0 +1,156 @@
+"""`medjudge pack`: a judge and a benchmark in one file, for a machine without a network."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from getpass import getpass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import yaml
+
+from medjudge import __version__
+from medjudge.benchmark.files import read_benchmark
+from medjudge.benchmark.sample import sample_folder
+from medjudge.bundle import About, Manifest, write_bundle
+from medjudge.errors import InputError
+from medjudge.files import write_whole
+from medjudge.judge.adapter import ADAPTER_CONFIG
+from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
+from medjudge.judge.open import JudgeRef, resolve_judge
+from medjudge.models.loading import files_of_model
+from medjudge.records import Answer
+from medjudge.scheme import open_scheme
+from medjudge.signatures import sign
+from medjudge.store import read_records, write_records, write_scheme
+from medjudge.validation.gate import read_gate
+from medjudge.workflows.run_folder import answers_to
+from medjudge.workflows.unpack import ANSWERS, QUESTIONS
+from medjudge.workflows.wheels import WheelsFor, download_wheels, medjudge_requirement
+
+_JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml")
+"""What a judge folder needs or explains itself with; weights in other formats can run code when they are read."""
+
+
+class PackRequest(NamedTuple):
+    """What goes into a bundle.
+
+    Attributes:
+        judge: `local`, `built-in`, `similarity` or a judge folder.
+        benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
+        out: The bundle to write.
+        scheme: What the questions belong to; unless given, the scheme beside them, else LLMEval-Med's.
+        answers: Answers to judge on the other side; those of the sample come by themselves.
+        gate: A YAML file with other requirements than the scheme's.
+        wheels: The Python that wheels are for; None for no wheels.
+        sign_key: A secret key of minisign.
+        ask_password: Called if the key is encrypted.
+    """
+
+    judge: str
+    benchmark: str
+    out: Path
+    scheme: str | None = None
+    answers: Path | None = None
+    gate: Path | None = None
+    wheels: WheelsFor | None = None
+    sign_key: Path | None = None
+    ask_password: Callable[[], str] = lambda: getpass("Password of the secret key: ")
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A bundle that was written. `left_out` are files of the judge folder that no bundle takes."""
+
+    out: Path
+    manifest: Manifest
+    manifest_sha256: str
+    signed: bool
+    left_out: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `pack --json` prints."""
+        return {
+            "bundle": str(self.out),
+            "files": len(self.manifest.files),
+            "bytes": self.out.stat().st_size,
+            "manifest_sha256": self.manifest_sha256,
+            "signed": self.signed,
+            "left_out": list(self.left_out),
+        }
+
+
+def pack(request: PackRequest) -> Packed:
+    """Writes a bundle.
+
+    Raises:
+        InputError: Something is missing or wrong; nothing was written.
+    """
+    if request.out.exists():
+        raise InputError(f"--out {request.out}: exists already; choose another name or remove it")
+    judge = resolve_judge(request.judge)
+    if judge.folder is None or judge.card is None:
+        raise InputError(f"--judge {request.judge}: runs on a server; a bundle needs a judge folder")
+    sources, left_out = _judge_files(judge.folder, judge.card, f"judges/{judge.name}")
+    with TemporaryDirectory(prefix="medjudge-pack-") as scratch:
+        folder = Path(scratch)
+        about = _write_benchmark(request, judge, folder / "benchmark")
+        if request.wheels is not None:
+            wheels = folder / "wheels"
+            wheels.mkdir()
+            download_wheels(medjudge_requirement(wheels), wheels, request.wheels)
+        sources |= {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+        key = request.sign_key
+        signing = None if key is None else lambda manifest: sign(manifest, key, request.ask_password)
+        written = write_bundle(request.out, sources, __version__, about, signing)
+    return Packed(request.out, *written, key is not None, tuple(left_out))
+
+
+def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, Path], list[str]]:
+    """The files of a judge and of its base model by their paths in the bundle, and the names of those left out."""
+    sources: dict[str, Path] = {}
+    left_out = []
+    for file in sorted(folder.iterdir()):
+        if file.name == BASE_FOLDER and file.is_dir():
+            continue
+        if file.is_symlink():
+            raise InputError(f"{file}: a link; replace it by the file that it leads to")
+        if file.is_file() and file.suffix in _JUDGE_SUFFIXES:
+            sources[f"{prefix}/{file.name}"] = file
+        else:
+            left_out.append(file.name)
+    # A judge that was trained in full has its own weights and reads only the base model's window.
+    only_window = card.kind == "ordinal" and not (folder / ADAPTER_CONFIG).is_file()
+    for file in files_of_model(*base_of(card, folder)):
+        if not only_window or file.name == "config.json":
+            sources[f"{prefix}/{BASE_FOLDER}/{file.name}"] = file
+    return sources, left_out
+
+
+def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> About:
+    """Writes questions, answers, scheme (rubrics and texts included) and gate, and describes the bundle."""
+    assert judge.card is not None
+    scheme = None if request.scheme is None else open_scheme(request.scheme)
+    benchmark = read_benchmark(request.benchmark, scheme)
+    file = request.answers
+    if request.benchmark == "sample" and file is None:
+        file = sample_folder() / "answers.jsonl"
+    answers = [] if file is None else answers_to(benchmark.questions, None, read_records(file, Answer), str(file))
+    gate = benchmark.scheme.gate if request.gate is None else read_gate(request.gate, benchmark.scheme)
+    write_records(folder / Path(QUESTIONS).name, benchmark.questions)
+    write_scheme(folder, benchmark.scheme)
+    write_whole(folder / "gate.yaml", yaml.safe_dump(gate.model_dump(mode="json"), allow_unicode=True))
+    if answers:
+        write_records(folder / Path(ANSWERS).name, answers)
+    return About(
+        judge=judge.name,
+        kind=judge.card.kind,
+        base_model=judge.card.base_model,
+        base_revision=judge.card.base_revision,
+        questions=len(benchmark.questions),
+        answers=len(answers),
+        scheme=benchmark.scheme.name,
+        scheme_sha256=benchmark.scheme.sha256,
+        python=None if request.wheels is None else request.wheels.python_or_own,
+        platforms=[] if request.wheels is None else list(request.wheels.platforms),
+    )

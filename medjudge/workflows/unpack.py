@@ -1,0 +1,74 @@
+"""`medjudge unpack`: checks a bundle and puts it into place. Loads no torch, so that it starts at once."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medjudge.bundle import Manifest, unpack_bundle
+from medjudge.errors import InputError
+from medjudge.signatures import verify
+from medjudge.workflows.wheels import REQUIREMENTS
+
+QUESTIONS, ANSWERS = "benchmark/questions.jsonl", "benchmark/answers.jsonl"
+"""Where a bundle has them."""
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A bundle whose every byte was checked, in its place. `signature` says who signed it, as far as that is known."""
+
+    folder: Path
+    manifest: Manifest
+    signature: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that install and run: two where the bundle has wheels, else one."""
+        place, about = shlex.quote(str(self.folder)), self.manifest.about
+        paths = {file.path for file in self.manifest.files}
+        judge = f"{place}/judges/{shlex.quote(about.judge)}"
+        run = f"medjudge eval --offline --judge {judge} --benchmark {place}/{QUESTIONS}"
+        run += f" --answers {place}/{ANSWERS}" if ANSWERS in paths else " --model MODEL"
+        if f"wheels/{REQUIREMENTS}" not in paths:
+            return [run]
+        install = (
+            f"python{about.python} -m venv {place}/venv && {place}/venv/bin/pip install --no-index --find-links "
+            f"{place}/wheels --require-hashes -r {place}/wheels/{REQUIREMENTS}"
+        )
+        return [install, f"{place}/venv/bin/{run}"]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `unpack --json` prints."""
+        return {
+            "folder": str(self.folder),
+            "files": len(self.manifest.files),
+            "about": self.manifest.about.model_dump(),
+            "signature": self.signature,
+            "commands": self.commands,
+        }
+
+
+def unpack(bundle: Path, out: Path | None = None, key: Path | None = None) -> Unpacked:
+    """Checks a bundle and puts its files into a new folder.
+
+    Args:
+        out: The folder; unless given, the bundle's name without its suffix.
+        key: A public key of minisign, by which the bundle must be signed.
+
+    Raises:
+        InputError: The bundle is not what its manifest says, or is not signed by the key. Nothing is left behind.
+    """
+    state = "unsigned"
+
+    def check(manifest: bytes, signature: bytes | None) -> None:
+        nonlocal state
+        if key is None:
+            state = "unsigned" if signature is None else "signed, and not checked: no --key was given"
+        elif signature is None:
+            raise InputError(f"{bundle}: not signed, and --key {key} asks for a signature; nothing was unpacked")
+        else:
+            state = f"signed by {key} ({verify(manifest, signature, key)})"
+
+    folder = out or Path(bundle.stem)
+    return Unpacked(folder, unpack_bundle(bundle, folder, check), state)

@@ -1,0 +1,234 @@
+"""Bundles that are not what `medjudge pack` wrote: each is refused with one line and leaves nothing behind."""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from medjudge.bundle import MANIFEST, SUMS, About, unpack_bundle, write_bundle
+from medjudge.errors import InputError
+from medjudge.workflows.unpack import unpack
+
+ABOUT = About(
+    judge="j",
+    kind="ordinal",
+    base_model="b",
+    base_revision=None,
+    questions=1,
+    answers=0,
+    scheme="s",
+    scheme_sha256="0" * 64,
+)
+FILES = {"benchmark/questions.jsonl": b"{}\n", "judges/j/judge.json": b"x" * 1000, "judges/j/" + "l" * 150: b""}
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    sources = {}
+    for index, (name, content) in enumerate(FILES.items()):
+        sources[name] = tmp_path / f"source-{index}"
+        sources[name].write_bytes(content)
+    write_bundle(tmp_path / "b.tar", sources, "0.1.0", ABOUT)
+    return tmp_path / "b.tar"
+
+
+def refused(archive: Path) -> str:
+    """Unpacks in an empty folder and returns the message; nothing may be left there."""
+    place = archive.parent / "place"
+    place.mkdir(exist_ok=True)
+    with pytest.raises(InputError) as error:
+        unpack_bundle(archive, place / "kit", lambda manifest, signature: None)
+    assert list(place.iterdir()) == []
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_bundle_comes_back_byte_for_byte_and_standard_tools_read_it(bundle: Path) -> None:
+    unpacked = unpack(bundle, bundle.parent / "kit")
+    assert {path: (unpacked.folder / path).read_bytes() for path in FILES} == FILES
+    with tarfile.open(bundle) as archive:
+        assert archive.getnames() == [MANIFEST, SUMS, *sorted(FILES)]
+    for line in (unpacked.folder / SUMS).read_text().splitlines():
+        digest, name = line.split("  ")
+        assert sha256((unpacked.folder / name).read_bytes()).hexdigest() == digest
+
+
+def test_the_same_files_give_the_same_bytes(bundle: Path) -> None:
+    sources = {name: bundle.parent / f"source-{index}" for index, name in enumerate(FILES)}
+    for file in sources.values():
+        os.utime(file, (1, 1))
+    write_bundle(bundle.parent / "again.tar", sources, "0.1.0", ABOUT)
+    assert (bundle.parent / "again.tar").read_bytes() == bundle.read_bytes()
+
+
+def test_a_change_of_any_byte_is_refused(bundle: Path) -> None:
+    data = bundle.read_bytes()
+    # Every byte of headers, manifest and padding would take minutes; steps of a prime meet all of them in turn.
+    for position in [*range(0, len(data), 97), len(data) - 1]:
+        bundle.write_bytes(data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :])
+        refused(bundle)
+
+
+def test_a_bundle_that_is_cut_off_or_goes_on_is_refused(bundle: Path) -> None:
+    data = bundle.read_bytes()
+    for end in [0, 1, 511, 512, 700, len(data) // 2, len(data) - 1024, len(data) - 512, len(data) - 1]:
+        bundle.write_bytes(data[:end])
+        refused(bundle)
+    for more in (b"x", bytes(512), bytes(10240)):
+        bundle.write_bytes(data + more)
+        refused(bundle)
+
+
+def rewritten(bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> None:
+    """Writes the members of a bundle again, with the manifest that it had, after a change."""
+    with tarfile.open(bundle) as archive:
+        members = [(member, archive.extractfile(member).read()) for member in archive.getmembers()]  # type: ignore[union-attr]
+    change(members)
+    with tarfile.open(bundle, "w", format=tarfile.GNU_FORMAT) as archive:
+        for member, content in members:
+            archive.addfile(member, io.BytesIO(content))
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info, b""
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        (member("judges/j/judge.json", tarfile.SYMTYPE, "/etc/passwd"), "is a link"),
+        (member("judges/j/judge.json", tarfile.LNKTYPE, "benchmark/questions.jsonl"), "is a link"),
+        (member("null", tarfile.CHRTYPE), "a device or a pipe"),
+        (member("disk", tarfile.BLKTYPE), "a device or a pipe"),
+        (member("pipe", tarfile.FIFOTYPE), "a device or a pipe"),
+        (member("judges", tarfile.DIRTYPE), "a folder"),
+        (member("/tmp/outside"), "is not a relative path"),
+        (member("../outside"), "leads outside"),
+        (member("judges/../../outside"), "leads outside"),
+        (member("C:\\outside"), "is not a relative path"),
+        (member("evil\x1b[2J\u202e"), "has a control character"),
+        (member("benchmark/questions.jsonl"), "occurs twice"),
+        (member("manifest.json"), "occurs twice"),
+        (member("judges/j/sitecustomize.py"), "is not in the manifest"),
+    ],
+)
+def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, said) -> None:
+    for position in (3, 5):  # in the middle, and behind the last file
+        before = bundle.read_bytes()
+        rewritten(bundle, lambda members, at=position: members.insert(at, added))
+        message = refused(bundle)
+        assert said in message
+        assert "\x1b" not in message
+        bundle.write_bytes(before)
+
+
+def test_a_missing_file_is_refused(bundle: Path) -> None:
+    rewritten(bundle, lambda members: members.pop(3))
+    refused(bundle)
+
+
+def self_consistent(archive: Path, paths: list[str], **fields: object) -> None:
+    """A bundle whose manifest, sums and members agree, as an attacker writes them."""
+    manifest = {"format": 1, "medjudge": "0.1.0", "about": ABOUT.model_dump()}
+    empty = sha256(b"").hexdigest()
+    manifest["files"] = [{"path": path, "size": 0, "sha256": empty} for path in paths]
+    data = json.dumps({**manifest, **fields}).encode()
+    sums = f"{sha256(data).hexdigest()}  {MANIFEST}\n" + "".join(f"{empty}  {path}\n" for path in paths)
+    with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as out:
+        for name, content in [(MANIFEST, data), (SUMS, sums.encode()), *((path, b"") for path in paths)]:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["../outside"],
+        ["/tmp/outside"],
+        ["a/./b"],
+        ["a//b"],
+        ["a\\b"],
+        ["C:x"],
+        ["a\nb"],
+        [""],
+        ["a/" * 11 + "b"],
+        ["a" * 501],
+        ["a", "a"],
+        ["a", "A"],
+        ["\u00e9", "e\u0301"],
+        ["a", "a/b"],
+        ["Manifest.json"],
+        [SUMS],
+        [],
+    ],
+    ids=ascii,
+)
+def test_paths_that_a_manifest_may_not_have(tmp_path: Path, paths: list[str]) -> None:
+    self_consistent(tmp_path / "b.tar", paths)
+    assert MANIFEST in refused(tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"format": 2}, {"files": [{"path": "a", "size": -1, "sha256": "0" * 64}]}, {"x": 1}]
+)
+def test_manifests_that_are_refused(tmp_path: Path, fields: dict[str, object]) -> None:
+    self_consistent(tmp_path / "b.tar", ["a"], **fields)
+    assert MANIFEST in refused(tmp_path / "b.tar")
+
+
+def test_a_claimed_size_reserves_nothing(tmp_path: Path) -> None:
+    self_consistent(tmp_path / "b.tar", ["a"], files=[{"path": "a", "size": 1 << 49, "sha256": "0" * 64}])
+    refused(tmp_path / "b.tar")
+    header = tarfile.TarInfo(MANIFEST)
+    header.size = 1 << 40
+    (tmp_path / "b.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    assert "not a bundle" in refused(tmp_path / "b.tar")
+
+
+def test_what_is_no_bundle_at_all(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("x" * 5000)
+    for name in ("pipe", "text", "absent"):
+        refused(tmp_path / name)
+
+
+def test_an_existing_target_is_never_touched(bundle: Path) -> None:
+    target = bundle.parent / "kit"
+    target.symlink_to(bundle.parent / "nowhere")
+    with pytest.raises(InputError, match="exists already"):
+        unpack(bundle, target)
+    assert not (bundle.parent / "nowhere").exists()
+    with pytest.raises(InputError, match="exists already"):
+        write_bundle(bundle, {}, "0", ABOUT)
+
+
+def test_a_signature_binds_the_manifest_to_a_key(tmp_path: Path, bundle: Path) -> None:
+    minisign = pytest.importorskip("minisign")
+    from medjudge.signatures import sign
+
+    keys = [minisign.KeyPair.generate() for _ in range(2)]
+    for index, pair in enumerate(keys):
+        (tmp_path / f"{index}.pub").write_bytes(bytes(pair.public_key) + b"\n")
+    keys[0].secret_key.encrypt("word", opslimit=32768, memlimit=16 << 20)
+    (tmp_path / "0.key").write_bytes(bytes(keys[0].secret_key) + b"\n")
+    sources = {name: tmp_path / f"source-{index}" for index, name in enumerate(FILES)}
+    signed = tmp_path / "signed.tar"
+    with pytest.raises(InputError, match="wrong password"):
+        write_bundle(signed, sources, "0", ABOUT, lambda data: sign(data, tmp_path / "0.key", lambda: "no"))
+    assert not signed.exists()
+    write_bundle(signed, sources, "0", ABOUT, lambda data: sign(data, tmp_path / "0.key", lambda: "word"))
+    assert unpack(signed, tmp_path / "kit", tmp_path / "0.pub").signature.startswith("signed by ")
+    keys[0].public_key.verify_file(tmp_path / "kit" / MANIFEST)  # as the program minisign does, with the file beside it
+    assert "not checked" in unpack(signed, tmp_path / "unchecked").signature
+    for archive, key in ((signed, "1.pub"), (bundle, "0.pub"), (signed, "absent.pub")):
+        with pytest.raises(InputError):
+            unpack(archive, tmp_path / "refused", tmp_path / key)
+        assert not (tmp_path / "refused").exists()

