@@ -57,8 +57,7 @@ def load_causal_lm(model_id: str, revision: str | None = None, **options: Any) -
 def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> Any:
     # Checked here, because transformers would take a wrong path for a hub id.
     folder = Path(model_id).expanduser()
-    if model_id.startswith((".", "/", "~")) and not folder.is_dir():
-        raise InputError(f"model {model_id}: no such folder")
+    _refuse_missing_folder(model_id, folder)
     if folder.is_dir():
         refuse_pickles(folder, f"model {model_id}")
     disable_progress_bar()  # one bar per file would hide those of the stations
@@ -81,6 +80,11 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
             f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
             f"`hf download {model_id}` ({reason})"
         ) from None
+
+
+def _refuse_missing_folder(model_id: str, folder: Path) -> None:
+    if model_id.startswith((".", "/", "~")) and not folder.is_dir():
+        raise InputError(f"model {model_id}: no such folder")
 
 
 def _offline() -> bool:
@@ -110,6 +114,7 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
         InputError: The model cannot be had, has no safetensors, or a link in its folder leads outside.
     """
     folder = Path(located(model_id))
+    _refuse_missing_folder(model_id, folder)
     if not folder.is_dir():
         try:
             folder = Path(snapshot_download(model_id, revision=revision, allow_patterns=list(_MODEL_FILES)))
