@@ -3,8 +3,20 @@
 Each function below is one station of the pipeline; what it imports is loaded when it is first used.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Before any of these libraries is imported. Whoever sets a variable keeps what they set.
+for _name, _off in (
+    ("HF_HUB_DISABLE_TELEMETRY", "1"),
+    ("DO_NOT_TRACK", "1"),
+    ("RAY_USAGE_STATS_ENABLED", "0"),
+    ("VLLM_NO_USAGE_STATS", "1"),
+    ("VLLM_DO_NOT_TRACK", "1"),
+    ("WANDB_ERROR_REPORTING", "false"),
+):
+    os.environ.setdefault(_name, _off)
 
 if TYPE_CHECKING:
     from medjudge.workflows.answer import answer_questions

@@ -1,4 +1,10 @@
-"""The errors whose messages are written for users."""
+"""The errors whose messages are written for users, and what of a message may reach a terminal."""
+
+import re
+
+_LONGEST_LINE, _MOST_LINES = 2000, 1000
+# Control characters but tab and line feed, marks that change the direction of text, line separators, surrogates.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class InputError(Exception):
@@ -14,6 +20,23 @@ class UnfinishedError(Exception):
 
     The message is one line: why, and how to continue. The command line prints it and exits with 1.
     """
+
+
+def printable(text: str) -> str:
+    """A text as a terminal may show it: characters that control it or reorder a line become `\\u001b` and so on.
+
+    In a JSON text this changes how a string is written, and not its value.
+    """
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def on_terminal(message: str) -> str:
+    """A message as it is printed: printable, and cut where a value from a file makes it longer than anybody reads."""
+    lines = message.split("\n")
+    shown = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..." for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        shown.append(f"... and {len(lines) - _MOST_LINES} more lines")
+    return printable("\n".join(shown))
 
 
 class NetworkRefusedError(InputError, OSError):

@@ -1,31 +1,64 @@
-"""Reads and writes text and JSON files: errors name the place, and a replaced file is the old one or the new one."""
+"""Reads and writes text, JSON and YAML: errors name the place, and a replaced file is the old one or the new one.
 
+Readers take regular files up to a stated size. Pipes, devices and sockets are refused: reading them may never end.
+"""
+
+import errno
 import json
 import os
+import re
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import yaml
 from pydantic import ValidationError
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, printable
+
+LARGEST_DOCUMENT = 256 << 20
+"""Bytes of a file that is read as a whole: 256 MiB."""
+
+LARGEST_RECORD_FILE = 1 << 30
+"""Bytes of a JSON-lines file: 1 GiB."""
+
+LONGEST_LINE = 16 << 20
+"""Bytes of one line of a JSON-lines file: 16 MiB."""
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value in a message."""
 
+_BOM = b"\xef\xbb\xbf"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # neither flag exists on Windows
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to would block for ever
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
-def read_text(path: Path) -> str:
-    """Reads a UTF-8 file.
+
+def read_bytes(path: Path, largest: int = LARGEST_DOCUMENT) -> bytes:
+    """Reads a whole file.
+
+    Args:
+        largest: The most bytes that it may have.
 
     Raises:
-        InputError: The file cannot be read, or is not UTF-8.
+        InputError: The file cannot be read, is not a regular file, or is larger.
     """
-    try:
-        return _decoded(path, path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+    with _reading(path, largest) as file:
+        return file.read()
+
+
+def read_text(path: Path) -> str:
+    """Reads a UTF-8 file; a byte order mark at its start is left out.
+
+    Raises:
+        InputError: The file cannot be read, is too large, or is not UTF-8.
+    """
+    return _decoded(path, read_bytes(path))
 
 
 def read_json(path: Path, fix: str = "", surrogates: bool = False) -> Any:
@@ -40,9 +73,33 @@ def read_json(path: Path, fix: str = "", surrogates: bool = False) -> Any:
     """
     text = read_text(path)
     try:
-        return _parsed(text, surrogates=surrogates)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, surrogates=surrogates)
+    except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error}){f'; {fix}' if fix else ''}") from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Reads a YAML document; a key that occurs twice in one mapping is refused.
+
+    Raises:
+        InputError: The file cannot be read, or is not YAML.
+    """
+    return parse_yaml(read_text(path), path)
+
+
+def parse_yaml(text: str, place: Path | str) -> Any:
+    """Reads YAML from a text.
+
+    Args:
+        place: Where the text comes from; starts the message.
+
+    Raises:
+        InputError: The text is not YAML, or a key occurs twice in one mapping.
+    """
+    try:
+        return yaml.load(text, Loader=_UniqueKeys)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
 
 
 def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
@@ -52,19 +109,31 @@ def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
         growing: Another process may be writing the last line: it is left out if it is incomplete.
 
     Raises:
-        InputError: The file cannot be read, or a line is not JSON. The message names the file and the line.
+        InputError: The file cannot be read, is too large, or a line is not JSON. The message names the file and the
+            line.
     """
-    text = _complete_lines(path) if growing else read_text(path)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            fields = _parsed(line, constants=False)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{path}, line {number}: not valid JSON ({error}); each line must be one JSON object"
-            ) from None
-        yield number, fields
+    with _reading(path, LARGEST_RECORD_FILE) as file:
+        start = 0
+        for number in count(1):
+            data = file.readline(LONGEST_LINE + 1)
+            if not data:
+                return
+            if len(data) > LONGEST_LINE:
+                raise InputError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB, the limit for one line")
+            if growing and not data.endswith(b"\n") and not _complete(data):
+                print(f"{path}: the last line is incomplete ({len(data)} bytes) and is ignored", file=sys.stderr)
+                return
+            line = _decoded(path, data, start)
+            start += len(data)
+            if not line.strip():
+                continue
+            try:
+                fields = parse_json(line, constants=False)
+            except ValueError as error:
+                raise InputError(
+                    f"{path}, line {number}: not valid JSON ({error}); each line must be one JSON object"
+                ) from None
+            yield number, fields
 
 
 def first_problem(error: ValidationError) -> str:
@@ -81,14 +150,20 @@ def first_problem(error: ValidationError) -> str:
     return f"{field}: {message}{value}{more}" if field else f"{message}{value}{more}"
 
 
-def complete_bytes(data: bytes) -> int:
-    """How many bytes of a JSON-lines file are complete lines. The last line may lack its newline."""
-    start = data.rfind(b"\n") + 1
-    try:
-        json.loads(data[start:] or b"{}")
-    except ValueError:
-        return start
-    return len(data)
+def incomplete_bytes(path: Path) -> int:
+    """How many bytes at the end of a JSON-lines file are an incomplete line. The last line may lack its newline.
+
+    Raises:
+        InputError: The file cannot be read or is too large.
+    """
+    with _reading(path, LARGEST_RECORD_FILE) as file:
+        start, block, last = file.seek(0, os.SEEK_END), 1 << 16, b""
+        while start > 0 and b"\n" not in last:
+            start, end, block = max(0, start - block), start, 2 * block
+            file.seek(start)
+            last = file.read(end - start) + last
+    last = last[last.rfind(b"\n") + 1 :]
+    return 0 if _complete(last) else len(last)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -96,16 +171,99 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a temporary file and renames it, so that a crash leaves the old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_whole(path: Path, text: str, private: bool = True) -> None:
+    """Writes a text file, all of it or nothing; see `replacing`.
+
+    Raises:
+        InputError: The text holds a lone surrogate, which no file can hold.
+        OSError: The file cannot be written.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: character {error.start} is a lone surrogate, which cannot be written") from None
+    with replacing(path, private) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
+    """Opens a temporary file and renames it at the end: a crash leaves the old file or the new one, an error nothing.
+
+    Args:
+        private: A new file is readable by its owner only (0600), and so is a new folder (0700). A file that exists
+            keeps its permissions.
+
+    Raises:
+        OSError: The file cannot be written; the error names it.
+    """
+    path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     # The process id, because two processes may write the same file at the same time, such as `report` and `eval`.
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())  # otherwise a power cut could leave the new name with nothing in it
-    os.replace(temporary, path)
+    try:
+        temporary.unlink(missing_ok=True)  # of a process that had the same id
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(temporary, flags, 0o600 if private else 0o666), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # otherwise a power cut could leave the new name with nothing in it
+        if path.is_file() and not path.is_symlink():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno is not None and error.filename in (None, str(temporary)):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def appending(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file to append to; a new one is readable by its owner only. What an error cut short is taken back.
+
+    Raises:
+        OSError: The file is a link or not a regular file, or the disk is full or gone; the error names the file.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAITING
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        information = os.fstat(descriptor)
+        if not stat.S_ISREG(information.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        try:
+            with os.fdopen(descriptor, "ab", closefd=False) as file:
+                yield file
+        except OSError as error:
+            os.ftruncate(descriptor, information.st_size)
+            raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        os.close(descriptor)
+
+
+def require_own_files(folder: Path) -> None:
+    """Refuses a folder with a link, a pipe or a device anywhere in it: writing there could change files elsewhere.
+
+    Raises:
+        InputError: Names the first one.
+    """
+    if not folder.is_dir():
+        return
+    waiting = [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if printable(entry.name) != entry.name:
+                    raise InputError(f"{entry.path}: a name with control characters; remove the file")
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    what = "a link" if entry.is_symlink() else "not a regular file"
+                    raise InputError(
+                        f"{entry.path}: is {what}; a run folder holds only files of its own, so replace or remove it"
+                    )
 
 
 def file_sha256(path: Path) -> str:
@@ -117,37 +275,75 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _decoded(path: Path, data: bytes) -> str:
+def parse_json(text: str, constants: bool = True, surrogates: bool = False) -> Any:
+    """`json.loads` that refuses a name which occurs twice in one object.
+
+    Args:
+        constants: Whether NaN and infinity are accepted.
+        surrogates: Whether a text may hold a lone surrogate.
+
+    Raises:
+        ValueError: The text is not such JSON.
+    """
+    parse_constant = None if constants else _refuse_constant
     try:
-        text = data.decode("utf-8")
+        value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_refuse_duplicates)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not surrogates and _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a text holds a lone surrogate, half of a character") from None
+    return value
+
+
+@contextmanager
+def _reading(path: Path, largest: int) -> Iterator[IO[bytes]]:
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING)) as file:
+            information = os.fstat(file.fileno())
+            if not stat.S_ISREG(information.st_mode):
+                raise InputError(f"{path}: not a regular file; copy what it gives into a file")
+            if information.st_size > largest:
+                raise InputError(f"{path}: {information.st_size >> 20} MiB, and the limit is {largest >> 20} MiB")
+            yield file
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
+
+
+def _decoded(path: Path, data: bytes, start: int = 0) -> str:
+    try:
+        text = (data.removeprefix(_BOM) if start == 0 else data).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise InputError(f"{path}: not UTF-8 text (byte {start + error.start}); save it as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _complete_lines(path: Path) -> str:
-    """The text of a file that another process may be appending to, without an incomplete last line."""
-    data = path.read_bytes()
-    end = complete_bytes(data)
-    if end < len(data):
-        print(f"{path}: the last line is incomplete ({len(data) - end} bytes) and is ignored", file=sys.stderr)
-    return _decoded(path, data[:end])
+def _complete(data: bytes) -> bool:
+    """Whether the last line of a JSON-lines file is complete, with or without its newline."""
+    try:
+        json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
-def _parsed(text: str, constants: bool = True, surrogates: bool = False) -> Any:
-    """`json.loads` that refuses a name which occurs twice in one object, and what the two flags do not allow."""
-    parse_constant = None if constants else _refuse_constant
-    value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_refuse_duplicates)
-    if not surrogates:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
+class _UniqueKeys(yaml.SafeLoader):
+    """A SafeLoader that refuses a key which occurs twice; plain YAML loaders take the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
+        if (twice := _first_twice(keys)) is not None:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"'{twice}' occurs twice in the mapping that starts in line {line}")
+        return super().construct_mapping(node, deep)
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' occurs twice in one object")
+        raise ValueError(f"'{_first_twice(name for name, _ in pairs)}' occurs twice in one object")
     return fields
 
 
@@ -155,6 +351,18 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value; write null where a value is missing")
 
 
+def _first_twice(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def _clipped(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "a deeply nested value"
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

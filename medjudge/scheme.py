@@ -10,11 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, read_text, read_yaml
 
 SCHEME_FILE = "scheme.json"
 """A run folder's copy of its scheme; also beside a benchmark's questions.jsonl, whose scheme it is."""
@@ -239,10 +238,7 @@ def scheme_beside(file: Path) -> Scheme:
 
 def _from_folder(folder: Path) -> Scheme:
     definition = folder / _DEFINITION
-    try:
-        fields = yaml.safe_load(read_text(definition))
-    except yaml.YAMLError as error:
-        raise InputError(f"{definition}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
+    fields = read_yaml(definition)
     if not isinstance(fields, dict):
         raise InputError(f"{definition}: a mapping with name, title, languages and categories is expected")
     base = fields.pop("extends", None)
@@ -268,11 +264,14 @@ def _extended(base: Scheme, own: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = base.model_dump(mode="json")
     for name, value in own.items():
         if name == "languages" and isinstance(value, list):
-            fields[name] = list(dict.fromkeys([*fields[name], *value]))
+            for code in value:
+                if code not in fields[name]:
+                    fields[name].append(code)
         elif name == "categories" and isinstance(value, list):
             categories = {category["id"]: category for category in fields[name]}
             for number, category in enumerate(value):
-                key = category.get("id", number) if isinstance(category, dict) else number
+                own_id = category.get("id") if isinstance(category, dict) else None
+                key = own_id if isinstance(own_id, str) else number  # validation names what is wrong with another id
                 categories[key] = _merged(categories.get(key), category)
             fields[name] = list(categories.values())
         else:

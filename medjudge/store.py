@@ -15,10 +15,20 @@ from typing import Any, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import complete_bytes, first_problem, json_lines, read_json, write_json, write_whole
+from medjudge.files import (
+    appending,
+    first_problem,
+    incomplete_bytes,
+    json_lines,
+    read_json,
+    read_text,
+    require_own_files,
+    write_json,
+    write_whole,
+)
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
@@ -98,15 +108,30 @@ def repair_last_line(path: Path) -> int:
     Returns:
         The number of bytes removed; 0 if the file was intact.
     """
-    data = path.read_bytes()
-    end = complete_bytes(data)
-    if end < len(data):
-        os.truncate(path, end)
-        print(f"{path}: the last line was incomplete ({len(data) - end} bytes) and was removed", file=sys.stderr)
-    elif data and not data.endswith(b"\n"):
-        with path.open("ab") as file:
-            file.write(b"\n")
-    return len(data) - end
+    torn = incomplete_bytes(path)
+    size = path.stat().st_size
+    if torn:
+        os.truncate(path, size - torn)
+        print(f"{path}: the last line was incomplete ({torn} bytes) and was removed", file=sys.stderr)
+    elif size:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            ended = file.read(1) == b"\n"
+        if not ended:
+            append_lines(path, "\n")
+    return torn
+
+
+def append_lines(path: Path, text: str) -> None:
+    """Appends whole lines to a file that is not a link, and syncs them to disk.
+
+    Raises:
+        OSError: The disk is full or gone; the error names the file, and nothing was added.
+    """
+    with appending(path) as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 class Run:
@@ -134,8 +159,9 @@ class Run:
         """Opens a folder that must already hold questions and answers.
 
         Raises:
-            InputError: It does not.
+            InputError: It does not, or it holds a link.
         """
+        require_own_files(path)
         run = cls(path)
         for file in (run.questions_file, run.answers_file):
             if not file.is_file():
@@ -151,24 +177,25 @@ class Run:
         The kernel holds the lock, so it ends with its process, whatever ends the process.
 
         Raises:
-            InputError: Another process holds the lock.
+            InputError: Another process holds the lock, or the folder holds a link, which could lead writes elsewhere.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        require_own_files(self.path)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         pid_file = self.path / PID_FILE
-        lock = FileLock(self.path / LOCK_FILE, timeout=0)
+        lock = FileLock(self.path / LOCK_FILE, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout:
             try:
-                pid = pid_file.read_text(encoding="ascii")
-            except FileNotFoundError:  # the other process is just starting or ending
+                pid = read_text(pid_file)[:20]
+            except InputError:  # the other process is just starting or ending
                 pid = ""
             raise InputError(
                 f"{self.path}: another process{f' (pid {pid})' if pid else ''} is using this folder; wait until it "
                 "ends, or choose another --run"
             ) from None
         try:
-            pid_file.write_text(str(os.getpid()), encoding="ascii")
+            write_whole(pid_file, str(os.getpid()))
             self._repair()
             self._locked = True
             self.merge_parts()
@@ -278,31 +305,77 @@ class Run:
             OSError: The disk is full or gone; the error names the file.
         """
         assert self._locked, "append inside `with run.lock():`, which repairs the last line and keeps others out"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with path.open("ab") as file:
-                file.write(line.encode("utf-8") + b"\n")
-                file.flush()
-                if time.monotonic() - self._synced.get(path, float("-inf")) >= SYNC_SECONDS:
-                    os.fsync(file.fileno())
-                    self._synced[path] = time.monotonic()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from None
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with appending(path) as file:
+            file.write(line.encode("utf-8") + b"\n")
+            file.flush()
+            if time.monotonic() - self._synced.get(path, float("-inf")) >= SYNC_SECONDS:
+                os.fsync(file.fileno())
+                self._synced[path] = time.monotonic()
 
     def manifest(self) -> dict[str, Any]:
-        """`run.json`: what produced this run; empty before the first write."""
-        return _read_if_exists(self.manifest_file, "remove it or choose another --run") or {}
+        """`run.json`: what produced this run; empty before the first write.
+
+        Raises:
+            InputError: It is corrupt.
+        """
+        if not self.manifest_file.exists():
+            return {}
+        fix = "remove it or choose another --run"
+        content = read_json(self.manifest_file, fix)
+        try:
+            _Manifest.model_validate(content)
+        except ValidationError as error:
+            raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
+        manifest: dict[str, Any] = content
+        return manifest
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""
         write_json(self.manifest_file, self.manifest() | entries)
 
 
-def _read_if_exists(path: Path, fix: str) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    content: dict[str, Any] = read_json(path, fix)
-    return content
+class _JudgeEntry(BaseModel):
+    """What readers of `run.json` rely on in a judge's entry."""
+
+    model_config = ConfigDict(strict=True)
+
+    kind: str = ""
+    sha256: str = ""
+    seconds: float = 0.0
+    judgments: int = 0
+    base_model: str | None = None
+    base_revision: str | None = None
+    seen_question_ids: list[str] = []
+    validated_on: list[dict[str, Any]] = []
+    refused_parameters: list[str] = []
+
+
+class _ModelEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    seconds: float = 0.0
+
+
+class _SpendingEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    usd: float | None = None
+
+
+class _Manifest(BaseModel):
+    """What readers of `run.json` rely on; other entries may have any form."""
+
+    model_config = ConfigDict(strict=True)
+
+    id: str = ""
+    updated: str = ""
+    judge: str | None = None
+    judges: dict[str, _JudgeEntry] = {}
+    models: dict[str, _ModelEntry] = {}
+    notes: list[str] = []
+    benchmark: dict[str, Any] = {}
+    spending: _SpendingEntry | None = None
 
 
 def _key_text(key: Any) -> str:
@@ -311,5 +384,5 @@ def _key_text(key: Any) -> str:
 
 def _sync(path: Path) -> None:
     if path.exists():
-        with path.open("ab") as file:
+        with appending(path) as file:
             os.fsync(file.fileno())

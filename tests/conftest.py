@@ -15,6 +15,9 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Two workers with two threads each would spin for the same two cores. Set before torch is imported.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("OPENAI_API_KEY", None)
 os.environ.pop("MEDJUDGE_JUDGE", None)
 

@@ -52,8 +52,8 @@ def test_what_is_not_json_is_explained_without_the_whole_text() -> None:
     [
         ('{"a": 1', "Expecting ',' delimiter"),
         ('{"a": 1, "a": 2}', "'a' occurs twice in one object"),
-        ('["\\ud800"]', "surrogates"),
-        ("[" * 100_000, "recursion"),
+        ('["\\ud800"]', "surrogate"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_broken_document_names_the_file_and_the_fix(tmp_path, text: str, reason: str) -> None:

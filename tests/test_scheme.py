@@ -72,6 +72,8 @@ def test_other_rubrics_make_another_hash() -> None:
         (NUTRITION.replace("NUT: 0.7", "NOT: 0.7"), "gate: no category NOT; the scheme has MK, MLU, MR, MSE, MTG, NUT"),
         (NUTRITION.replace("llmeval-med", "other"), "extends: 'other' is no scheme of the package"),
         (NUTRITION.replace("0.7", "7"), "gate.usable_agreement.NUT: Input should be less than or equal to 1"),
+        (NUTRITION.replace("id: NUT", "id: []"), "categories.5.id: Input should be a valid string"),
+        (NUTRITION + "languages: [[en]]", "languages.2: Input should be a valid string"),
         ("name: [", "not valid YAML"),
         ("- a", "a mapping with name, title, languages and categories is expected"),
         ("name: ../up\ntitle: x\nlanguages: [en]\ncategories: []", "name: String should match pattern"),

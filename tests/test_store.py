@@ -30,7 +30,7 @@ Q = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en
         (json.dumps(Q), r"line 2: 'q1' duplicates line 1"),
         (json.dumps({**Q, "id": "q2", "prompt": None}), r"line 2: prompt: .*string"),
         ('{"id": "q2", "id": "q3"}', r"line 2: .*'id' occurs twice"),
-        (json.dumps({**Q, "id": "q2", "prompt": "\ud800"}), r"line 2: .*surrogates"),
+        (json.dumps({**Q, "id": "q2", "prompt": "\ud800"}), r"line 2: .*surrogate"),
         ("[" * 100_000, r"line 2: not valid JSON"),
     ],
 )

@@ -1,6 +1,5 @@
 """Adds physicians' scores to a run, under a lock of their own."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from filelock import FileLock
 from medjudge.annotate.plan import plan_file
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
-from medjudge.store import Run, repair_last_line, write_records
+from medjudge.store import Run, append_lines, repair_last_line, write_records
 
 
 class Added(NamedTuple):
@@ -24,8 +23,8 @@ class Added(NamedTuple):
 def scores_lock(run: Run) -> FileLock:
     """Gives one process and thread at a time access to the scores; the system frees it when a process dies."""
     file = plan_file(run).with_name("scores.lock")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(file)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FileLock(file, mode=0o600)
 
 
 def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
@@ -67,10 +66,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
 def _append(path: Path, scores: Sequence[PhysicianScore]) -> None:
     if path.exists():
         repair_last_line(path)
-    with path.open("a", encoding="utf-8") as file:
-        file.write("".join(score.model_dump_json() + "\n" for score in scores))
-        file.flush()
-        os.fsync(file.fileno())
+    append_lines(path, "".join(score.model_dump_json() + "\n" for score in scores))
 
 
 def shown_score(score: PhysicianScore) -> str:

@@ -1,19 +1,15 @@
 """Draws the answers that physicians score, and assigns them to raters."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from medjudge.annotate.plan import Item, Plan, PlanOptions
+from medjudge.annotate.plan import Item, Plan, PlanOptions, rater_problem
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey
 from medjudge.scale import USABLE_FROM
 from medjudge.store import Run
-
-_NO_FILE_NAME = re.compile(r'[\x00-\x1f<>:"/\\|?*]|^[.\s]|[.\s]$')
-_LONGEST_NAME = 80
 
 
 def draw_plan(run: Run, options: PlanOptions) -> Plan:
@@ -76,8 +72,8 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
 def _check_options(options: PlanOptions) -> None:
     raters = options.raters
     for name in raters:
-        if not name.strip() or _NO_FILE_NAME.search(name) or len(name) > _LONGEST_NAME:
-            raise InputError(f"--rater '{name}': becomes a file name; use letters, digits, '-', '.', '_' or '@'")
+        if problem := rater_problem(name):
+            raise InputError(f"--rater '{name}': {problem}")
         if name.casefold() == CONSTRUCTED:
             raise InputError(f"--rater {name}: this name stands for levels that no physician gave; choose another")
     folded = [name.casefold() for name in raters]

@@ -1,18 +1,23 @@
 """The plan of who scores what, and its files in a run folder."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, printable
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.records import AnswerKey
 from medjudge.store import Run
 
 Which = Literal["random", "informative"]
+
+_NO_FILE_NAME = re.compile(r'[<>:"/\\|?*\n\t]|^[.\s]|[.\s]$')
+_LONGEST_NAME, _MOST_BYTES = 80, 200
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 class PlanOptions(NamedTuple):
@@ -85,12 +90,35 @@ class Plan(BaseModel):
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
 
+    @field_validator("by_rater")
+    @classmethod
+    def _raters_can_be_file_names(cls, by_rater: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name in by_rater:
+            if problem := rater_problem(name):
+                raise ValueError(f"rater '{name}' {problem}")
+        return by_rater
+
     @property
     def options(self) -> PlanOptions:
         """What the plan was drawn by."""
         return PlanOptions(
             list(self.by_rater), self.overlap, self.each, self.which, self.judge, self.teacher, self.seed
         )
+
+
+def rater_problem(name: str) -> str | None:
+    """Why a name cannot be a rater's, whose form is a file of that name; None if it can."""
+    if not name.strip() or _NO_FILE_NAME.search(name) or printable(name) != name:
+        return "becomes a file name; use letters, digits, '-', '.', '_' or '@'"
+    if len(name) > _LONGEST_NAME or len(name.encode()) > _MOST_BYTES:
+        return f"becomes a file name; use at most {_LONGEST_NAME} characters and {_MOST_BYTES} bytes"
+    if name[0] in "-+=@":
+        return (
+            f"starts with '{name[0]}', which a shell reads as an option or a spreadsheet as a formula; choose another"
+        )
+    if name.partition(".")[0].strip().casefold() in _DEVICES:
+        return "is the name of a device on Windows, where no form of this name can be saved; choose another"
+    return None
 
 
 def plan_file(run: Run) -> Path:

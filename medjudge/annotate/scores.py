@@ -116,7 +116,7 @@ def _yaml_entries(path: Path) -> Iterable[tuple[str, object]]:
     try:
         # The nodes, because yaml.safe_load would turn the labels yes and no into True and False.
         top = yaml.compose(read_text(path), Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if not isinstance(top, yaml.MappingNode):
         raise InputError(f"{path}: a label and its level are expected in each line, such as entailment: 5")

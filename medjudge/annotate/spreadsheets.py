@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from medjudge.annotate.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
 from medjudge.errors import InputError
+from medjudge.files import read_bytes
 
 MOST_TEXT_BYTES = 64_000_000
 """The most bytes of a CSV file; the limits on rows, columns and cells are those of a workbook."""
@@ -71,7 +72,7 @@ def _decoded(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT_BYTES:
             raise _too_large(path, MOST_TEXT_BYTES)
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
     try:
@@ -104,8 +105,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise _too_large(path, MOST_BYTES)
-        with path.open("rb") as file:
-            return [Sheet(*cells) for cells in read_xlsx(file, is_blank)]
+        return [Sheet(*cells) for cells in read_xlsx(io.BytesIO(read_bytes(path)), is_blank)]
     except InputError:
         raise
     except LimitError as error:

@@ -9,6 +9,9 @@ from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
 
+_LONGEST_LIST = 500
+"""Characters of a list of headings in a message."""
+
 
 def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, int]) -> list[PhysicianScore]:
     """Reads a .csv, .tsv or .xlsx file; of a workbook every sheet with a column `question_id`.
@@ -47,7 +50,8 @@ def _headings(sheet: Sheet) -> list[str]:
 
 
 def _listed(headings: Sequence[str]) -> str:
-    return ", ".join(heading for heading in headings if heading)
+    listed = ", ".join(heading for heading in headings if heading)
+    return listed if len(listed) <= _LONGEST_LIST else f"{listed[:_LONGEST_LIST]}..."
 
 
 def _place(sheet: Sheet, number: int | None = None) -> str:

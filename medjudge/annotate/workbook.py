@@ -1,6 +1,5 @@
 """Scoring forms as workbooks: one per rater, one sheet per category; only the cells to fill in are unlocked."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from medjudge.annotate.spreadsheets import Sheet, is_blank, read_sheets
 from medjudge.annotate.wording import DIMENSION_WORDS, HEADINGS, FormTexts, form_texts
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
+from medjudge.files import replacing
 from medjudge.rubrics.render import standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -68,10 +68,8 @@ def write_workbook(
     for category in listed[0].scheme.category_ids:
         if items := [entry for entry in listed if entry.question.category == category]:
             _write_category(workbook.create_sheet(category), items, filled or {}, problems or {})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    workbook.save(temporary)
-    os.replace(temporary, path)
+    with replacing(path) as file:
+        workbook.save(file)
 
 
 def read_workbook(path: Path, scheme: Scheme = LLMEVAL_MED) -> Form:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from medjudge.errors import InputError
-from medjudge.files import read_text
+from medjudge.files import read_bytes, read_text
 from medjudge.records import Answer, PhysicianScore, Question
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
@@ -56,11 +56,9 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
 
 def _parsed(path: Path) -> ElementTree.Element:
     try:
-        return ElementTree.parse(path).getroot()
+        return ElementTree.fromstring(read_bytes(path))
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise InputError(f"{path}: not valid XML ({error})") from None
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
 
 
 def _root(path: Path) -> ElementTree.Element:
@@ -124,7 +122,9 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     elements = {(element.get("qid") or "").removeprefix("TQ"): element for element in root.iter("NLM-QUESTION")}
     if not elements:
         raise InputError(f"{references}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
-    expert_set = ExpertSet([_liveqa_question(number, element) for number, element in elements.items()], [], [])
+    expert_set = ExpertSet(
+        [_liveqa_question(number, element, references) for number, element in elements.items()], [], []
+    )
     count: Counter[str] = Counter()
     for line, text in enumerate(read_text(judged).splitlines(), start=1):
         if not text.strip():
@@ -141,16 +141,19 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     return expert_set
 
 
-def _liveqa_question(number: str, element: ElementTree.Element) -> Question:
+def _liveqa_question(number: str, element: ElementTree.Element, path: Path) -> Question:
     message = [
         " ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")
     ]
+    prompt = ". ".join(part for part in message if part)
+    if not prompt:
+        raise InputError(f"{path}, question {number or 'without qid'}: SUBJECT and MESSAGE are both empty; remove it")
     answers = [" ".join((answer.text or "").split()) for answer in element.iter("ANSWER")]
     return Question(
         id=f"liveqa-{number}",
         category=CATEGORY,
         group=f"liveqa-{number}",
-        prompt=". ".join(part for part in message if part),
+        prompt=prompt,
         reference="\n\n".join(answer for answer in answers if answer) or None,
         language=LANGUAGE,
     )

@@ -1,6 +1,5 @@
 """Opens a benchmark by its name or file, and looks at a file before it is used."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
-from medjudge.files import read_text
+from medjudge.files import json_lines
 from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
@@ -80,18 +79,16 @@ def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
 
 
 def _record_of(path: Path) -> type[Any]:
-    first = next((line for line in read_text(path).split("\n") if line.strip()), None)
+    first = next(json_lines(path), None)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    try:
-        fields = json.loads(first)
-    except ValueError as error:
-        raise InputError(f"{path}, line 1: not valid JSON ({error}); each line must be one JSON object") from None
+    number, fields = first
     for mark, record in _MARKS:
         if isinstance(fields, dict) and mark in fields:
             return record
     raise InputError(
-        f"{path}, line 1: no field tells what this is; questions have 'prompt', answers 'text', judgments 'judge'"
+        f"{path}, line {number}: no field tells what this is; questions have 'prompt', answers 'text', judgments "
+        "'judge'"
     )
 
 

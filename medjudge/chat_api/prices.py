@@ -5,11 +5,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, read_yaml
 
 
 class Price(BaseModel):
@@ -43,12 +42,11 @@ def read_prices(file: Path | None = None) -> dict[str, Price]:
         InputError: The file cannot be read, or an entry is invalid.
     """
     path = file or shipped_prices()
-    try:
-        entries = (yaml.safe_load(read_text(path)) or {}).items()
-    except (yaml.YAMLError, AttributeError):
-        raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}") from None
+    entries = read_yaml(path)
+    if not isinstance(entries, dict):
+        raise InputError(f"{path}: no prices by model; an entry looks like {example('MODEL')}")
     prices = {}
-    for model, fields in entries:
+    for model, fields in entries.items():
         try:
             prices[str(model)] = Price.model_validate(fields)
         except ValidationError as error:

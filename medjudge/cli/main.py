@@ -1,5 +1,7 @@
 """The `medjudge` command."""
 
+import errno
+import io
 import os
 import sys
 import warnings
@@ -27,7 +29,7 @@ from medjudge.cli import (
     validate,
 )
 from medjudge.cli.help import show_readable_help
-from medjudge.errors import InputError, UnfinishedError
+from medjudge.errors import InputError, UnfinishedError, on_terminal
 
 app = typer.Typer(
     name="medjudge",
@@ -37,6 +39,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
 
 app.command("quickstart", rich_help_panel=_START)(quickstart.quickstart)
@@ -81,12 +84,14 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     warnings.simplefilter("ignore")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where a terminal's encoding lacks a character
     try:
         sys.exit(app(standalone_mode=False))
     except InputError as error:
         _refuse(str(error))
     except UnfinishedError as error:
-        print(f"stopped: {error}", file=sys.stderr)
+        print(on_terminal(f"stopped: {error}"), file=sys.stderr)
         sys.exit(1)
     except TyperException as error:
         if not error.format_message():  # a group that was called with nothing has printed its help
@@ -95,14 +100,16 @@ def main() -> None:
             f"{error.format_message().rstrip('.')}; `medjudge --help` and `medjudge COMMAND --help` list what there is"
         )
     except OSError as error:
-        if error.filename is None:
+        full = error.errno in _DISK_FULL
+        if error.filename is None and not full:
             raise
-        _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}; check the path")
+        fix = "free some space, then run the same command again" if full else "check the path"
+        _refuse(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}; {fix}")
     except KeyboardInterrupt:
         print("\nstopped; the same command again goes on from here", file=sys.stderr)
         sys.exit(130)
 
 
 def _refuse(message: str) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr)
+    print(on_terminal(f"error: {message}"), file=sys.stderr)
     sys.exit(2)

@@ -2,11 +2,14 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.segment import Segment
 from rich.table import Table
+
+from medjudge.errors import printable
 
 if TYPE_CHECKING:
     from medjudge.judge.study import Study
@@ -20,12 +23,30 @@ def console(as_json: bool) -> Console:
     file = sys.stderr if as_json else sys.stdout
     # A file or a pipe has no width; rich would take 80 columns and cut the names of models.
     width = None if file.isatty() else 240
-    return Console(file=file, width=width, soft_wrap=True, highlight=False, markup=False)
+    screen = Console(file=file, width=width, soft_wrap=True, highlight=False, markup=False)
+    screen.push_render_hook(_EverythingPrintable())
+    return screen
+
+
+class _EverythingPrintable(RenderHook):
+    """Keeps control characters of files, such as those in a model's name, from the terminal; styles are added later."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(renderable) for renderable in renderables]
+
+
+class _Printable:
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def print_json(value: Any) -> None:
     """The one object of `--json`."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    print(printable(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)))
 
 
 def leaderboard_table(scores: dict[str, Any], title: str, columns: Sequence[str] = ()) -> Table:

@@ -7,7 +7,6 @@ strict with long ones.
 """
 
 import gzip
-import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 
 from medjudge.benchmark.expert_sets import CATEGORY, LANGUAGE
 from medjudge.errors import InputError
+from medjudge.files import parse_json
 from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.records import Answer, Question, TrainingLine
 
@@ -64,7 +64,7 @@ def read_pairs(path: Path) -> list[Pair]:
             for number, text in enumerate(file, start=1):
                 if not text.strip():
                     continue
-                fields = json.loads(text)
+                fields = parse_json(text)
                 if not isinstance(fields, dict) or not str(fields.get("question") or "").strip():
                     raise InputError(f"{path}, line {number}: no question; each line needs question and answer")
                 answer = str(fields.get("answer") or "").strip()
@@ -74,7 +74,7 @@ def read_pairs(path: Path) -> list[Pair]:
                     pairs.append(Pair(f"pair-{number}", question, answer[:_MOST_CHARACTERS], focus.lower(), kind))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise InputError(f"{path}, line {number}: not JSON ({error}); one object per line is expected") from None
     return pairs
 

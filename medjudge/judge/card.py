@@ -61,7 +61,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
         "",
     ]
-    write_whole(folder / "README.md", "\n".join(lines))
+    write_whole(folder / "README.md", "\n".join(lines), private=False)
 
 
 def _shape(card: JudgeCard) -> str:

@@ -7,11 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem
+from medjudge.files import first_problem, parse_yaml
 from medjudge.scheme import Scheme
 
 _EXAMPLE = "en"
@@ -107,8 +106,6 @@ def _packaged(language: str, name: str) -> str | None:
 @cache
 def _loaded(text: str, place: str, model: type[Any]) -> Any:
     try:
-        return model.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())})") from None
+        return model.model_validate(parse_yaml(text, place))
     except ValidationError as error:
         raise InputError(f"{place}: {first_problem(error)}") from None

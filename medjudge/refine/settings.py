@@ -1,12 +1,11 @@
 """What a refinement folder was made from: written once, and compared whenever the folder is used again."""
 
-import json
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.files import read_text, write_json
+from medjudge.files import parse_json, read_text, write_json
 
 FILE = "settings.json"
 
@@ -50,7 +49,7 @@ def claim_folder(folder: Path, settings: Settings) -> None:
 def _read(file: Path) -> dict[str, Any]:
     reason = ""
     try:
-        content = json.loads(read_text(file))
+        content = parse_json(read_text(file))
         if isinstance(content, dict):
             return content
     except ValueError as error:

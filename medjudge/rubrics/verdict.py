@@ -113,7 +113,8 @@ def read_reasoned(reply: str) -> Reasoned:
     stated = [number for line in rationale.splitlines() if (number := _stated(line))]
     if other := [number for number in stated if number != str(score)]:
         return Reasoned(Verdict(None, f"the reply states two scores, {other[0]} and {score}"), "")
-    return Reasoned(Verdict(score, None), before_score(rationale))
+    # An escaped lone surrogate could not be written.
+    return Reasoned(Verdict(score, None), before_score(rationale).encode("utf-8", "replace").decode())
 
 
 def read_verdict(reply: str) -> Verdict:

@@ -11,6 +11,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import ModelConfig, SFTConfig, TrlParser
 
 from medjudge.errors import InputError
+from medjudge.files import read_yaml
 from medjudge.models.hardware import cpu_has_bf16
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import deepspeed_on_cpu, under_deepspeed
@@ -62,7 +63,10 @@ def _named_options(words: Sequence[str]) -> frozenset[str]:
     names = {word[2:].split("=")[0].replace("-", "_") for word in words if word.startswith("--")}
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--config":
-            names |= set(yaml.safe_load(Path(following).read_text(encoding="utf-8")))
+            config = read_yaml(Path(following))
+            if not isinstance(config, dict):
+                _refuse(f"{following}: a mapping of options is expected, such as learning_rate: 1e-4")
+            names |= set(config)
     return frozenset(names)
 
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
     GenerativeSettings,
@@ -46,11 +46,9 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     """
     scheme = scheme_beside(path)
     lines = []
-    for number, text in enumerate(read_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
+    for number, fields in json_lines(path):
         try:
-            lines.append(TrainingLine.model_validate_json(text))
+            lines.append(TrainingLine.model_validate(fields))
         except ValidationError as error:
             raise InputError(
                 f"{path}, line {number}: {first_problem(error)}; write it with `medjudge distill`"

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from medjudge.errors import InputError
-from medjudge.files import write_whole
+from medjudge.files import appending, write_whole
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.records import TrainingLine
 from medjudge.scheme import scheme_beside
@@ -60,10 +60,10 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
         # The round carries the line's number: the judge takes answers in an order of its own.
         work = [line_assignment(line, scheme)._replace(round=number) for number, line in enumerate(waiting, 1)]
         write_scheme(out_file.parent, scheme)
-        with out_file.open("a", encoding="utf-8") as file:
+        with appending(out_file) as file:
             for judgment in judge.judge(work):
                 line = waiting[judgment.round - 1].model_copy(update={"rationale": judgment.rationale})
-                file.write(line.model_dump_json() + "\n")
+                file.write(line.model_dump_json().encode() + b"\n")
                 file.flush()
                 written.append(line)
     _in_order(out_file, lines, written)

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem
+from medjudge.files import first_problem, read_yaml
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
 from medjudge.probes.probes import OUTSIDE_GATE, PROBES
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
@@ -34,14 +33,16 @@ def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
     Raises:
         InputError: The file is missing, is no YAML mapping, or an entry is not one of the gate's.
     """
+    fields = read_yaml(path)
+    if not isinstance(fields, dict):
+        raise InputError(
+            f"{path}: a mapping of requirements is expected, such as `coverage: 0.95`; see "
+            f"{shipped('configs/eval/gate.yaml')}"
+        )
     try:
-        fields = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         own = Gate.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{path}: {first_problem(error)}; see {shipped('configs/eval/gate.yaml')}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise InputError(f"{path}: cannot be read as YAML ({reason})") from None
     for category in own.usable_agreement:
         if category not in scheme.category_ids:
             raise InputError(

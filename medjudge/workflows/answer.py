@@ -204,7 +204,7 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group) -> N
     finally:
         if group.first:
             entry["answers"] = sum(answer.model == loaded.name for answer in run.answers())
-            entry["seconds"] = round(entry["seconds"] + time.monotonic() - start, 1)
+            entry["seconds"] = round(entry.get("seconds", 0.0) + time.monotonic() - start, 1)
             run.update_manifest(models=models)
             record_spending(run, options.limit.prices)
 

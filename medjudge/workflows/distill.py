@@ -1,6 +1,5 @@
 """Distillation: run folders with judgments and physicians' scores -> a training set in a folder."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from medjudge.distill.training_set import (
     side_summary,
 )
 from medjudge.errors import InputError
-from medjudge.files import read_text, write_json, write_whole
+from medjudge.files import json_lines, write_json, write_whole
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
 from medjudge.store import Run, write_scheme
@@ -177,7 +176,7 @@ def _teachers(run: Run, names: Sequence[str] | None) -> list[str]:
     """The judges of a run that teach; if none are named, those that know more than a local judge: APIs and imports."""
     if names is not None:
         return [name for name in names if name in run.judges()]
-    kinds = {name: entry["kind"] for name, entry in run.manifest().get("judges", {}).items()}
+    kinds = {name: entry.get("kind", "api") for name, entry in run.manifest().get("judges", {}).items()}
     return [name for name in run.judges() if kinds.get(name, "api") == "api"]
 
 
@@ -229,18 +228,15 @@ def _unseen(path: Path) -> _Unseen:
     if path.suffix != ".jsonl":
         return _Unseen({score.question_id for score in read_physician_scores(path)}, set())
     unseen = _Unseen(set(), set())
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, fields in json_lines(path):
         try:
-            fields = json.loads(line)
             # A training line holds its question, a question is one, all other records name theirs.
             question = fields.get("question", fields)
             unseen.ids.add(str(fields["question_id"] if "question_id" in fields else question["id"]))
-        except (ValueError, AttributeError, KeyError, TypeError):
+            if "prompt" in question:
+                unseen.prompts.add(str(question["prompt"]))
+        except (AttributeError, KeyError, TypeError):
             raise InputError(
                 f"--keep-out {path}, line {number}: names no question; records with id or question_id are expected"
             ) from None
-        if "prompt" in question:
-            unseen.prompts.add(str(question["prompt"]))
     return unseen

@@ -167,7 +167,7 @@ def test_broken_and_missing_files(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(
         json.dumps([task(1, annotation(2, 7, result("score", "number", 4)), model="\ud800")])
     )
-    assert "surrogates not allowed" in refused(tmp_path / "c.json")
+    assert "a lone surrogate" in refused(tmp_path / "c.json")
     assert "no such file" in refused(tmp_path / "b.json")
 
 

@@ -32,7 +32,7 @@ def test_an_unknown_model_is_refused_with_a_line_that_works_when_it_is_added(tmp
         ("gpt: {input: 1, output: 2, source: x}", "gpt: date: Field required"),
         ("gpt: {input: -1, output: 2, date: 2025-01-01, source: x}", "gpt: input: .*greater than or equal to 0"),
         ("gpt: {input: 1, output: 2, date: 2025-01-01, source: x, currency: EUR}", "gpt: currency: Extra inputs"),
-        ("[1, 2", "no prices by model"),
+        ("[1, 2", "not valid YAML"),
         ("- gpt", "no prices by model"),
         ("gpt: 3", "gpt: Input should be a valid dictionary .*found 3"),
     ],

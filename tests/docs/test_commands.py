@@ -23,6 +23,12 @@ BASH = [block for page in PAGES for block in blocks(page) if block.language == "
 RUN = [page for page in PAGES if any(block.language in ("bash", "python") for block in blocks(page))]
 
 
+@pytest.fixture(autouse=True)
+def online_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app goes offline as soon as it reads `--offline`; that must end with the test."""
+    monkeypatch.setattr("medjudge.offline._refusing", False)
+
+
 def parse(arguments: list[str]) -> None:
     """Reads the words behind `medjudge` as the app does, without running anything.
 

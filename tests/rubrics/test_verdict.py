@@ -151,3 +151,8 @@ def test_a_structured_reply_is_read_strictly_and_any_other_from_its_end(reply, s
     verdict, rationale = read_reasoned(reply)
     assert verdict.score == score
     assert part in (rationale if score else verdict.problem)
+
+
+def test_a_rationale_with_a_lone_surrogate_can_be_written() -> None:
+    found = read_reasoned('{"rationale": "\\ud800 right", "score": 4}')
+    assert (found.verdict.score, found.rationale) == (4, "? right")

@@ -95,10 +95,10 @@ def test_a_prompt_without_room_is_an_input_error(training_files, tiny_lm) -> Non
 BAD_FIELDS = (
     ({"level": 6}, "level: .*less than or equal to 5"),
     ({"source": "nobody"}, "source"),
-    ({"probabilities": [float("nan"), 0, 0, 0, 1]}, r"probabilities.0: .*finite"),
-    ({"probabilities": [0, 0, 0, 0, float("inf")]}, r"probabilities.4: .*finite"),
+    ({"probabilities": [float("nan"), 0, 0, 0, 1]}, r"not valid JSON \(NaN is not"),
+    ({"probabilities": [0, 0, 0, 0, float("inf")]}, r"not valid JSON \(Infinity is not"),
     ({"probabilities": [0, 0, 0, 0.5, 0.6]}, "probabilities: .*add up to 1"),
-    ({"weight": float("inf")}, "weight: .*finite"),
+    ({"weight": float("inf")}, r"not valid JSON \(Infinity is not"),
 )
 
 

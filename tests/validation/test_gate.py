@@ -226,8 +226,8 @@ def test_checks_say_by_type_what_they_are_about() -> None:
         ("cohen_kappa: high", "cohen_kappa: Input should be a valid number"),
         ("usable_agreement: {XY: 0.9}", "usable_agreement.XY"),
         ("probe_flips_of: {typo: 0.1}", "probe_flips_of.typo: no such probe; there are filler, "),
-        ("- a list", "valid dictionary"),
-        ("a: [", "cannot be read as YAML"),
+        ("- a list", "a mapping of requirements is expected"),
+        ("a: [", "not valid YAML"),
     ],
 )
 def test_a_wrong_gate_file_is_one_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -1,0 +1,104 @@
+"""Files that no station can use: one line on stderr, exit status 2, nothing left behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medjudge.annotate.scores import read_physician_scores
+from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
+from medjudge.benchmark.files import check_file, read_benchmark
+from medjudge.chat_api.prices import read_prices
+from medjudge.errors import InputError
+from medjudge.files import json_lines, read_json, read_yaml
+from medjudge.records import Answer
+from medjudge.scheme import open_scheme
+from medjudge.store import Run, read_records
+from medjudge.train.features import read_training_lines
+from medjudge.validation.gate import read_gate
+from medjudge.workflows.distill import _unseen
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "answers.jsonl": lambda path: read_records(path, Answer),
+    "train.jsonl": read_training_lines,
+    "kept-out.jsonl": _unseen,
+    "any.jsonl": check_file,
+    "dataset.json": lambda path: read_benchmark(str(path)),
+    "prices.yaml": read_prices,
+    "gate.yaml": read_gate,
+    "scheme.yaml": lambda path: open_scheme(str(path.parent)),
+    "scheme.json": lambda path: open_scheme(str(path)),
+    "run.json": lambda path: Run(path.parent).manifest(),
+    "mediqa.xml": lambda path: read_mediqa2019([path]),
+    "scores.csv": read_physician_scores,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_refuses_it_in_one_line_that_names_it(hostile: Callable[[str], Path], name: str) -> None:
+    path = hostile(name)
+    with pytest.raises(InputError) as caught:
+        READERS[name](path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [[], 0, {"judges": 5}, {"judges": {"j": {"kind": 1}}}, {"models": {"m": 3}}, {"notes": "x"}, {"judge": ["j"]}],
+)
+def test_an_odd_manifest_is_named(tmp_path: Path, manifest: object) -> None:
+    run = Run(tmp_path)
+    run.manifest_file.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"run\.json: .*; remove it or choose another --run"):
+        run.manifest()
+
+
+def test_a_line_longer_than_the_limit_is_refused_without_reading_on(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(b"{}\n" + b" " * (17 << 20))
+    lines = json_lines(path)
+    assert next(lines) == (1, {})
+    with pytest.raises(InputError, match=r"line 2: longer than 16 MiB"):
+        next(lines)
+
+
+def test_a_liveqa_question_without_text_is_named(tmp_path: Path) -> None:
+    references, judged = tmp_path / "references.xml", tmp_path / "judged.txt"
+    references.write_text('<LIVEQA><NLM-QUESTION qid="TQ7"><ANSWER>x</ANSWER></NLM-QUESTION></LIVEQA>')
+    judged.write_text("")
+    with pytest.raises(InputError, match=r"references\.xml, question 7: SUBJECT and MESSAGE are both empty"):
+        read_liveqa_med(references, judged)
+
+
+def test_a_csv_header_beyond_the_limit_of_a_cell_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("x" * 131_073 + ",model\n")
+    with pytest.raises(InputError, match=r"scores\.csv, row 1: .*field limit"):
+        read_physician_scores(path)
+
+
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
+    bom = b"\xef\xbb\xbf"
+    (tmp_path / "x.json").write_bytes(bom + b'{"a": 1}')
+    (tmp_path / "x.jsonl").write_bytes(bom + b'{"a": 1}\n{"a": 2}\n')
+    (tmp_path / "x.yaml").write_bytes(bom + b"a: 1\n")
+    assert read_json(tmp_path / "x.json") == read_yaml(tmp_path / "x.yaml") == {"a": 1}
+    assert list(json_lines(tmp_path / "x.jsonl")) == [(1, {"a": 1}), (2, {"a": 2})]
+
+
+def test_a_yaml_key_that_occurs_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "gate.yaml"
+    path.write_text("usable_agreement:\n  MK: 0.8\n  MSE: 0.7\n  MK: 0.1\n")
+    with pytest.raises(InputError, match="'MK' occurs twice in the mapping that starts in line 2"):
+        read_gate(path)
+
+
+@pytest.mark.parametrize("content", ["0", "", "[]", "false", "null", "text"])
+def test_a_gate_that_is_no_mapping_never_means_the_defaults(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "gate.yaml"
+    path.write_text(content)
+    with pytest.raises(InputError, match="a mapping of requirements is expected"):
+        read_gate(path)

@@ -1,0 +1,17 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from medjudge.judge.open import similarity_folder
+
+
+def test_a_judge_that_cannot_be_loaded_leaves_no_run_folder_behind(tmp_path: Path, medjudge: Callable) -> None:
+    broken = tmp_path / "judges" / "broken"
+    shutil.copytree(similarity_folder(), broken)
+    card = json.loads((broken / "judge.json").read_text())
+    (broken / "judge.json").write_text(json.dumps(card | {"base_model": str(tmp_path / "nowhere")}))
+    failed = medjudge("eval", "--judge", "judges/broken", "--run", "runs/new", "--limit", 1)
+    assert failed.returncode == 2
+    assert "nowhere: no such folder" in failed.stderr
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,168 @@
+"""A run folder from somebody else: no link in it leads a write elsewhere, and its files are private."""
+
+import os
+import resource
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.files import appending, write_whole
+from medjudge.records import Answer
+from medjudge.store import Run, append_lines
+
+PRECIOUS = "precious\n{half a line"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".pid",
+        ".lock",
+        "run.json",
+        "answers.jsonl",
+        "spending.jsonl",
+        "physician_scores.jsonl",
+        "judgments/x.jsonl",
+        "agreement/x.json",
+        "annotation/scores.lock",
+        "parts/0/answers.jsonl",
+        "parts/0/.pid",
+    ],
+)
+def test_a_link_is_refused_by_name_and_what_it_leads_to_stays(
+    tmp_path: Path, medjudge: Callable, sample_run: Path, name: str
+) -> None:
+    target = tmp_path / "precious"
+    target.write_text(PRECIOUS)
+    link = sample_run / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    with pytest.raises(InputError, match="is a link") as caught, Run(sample_run).lock():
+        pass
+    assert str(link) in str(caught.value)
+    refused = medjudge("report", sample_run)
+    assert refused.returncode == 2
+    assert str(link) in refused.stderr
+    assert target.read_text() == PRECIOUS
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["judgments", "agreement", "parts", "annotation"])
+def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, sample_run: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "x.jsonl").write_text(PRECIOUS)
+    (sample_run / name).symlink_to(elsewhere)
+    with pytest.raises(InputError, match=f"{name}: is a link"), Run(sample_run).lock():
+        pass
+    assert [file.read_text() for file in elsewhere.iterdir()] == [PRECIOUS]
+
+
+def test_a_link_that_appears_later_is_not_appended_to(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text(PRECIOUS)
+    run = Run(tmp_path / "run")
+    with run.lock():
+        run.answers_file.symlink_to(target)
+        with pytest.raises(OSError, match="symbolic links"):
+            run.append(run.answers_file, "{}")
+    with pytest.raises(OSError, match="symbolic links"):
+        append_lines(run.answers_file, "{}\n")
+    assert target.read_text() == PRECIOUS
+
+
+def test_the_run_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "large-disk").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "large-disk")
+    run = Run(tmp_path / "run")
+    with run.lock():
+        run.append(run.answers_file, "{}")
+    assert (tmp_path / "large-disk" / "answers.jsonl").read_text() == "{}\n"
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_the_owner_can_read_scores_and_answers(
+    tmp_path: Path, question: Callable, answer: Callable, physician_score: Callable
+) -> None:
+    before = os.umask(0o022)
+    try:
+        run = Run(tmp_path / "runs" / "mine")
+        with run.lock():
+            run.write_questions([question()], run.scheme())
+            run.append(run.answers_file, answer().model_dump_json())
+            run.append(run.judgments_file("j"), "{}")
+            run.update_manifest(id="x")
+        append_lines(run.physicians_file, physician_score().model_dump_json())
+        write_whole(run.agreement_file("j"), "{}")
+    finally:
+        os.umask(before)
+    entries = [run.path, *run.path.rglob("*")]
+    assert {_mode(entry) for entry in entries if entry.is_dir()} == {0o700}
+    assert {_mode(entry) for entry in entries if entry.is_file()} == {0o600}
+    assert run.physicians_file in entries
+    run.manifest_file.chmod(0o644)  # the owner's choice holds
+    run.update_manifest(id="y")
+    assert _mode(run.manifest_file) == 0o644
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Every write beyond so many bytes fails, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    write_whole(path, "old")
+    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught:
+        write_whole(path, "x" * 1000)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_full_disk_cut_short_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    append_lines(path, "{}\n")
+    with files_of_at_most(100), pytest.raises(OSError, match="too large") as caught, appending(path) as file:
+        file.write(b"x" * 1000)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "{}\n"
+
+
+def test_a_full_disk_is_one_line_for_a_user(tmp_path: Path, medjudge: Callable, sample_run: Path) -> None:
+    with files_of_at_most(1000):
+        failed = medjudge("eval", "--judge", "similarity", "--run", "new", "--limit", 1)
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+    assert failed.stderr.splitlines()[-1].startswith("error: new/")
+    assert not list((tmp_path / "new").rglob("*.part"))
+
+
+def test_a_lone_surrogate_is_refused_before_the_file_is_touched(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    write_whole(path, "old")
+    with pytest.raises(InputError, match="character 2 is a lone surrogate"):
+        write_whole(path, "ab\udcff")
+    assert path.read_text() == "old"
+
+
+def test_records_outside_a_run_may_be_named_by_a_link(tmp_path: Path, jsonl: Callable, answer: Callable) -> None:
+    from medjudge.store import read_records
+
+    jsonl("real.jsonl", answer().model_dump())
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    assert len(read_records(tmp_path / "link.jsonl", Answer)) == 1

@@ -1,0 +1,91 @@
+"""What files hold reaches the terminal as text: nothing in them moves the cursor, hides or reorders a line."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medjudge.annotate.draw import draw_plan
+from medjudge.annotate.plan import PlanOptions, plan_file, read_plan
+from medjudge.errors import InputError, on_terminal, printable
+from medjudge.store import Run
+
+HOSTILE = "m\x1b[2J\x1b]0;owned\x07\x9b1A\u202egnp.exe\u2066\u2028\r"
+RAW = set("\x1b\x07\x9b\u202e\u2066\u2028\r")
+
+
+def test_a_message_shows_control_and_bidirectional_characters_as_escapes() -> None:
+    assert printable("a\x1bb\u202ec\td\ne") == "a\\u001bb\\u202ec\td\ne"
+    assert printable("剂量 é 😀 \u200d") == "剂量 é 😀 \u200d"
+    assert not RAW & set(on_terminal(HOSTILE))
+    assert len(on_terminal("x" * 10_000_000)) < 2100
+    assert on_terminal("a\n" * 5000).endswith("... and 4001 more lines")
+
+
+def test_a_hostile_name_reaches_neither_error_nor_table_nor_json_raw(medjudge: Callable, jsonl: Callable) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": HOSTILE, "text": "x"})
+    for result in (
+        medjudge("data", "check", answers),
+        medjudge("data", "check", answers, "--json"),
+        medjudge("eval", "--answers", answers, "--judge", "similarity"),
+        medjudge("eval", "--judge", f"judges/{HOSTILE}"),
+    ):
+        assert "owned" in result.stdout + result.stderr
+        assert not RAW & set(result.stdout + result.stderr)
+    assert HOSTILE in json.loads(medjudge("data", "check", answers, "--json").stdout)["models"]
+
+
+def test_an_error_line_is_capped(medjudge: Callable, jsonl: Callable) -> None:
+    answers = jsonl("answers.jsonl", {"question_id": "q" * 5_000_000, "model": "m", "text": "x"})
+    failed = medjudge("eval", "--answers", answers, "--judge", "similarity")
+    assert failed.returncode == 2
+    assert len(failed.stderr) < 2100
+
+
+def test_a_file_name_with_control_characters_in_a_run_is_refused(sample_run: Path) -> None:
+    (sample_run / "judgments").mkdir()
+    (sample_run / "judgments" / "j\x1b[2J.jsonl").write_text("")
+    with pytest.raises(InputError, match="a name with control characters"):
+        Run.existing(sample_run)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("con", "name of a device on Windows"),
+        ("LPT1.x", "name of a device on Windows"),
+        ("-x", "starts with '-'"),
+        ("=cmd", r"starts with '='"),
+        ("a\u202eb", "becomes a file name"),
+        ("a\x7f", "becomes a file name"),
+        ("../x", "becomes a file name"),
+        ("医" * 79, "at most 80 characters"),
+    ],
+)
+def test_a_rater_s_name_that_no_file_can_have_is_refused_with_the_reason(
+    sample_run: Path, name: str, reason: str
+) -> None:
+    run = Run(sample_run)
+    run.physicians_file.unlink()
+    with pytest.raises(InputError, match=f"--rater .*{reason}"):
+        draw_plan(run, PlanOptions([name]))
+    good = draw_plan(run, PlanOptions(["dr.li@example.org"], each=1))
+    plan_file(run).parent.mkdir()
+    plan_file(run).write_text(good.model_dump_json().replace("dr.li@example.org", json.dumps(name)[1:-1]))
+    with pytest.raises(InputError, match=rf"plan\.json: not a plan .*{reason}"):
+        read_plan(run)
+
+
+def test_telemetry_of_dependencies_is_off_unless_the_user_turned_it_on() -> None:
+    code = "import medjudge, os; from huggingface_hub import constants; print(constants.HF_HUB_DISABLE_TELEMETRY, *map("
+    code += "os.environ.get, ('DO_NOT_TRACK', 'RAY_USAGE_STATS_ENABLED', 'VLLM_NO_USAGE_STATS')))"
+    names = ("HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK", "RAY_USAGE_STATS_ENABLED", "VLLM_NO_USAGE_STATS")
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    for chosen, printed in (({}, "True 1 0 1"), ({"RAY_USAGE_STATS_ENABLED": "1"}, "True 1 1 1")):
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=clean | chosen, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == printed
