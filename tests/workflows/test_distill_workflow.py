@@ -37,7 +37,7 @@ def test_what_is_kept_out_is_in_no_line(sample_run: Path, tmp_path: Path) -> Non
 def test_a_scheme_is_chosen_for_a_run_that_keeps_none(medjudge, sample_run: Path, tmp_path: Path) -> None:
     file = sample_run / "questions.jsonl"
     consumer_questions = re.sub(r'"category": ?"\w+"', '"category":"CHQ"', file.read_text(encoding="utf-8"))
-    file.write_text(consumer_questions, encoding="utf-8")
+    file.write_text(consumer_questions.replace('"zh"', '"en"'), encoding="utf-8")
     refused = medjudge("distill", sample_run, "--out", "data")
     assert refused.returncode == 2
     assert "CHQ" in refused.stderr
