@@ -156,25 +156,32 @@ def simulated_levels(design: AgreementDesign, generator: np.random.Generator) ->
     return np.where(right & (generator.random(n) < 0.6), physician, judge), physician, conversation
 
 
-def agreement_coverage(studies: int = 1000, seed: int = 0, methods: tuple[Method, ...] = ("bca",)) -> dict[str, Any]:
+def agreement_coverage(
+    studies: int = 1000,
+    seed: int = 0,
+    methods: tuple[Method, ...] = ("bca",),
+    designs: Iterable[AgreementDesign] | None = None,
+) -> dict[str, Any]:
     """How often the 95 % intervals of agreement hold the true value, over several designs.
 
     Args:
         studies: Simulated studies for each design.
         seed: Fixes the draws; each design has its own.
         methods: The kinds of interval, each on the same studies.
+        designs: Seven unless given.
 
     Returns:
         `designs`, a list of rows: the design, the interval, and measure -> true value, coverage and mean width.
     """
     rows = []
-    for number, design in enumerate(_agreement_designs()):
+    for number, design in enumerate(designs or agreement_designs()):
         for method in methods:
             rows.append(_agreement_row(design, studies, method, np.random.default_rng([seed, number])))
     return {"confidence": 0.95, "studies": studies, "seed": seed, "resamples": _RESAMPLES, "designs": rows}
 
 
-def _agreement_designs() -> Iterator[AgreementDesign]:
+def agreement_designs() -> Iterator[AgreementDesign]:
+    """Designs with as many conversations as the gate asks for first, then those with fewer."""
     yield AgreementDesign(100)
     yield AgreementDesign(100, usable=0.85, judge_right=0.9)
     yield AgreementDesign(100, answers=3, correlation=0.3)

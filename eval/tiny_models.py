@@ -10,13 +10,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.judge.card import write_readme
+from medjudge.judge.folder import JudgeCard
+from medjudge.judge.protocol import assignments
+from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference
+from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, Question
-from medjudge.store import read_records
+from medjudge.store import Run, read_records
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -65,8 +71,8 @@ def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizer
     )
 
 
-def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
-    """Writes a BERT of about 0.1 million parameters with a window of 128 tokens."""
+def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0) -> Path:
+    """Writes a BERT of about 0.1 million parameters."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -86,10 +92,29 @@ def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
-        max_position_embeddings=128,
+        max_position_embeddings=window,
     )
     BertModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
+    return folder
+
+
+def build_tiny_similarity(folder: Path) -> Path:
+    """Writes a similarity judge that costs next to nothing; it gives each level to a fifth of the sample's answers."""
+    encoder = build_tiny_encoder(folder / "base", window=MAX_LENGTH)
+    work = assignments(Run(sample_folder()).questions(), Run(sample_folder()).answers())
+    cosines, _ = cosines_to_reference(load_encoder(str(encoder)).eval(), load_tokenizer(str(encoder)), work)
+    slope = 3 / cosines.std()
+    low, second, third, high = slope * np.quantile(cosines, [0.2, 0.4, 0.6, 0.8])
+    card = JudgeCard(
+        kind="similarity",
+        base_model="tiny-encoder",
+        max_length=MAX_LENGTH,
+        slope=slope,
+        cuts=(low, second, third, high),
+    )
+    write_readme(folder, card)
+    card.write(folder)
     return folder
 
 

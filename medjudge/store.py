@@ -37,6 +37,9 @@ Record = TypeVar("Record", Question, Answer, Judgment, PhysicianScore)
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
 
+MOST_QUESTIONS = 200_000
+"""The most questions of a file."""
+
 LOCK_FILE, PID_FILE = ".lock", ".pid"
 
 
@@ -47,10 +50,20 @@ def read_questions(path: Path, scheme: Scheme | None = None) -> list[Question]:
         scheme: The scheme that the questions belong to; by default the one beside the file.
 
     Raises:
-        InputError: As for `read_records`; or the scheme does not have a question's category or language.
+        InputError: As for `read_records`; or the scheme does not have a question's category or language, or there are
+            more than `MOST_QUESTIONS`.
     """
     known = scheme or scheme_beside(path)
-    return read_records(path, Question, check=lambda question: known.problem_with(question.category, question.language))
+    read = 0
+
+    def problem_with(question: Question) -> str | None:
+        nonlocal read
+        read += 1
+        if read > MOST_QUESTIONS:
+            return f"the limit of {MOST_QUESTIONS:,} questions is reached; split the file into several benchmarks"
+        return known.problem_with(question.category, question.language)
+
+    return read_records(path, Question, check=problem_with)
 
 
 def check_questions(questions: Iterable[Question], scheme: Scheme) -> None:

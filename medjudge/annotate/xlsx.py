@@ -16,7 +16,7 @@ MOST_BYTES = 32_000_000
 """The most bytes of a file."""
 MOST_XML_BYTES = 200_000_000
 """The most bytes of the parts that are read, unpacked."""
-MOST_ROWS = 250_000
+MOST_ROWS = 100_000
 """The most rows with content, of a workbook or another table."""
 MOST_COLUMNS = 1000
 """The most columns of a table."""

@@ -58,7 +58,9 @@ class VllmEngine:
         self.temperature = temperature
         self.top_p = top_p
         try:
-            self.llm = self.vllm.LLM(model=model_id, revision=revision)
+            self.llm = self.vllm.LLM(
+                model=model_id, revision=revision, trust_remote_code=False, load_format="safetensors"
+            )
         except (RuntimeError, ValueError) as error:
             raise InputError(
                 f"--model {model_id}: vLLM cannot load it ({' '.join(str(error).split())[:300]})"

@@ -1,6 +1,8 @@
-"""How help is shown: plain type names, and paragraphs that fill the line."""
+"""How help is shown: plain type names, paragraphs that fill the line, and no library that help does not need."""
 
 import inspect
+import sys
+from types import ModuleType
 from typing import Any
 
 from typer import Typer
@@ -19,12 +21,15 @@ _PLAIN_NAMES = {
     "list[Path]": "PATH",
 }
 """What stands behind an option instead of the name of its Python type."""
+_UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+"""What `typer.rich_utils` imports for apps that write help in Markdown or show typer's own tracebacks."""
 
 
 class Command(TyperCommand):
     """A command with readable help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        _load_without_unused()
         self.help = _filled(self.help)
         _name_plainly(self.get_params(ctx), ctx)
         super().format_help(ctx, formatter)
@@ -34,6 +39,7 @@ class Group(TyperGroup):
     """A group of commands with readable help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        _load_without_unused()
         self.help = _filled(self.help)
         _name_plainly(self.get_params(ctx), ctx)
         super().format_help(ctx, formatter)
@@ -47,6 +53,22 @@ def show_readable_help(app: Typer) -> None:
     for group in app.registered_groups:
         assert group.typer_instance is not None
         show_readable_help(group.typer_instance)
+
+
+def _load_without_unused() -> None:
+    """Loads typer's help pages with placeholders for the two modules that take most of the time and are never called.
+
+    The placeholders leave `sys.modules` again: who imports one of the modules later gets the real one.
+    """
+    placeholders = {name: ModuleType(name) for name in _UNUSED if name not in sys.modules}
+    for name, module in placeholders.items():
+        setattr(module, _UNUSED[name], type(_UNUSED[name], (), {}))
+    sys.modules.update(placeholders)
+    try:
+        import typer.rich_utils  # noqa: F401
+    finally:
+        for name in placeholders:
+            del sys.modules[name]
 
 
 def _filled(text: str | None) -> str | None:

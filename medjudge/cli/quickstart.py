@@ -45,5 +45,5 @@ def quickstart(
     screen.print(NOTICE)
     screen.print(
         f"\nDone in {time.monotonic() - start:.0f} s. Report: {result.page}\n"
-        "Next: medjudge eval --judge local --benchmark FILE --answers FILE   (local is now the judge just trained)"
+        f"Next: medjudge eval --judge {result.judge} --benchmark FILE --answers FILE"
     )

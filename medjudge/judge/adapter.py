@@ -1,17 +1,70 @@
-"""Loads LoRA adapters of judge folders, with checks: peft itself accepts missing or extra tensors."""
+"""Loads LoRA adapters of judge folders, with checks: peft itself accepts missing or extra tensors, and any config."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors.torch import load_file
 from torch import nn
+
+from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text
 
 if TYPE_CHECKING:
     from peft import PeftModel
 
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FILE = "adapter_model.safetensors"
+
+
+_Positive = Annotated[int, Field(ge=1)]
+_Module = Annotated[str, Field(max_length=200)]
+
+
+class _AdapterConfig(BaseModel):
+    """The fields of `adapter_config.json` that may have a value, and the values. Any other must be switched off."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    peft_type: Literal["LORA"]
+    r: _Positive
+    lora_alpha: Annotated[float, Field(gt=0)]
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    target_modules: _Module | list[_Module]
+    exclude_modules: _Module | list[_Module] | None = None
+    rank_pattern: dict[str, _Positive] = {}
+    alpha_pattern: dict[str, Annotated[float, Field(gt=0)]] = {}
+    bias: Literal["none"] = "none"
+    fan_in_fan_out: bool = False
+    use_dora: bool = False
+    use_rslora: bool = False
+    inference_mode: bool = True
+    init_lora_weights: bool = True
+    task_type: Literal["CAUSAL_LM", "FEATURE_EXTRACTION"] | None = None
+    base_model_name_or_path: str | None = None
+    revision: str | None = None
+    peft_version: str | None = None
+    megatron_core: Literal["megatron.core"] | None = None
+    qalora_group_size: _Positive = 16
+
+
+def check_adapter_config(folder: Path) -> None:
+    """Checks `adapter_config.json` of a judge folder before peft acts on it.
+
+    Raises:
+        InputError: It is no LoRA configuration, a value is of a wrong type or range, or a field that judges do not use
+            is switched on.
+    """
+    path = folder / ADAPTER_CONFIG
+    fix = "restore the file or train the judge again"
+    try:
+        config = _AdapterConfig.model_validate_json(read_text(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}; {fix}") from None
+    for name, value in (config.model_extra or {}).items():
+        if value not in (None, False, "", [], {}):
+            raise InputError(f"{path}: {name[:80]!r} is set, and judges' adapters do not use it; {fix}")
 
 
 def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "PeftModel":

@@ -1,16 +1,18 @@
 """Reads a judge folder: `judge.json`, and the judge that it describes."""
 
+import json
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
-from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, merge_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
@@ -18,10 +20,13 @@ from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
+from medjudge.models.safety import refuse_pickles
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 
 CARD_FILE = "judge.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+_VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
 Kind = Literal["generative", "ordinal", "similarity"]
@@ -40,6 +45,8 @@ class TrainedOn(BaseModel):
 
 class JudgeCard(BaseModel):
     """`judge.json`: how to load a judge, and how far it has been validated."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     # What a later version adds is passed over, so that its judges can still be used.
     kind: Kind
@@ -76,19 +83,61 @@ def read_card(folder: Path) -> JudgeCard:
         raise InputError(f"judge {folder}: no such folder; `ls judges`, or train one with `medjudge quickstart`")
     if not (folder / CARD_FILE).is_file():
         raise InputError(f"judge {folder}: no {CARD_FILE} in it, so it is not a judge folder")
+    refuse_pickles(folder, f"judge {folder}")
+    text = read_text(folder / CARD_FILE)
     try:
-        card = JudgeCard.model_validate_json(read_text(folder / CARD_FILE))
+        card = JudgeCard.model_validate_json(text)
     except ValidationError as error:
         fix = "restore the file or train the judge again"
         if error.errors()[0]["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
-    for name in KINDS[card.kind].files:
+    _require_finite_numbers(folder / CARD_FILE, text)
+    for name in _required_files(KINDS[card.kind], folder):
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
+    if (folder / ADAPTER_CONFIG).is_file():
+        check_adapter_config(folder)
     if card.kind == "similarity" and (card.slope is None or card.cuts is None):
         raise InputError(f"{folder / CARD_FILE}: a similarity judge needs slope and cuts; fit it again")
     return card
+
+
+def _require_finite_numbers(path: Path, text: str) -> None:
+    """Refuses NaN and infinity, which JSON does not have, and numbers too large for a float."""
+
+    def number(literal: str) -> float:
+        if not isfinite(value := float(literal)):
+            raise InputError(f"{path}: holds the number {literal[:40]}; every number must be finite; restore the file")
+        return value
+
+    try:
+        json.loads(text, parse_float=number, parse_constant=number)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not valid JSON ({error}); restore the file or train the judge again") from None
+
+
+def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
+    """The files that a judge's scores come from, beside `judge.json`."""
+    names = list(kind.files)
+    adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
+    if any((folder / name).exists() for name in adapter):
+        names.extend(adapter)
+    elif ADAPTER_CONFIG not in names and names:
+        names.append("config.json")  # trained in full
+    if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
+        names.append("tokenizer.json")
+    return names
+
+
+def _has_vocabulary(folder: Path) -> bool:
+    """Whether a tokenizer that is not of the `tokenizers` library has its vocabulary in a file of its own."""
+    try:
+        fields = json.loads(read_text(folder / _TOKENIZER_CONFIG))
+        backend = fields.get("backend", "tokenizers")
+    except (InputError, ValueError, AttributeError, RecursionError):
+        return False
+    return backend != "tokenizers" and any((folder / name).is_file() for name in _VOCABULARIES)
 
 
 def load_judge(
@@ -202,7 +251,7 @@ class JudgeKind(NamedTuple):
 KINDS: dict[Kind, JudgeKind] = {
     "generative": JudgeKind(
         method="LoRA",
-        files=(ADAPTER_CONFIG, ADAPTER_FILE, "tokenizer_config.json"),
+        files=(ADAPTER_CONFIG, ADAPTER_FILE, _TOKENIZER_CONFIG),
         load=_generative,
         base_writes_text=True,
         reads_rubrics=True,
@@ -211,7 +260,7 @@ KINDS: dict[Kind, JudgeKind] = {
     ),
     "ordinal": JudgeKind(
         method="LoRA",
-        files=(HEAD_FILE, "tokenizer_config.json"),
+        files=(HEAD_FILE, _TOKENIZER_CONFIG),
         load=_ordinal,
         base_writes_text=False,
         reads_rubrics=False,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.files import read_json
 from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
+from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -42,8 +42,8 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     """Finds the judge that the user named, and reads its card.
 
     Args:
-        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that is not an intermediate stage, else
-            the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated and did not fail its
+            gate, else the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -84,16 +84,16 @@ _PACKAGED = {"built-in": built_in_folder, "similarity": similarity_folder}
 def _local_folder() -> Path:
     if named := os.environ.get("MEDJUDGE_JUDGE"):
         return Path(named)
-    trained = [card.parent for card in JUDGES_FOLDER.glob(f"*/{CARD_FILE}") if not _intermediate(card)]
-    return max(trained, key=lambda folder: (folder / CARD_FILE).stat().st_mtime, default=built_in_folder())
+    cards = sorted(JUDGES_FOLDER.glob(f"*/{CARD_FILE}"), key=lambda card: card.stat().st_mtime, reverse=True)
+    return next((card.parent for card in cards if _may_stand_in(card.parent)), built_in_folder())
 
 
-def _intermediate(card: Path) -> bool:
-    """Whether a judge was trained only to match questions and answers: a stage of training, never a default judge."""
+def _may_stand_in(folder: Path) -> bool:
+    """Whether a judge may be used without being named. A damaged one may not; naming it says what is damaged."""
     try:
-        return bool(read_json(card)["training"]["stage"] == "intermediate")
-    except (InputError, KeyError, TypeError):
-        return False  # a broken card is reported when its judge is chosen
+        return validated_and_not_failed(folder, read_card(folder))
+    except InputError:
+        return False
 
 
 def check_judge_ref(judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:

@@ -1,4 +1,7 @@
-"""Loads base models and tokenizers from a folder, the hub or its cache, or an installed package."""
+"""Loads base models and tokenizers from a folder, the hub or its cache, or an installed package.
+
+Code that lies beside a model never runs, and weights are read from safetensors files only.
+"""
 
 import importlib.util
 import os
@@ -23,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, converted_folder, package_installed
+from medjudge.models.safety import names_own_code, refuse_pickles
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
@@ -41,32 +45,46 @@ def load_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedToke
 
 def load_encoder(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
     """Loads a model without its head (an encoder, or the body of a decoder), in float32 by default."""
-    return _loaded(AutoModel, model_id, revision, **{"dtype": torch.float32, **options})
+    return _loaded(AutoModel, model_id, revision, **{"dtype": torch.float32, **options, "use_safetensors": True})
 
 
 def load_causal_lm(model_id: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
     """Loads a causal language model, in float32 by default."""
-    return _loaded(AutoModelForCausalLM, model_id, revision, **{"dtype": torch.float32, **options})
+    options = {"dtype": torch.float32, **options, "use_safetensors": True}
+    return _loaded(AutoModelForCausalLM, model_id, revision, **options)
 
 
 def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> Any:
     # Checked here, because transformers would take a wrong path for a hub id.
-    if model_id.startswith((".", "/", "~")) and not Path(model_id).expanduser().is_dir():
-        raise InputError(f"model {model_id}: no such folder")
+    folder = Path(model_id).expanduser()
+    _refuse_missing_folder(model_id, folder)
+    if folder.is_dir():
+        refuse_pickles(folder, f"model {model_id}")
     disable_progress_bar()  # one bar per file would hide those of the stations
     try:
-        return auto.from_pretrained(located(model_id), revision=revision, **options)
+        # False, not the default: without it, transformers asks on the terminal whether to run the code.
+        return auto.from_pretrained(located(model_id), revision=revision, trust_remote_code=False, **options)
     except torch.cuda.OutOfMemoryError:
         raise
     except (OSError, ValueError, SafetensorError, RuntimeError, TypeError, AttributeError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
-        if Path(model_id).expanduser().is_dir():
+        if folder.is_dir() and (file := names_own_code(folder)) is not None:
+            raise InputError(
+                f"{file}: names code of its own in auto_map, which medjudge never runs; take a model that transformers "
+                "knows"
+            ) from None
+        if folder.is_dir():
             raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
         source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(
             f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
             f"`hf download {model_id}` ({reason})"
         ) from None
+
+
+def _refuse_missing_folder(model_id: str, folder: Path) -> None:
+    if model_id.startswith((".", "/", "~")) and not folder.is_dir():
+        raise InputError(f"model {model_id}: no such folder")
 
 
 def _offline() -> bool:
@@ -96,6 +114,7 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
         InputError: The model cannot be had, has no safetensors, or a link in its folder leads outside.
     """
     folder = Path(located(model_id))
+    _refuse_missing_folder(model_id, folder)
     if not folder.is_dir():
         try:
             folder = Path(snapshot_download(model_id, revision=revision, allow_patterns=list(_MODEL_FILES)))

@@ -1,8 +1,8 @@
 """Probes: an answer's text is changed in a way that must not change its score, or that must make it unusable.
 
 Most probes add or remove form and claims, never medical content. Three put a text without content in the answer's
-place, one denies the answer, and one adds a dangerous instruction to it: none of these is usable. Which variant of its texts an answer gets, and where, is drawn from the seed and the answer's
-key.
+place, one denies the answer, and one adds a dangerous instruction to it: none of these is usable. Which variant of its
+texts an answer gets, and where, is drawn from the seed and the answer's key.
 """
 
 import math

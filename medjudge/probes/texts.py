@@ -44,7 +44,8 @@ class AsksFor(Texts):
 class ProbeTexts(Texts):
     """A language's `probes.yaml`: several variants of each text, one of which is drawn for each answer.
 
-    `{prompt}` in `echo` is the question. `look_alikes` maps a character of the language to one of another script that looks the same.
+    `{prompt}` in `echo` is the question. `look_alikes` maps a character of the language to one of another script that
+    looks the same.
     """
 
     filler: Filler

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 Sums = Mapping[str, np.ndarray]
 """Name -> sums over all drawn conversations, shape (*shape of one table, resamples)."""
@@ -121,12 +121,12 @@ def bca(drawn: np.ndarray, point: float, left_out: np.ndarray, confidence: float
     below = ((defined < point).mean() + (defined <= point).mean()) / 2 if len(defined) else np.nan
     if not (0 < below < 1) or spread == 0:
         return percentile(drawn, confidence)
-    shift = norm.ppf(below)
+    shift = ndtri(below)
     acceleration = (influence**3).sum() / (6 * spread**1.5)
     ends = []
-    for quantile in norm.ppf([tail, 1 - tail]):
+    for quantile in ndtri([tail, 1 - tail]):
         moved = shift + quantile
-        ends.append(float(norm.cdf(shift + moved / (1 - acceleration * moved))))
+        ends.append(float(ndtr(shift + moved / (1 - acceleration * moved))))
     return _quantiles(drawn, *ends)
 
 

@@ -1,5 +1,6 @@
 """`medjudge eval`: models answer if asked to, a judge scores the answers, and usability rates are written."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from medjudge.store import Run, read_records
 from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.defer import Deferred, defer
-from medjudge.workflows.judge import JudgeOptions, judge_answers
+from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
@@ -153,6 +154,7 @@ class Prepared(NamedTuple):
     questions: list[Question]
     answers: list[Answer] | None
     run: Run
+    introduction: str
 
 
 def evaluate(
@@ -261,7 +263,9 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     check_answering(request.models, request.answering, group, request.offline)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    return Prepared(request, group, judge_ref, benchmark.scheme, benchmark.questions[: request.limit], answers, run)
+    line = introduction(judge_ref, judging, benchmark.scheme) if group.first else ""
+    questions = benchmark.questions[: request.limit]
+    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line)
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
@@ -299,6 +303,8 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
+            require_same_judge(run, prepared.judge_ref, request.judging)
+            print(prepared.introduction, file=sys.stderr)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()

@@ -11,8 +11,8 @@ from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.files import file_sha256
 from medjudge.judge.api import ApiJudge
+from medjudge.judge.identity import folder_identity
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
@@ -23,6 +23,7 @@ from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
 from medjudge.store import Run, write_records
+from medjudge.validation.status import validation_status
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -135,20 +136,40 @@ def forget_failed_requests(run: Run, judge: str) -> None:
 
 
 def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
-    """The sha256 of all that decides what a judge says: its card but for its validations, and its weights.
+    """The sha256 of everything that changes a judge's scores.
 
     Args:
         scheme: Holds the rubrics that an API judge reads.
+
+    Raises:
+        InputError: The base model of a judge folder cannot be found.
     """
     if judge_ref.card is not None and judge_ref.folder is not None:
-        weights = sorted(judge_ref.folder.glob("*.safetensors"))
-        text = judge_ref.card.model_dump_json(exclude={"validated_on"}) + "".join(file_sha256(file) for file in weights)
-    else:
-        languages = languages_of(scheme)
-        reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
-        prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
-        text = json.dumps([judge_ref.api_model, options.server.base_url, *prompts])
-    return sha256(text.encode()).hexdigest()
+        return folder_identity(judge_ref.folder, judge_ref.card)
+    languages = languages_of(scheme)
+    reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
+    prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
+    return sha256(json.dumps([judge_ref.api_model, options.server.base_url, *prompts]).encode()).hexdigest()
+
+
+def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
+    """One line: a judge's name, what it was trained on, and its validation status for the questions of a scheme.
+
+    Raises:
+        InputError: As for `identity`.
+    """
+    card = judge_ref.card
+    if card is None:
+        return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
+    sha256_now = identity(judge_ref, options, scheme)
+    studies = [study for study in card.validated_on if study.judge_sha256 == sha256_now]
+    status = validation_status(studies, scheme=scheme.name).line
+    questions = card.training.get("questions", len(card.trained_on.question_ids))
+    answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
+    return (
+        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {card.base_model}, trained on "
+        f"{answers}{questions} questions; {status}"
+    )
 
 
 def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> None:
@@ -166,12 +187,13 @@ def record_judge(
 ) -> None:
     """Writes into `run.json` whose judgments these are, how many, and what an API judge cost."""
     judges = run.manifest().get("judges", {})
+    judge_sha256 = identity(judge_ref, options, run.scheme())
     before = judges.get(judge_ref.name, {"seconds": 0.0})
     judges[judge_ref.name] = {
         "kind": "api" if judge_ref.card is None else judge_ref.card.kind,
         "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
         "base_revision": judge_ref.card.base_revision if judge_ref.card else None,
-        "sha256": identity(judge_ref, options, run.scheme()),
+        "sha256": judge_sha256,
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
@@ -180,7 +202,7 @@ def record_judge(
         "validated_on": [
             study.model_dump(mode="json")
             for study in (judge_ref.card.validated_on if judge_ref.card else [])
-            if study.judge_sha256 == identity(judge_ref, options, run.scheme())
+            if study.judge_sha256 == judge_sha256
         ],
     }
     if judge_ref.api_model is not None:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from example_study import example_study
 
 from medjudge.judge.open import similarity_folder
 from medjudge.records import Judgment, PhysicianScore
@@ -172,25 +173,51 @@ def test_a_broken_judge_folder_is_named(medjudge, tmp_path, damage, parts) -> No
     refused(medjudge("eval", "--judge", folder), str(folder), *parts)
 
 
-def test_local_is_the_variable_then_the_newest_judge_then_the_built_in(medjudge, tmp_path) -> None:
+def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in(medjudge, tmp_path) -> None:
     import os
+
+    from medjudge.judge.identity import folder_identity
+    from medjudge.judge.open import resolve_judge
+    from medjudge.judge.study import AgainstKind, GateResult
 
     def judge_of(**environment: str) -> str:
         done = medjudge("doctor", "--json", **environment)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["local_judge"]["name"]
 
+    def add(name: str, age: int, passed: bool | None, against: AgainstKind, changed: bool = False) -> None:
+        folder = tmp_path / "judges" / name
+        shutil.copytree(similarity_folder(), folder)
+        card = resolve_judge(str(folder)).card
+        assert card is not None
+        study = example_study(
+            against_kind=against,
+            judge_sha256="0" * 64 if changed else folder_identity(folder, card),
+            gate=GateResult(passed=passed, usual=True, checks=[]),
+        )
+        card.model_copy(update={"validated_on": [study.summary()]}).write(folder)
+        os.utime(folder / "judge.json", (1_000_000 + age, 1_000_000 + age))
+
+    shutil.copytree(similarity_folder(), tmp_path / "judges" / "never-validated")
     assert judge_of() == "built-in"
-    for age, name in enumerate(("older", "newer")):
-        shutil.copytree(similarity_folder(), tmp_path / "judges" / name)
-        os.utime(tmp_path / "judges" / name / "judge.json", (1_000_000 + age, 1_000_000 + age))
+    add("failed", 9, False, AgainstKind.PHYSICIANS)
+    add("against-another-judge", 8, True, AgainstKind.JUDGE)
+    add("changed-since", 7, True, AgainstKind.PHYSICIANS, changed=True)
     (tmp_path / "judges" / "half-trained").mkdir()
-    shutil.copytree(similarity_folder(), tmp_path / "judges" / "intermediate")
-    card = json.loads((tmp_path / "judges" / "intermediate" / "judge.json").read_text())
-    card["training"]["stage"] = "intermediate"
-    (tmp_path / "judges" / "intermediate" / "judge.json").write_text(json.dumps(card))
+    (tmp_path / "judges" / "broken").mkdir()
+    (tmp_path / "judges" / "broken" / "judge.json").write_text("{")
+    assert judge_of() == "built-in"
+    add("older", 1, True, AgainstKind.PHYSICIANS)
+    add("newer", 2, None, AgainstKind.PHYSICIANS)
     assert judge_of() == "newer"
     assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
+
+
+def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(medjudge, tmp_path) -> None:
+    done = medjudge("eval", "--judge", "local", "--limit", 1)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("judge built-in (")
+    assert "trained on 2201 answers to 207 questions; never validated against physicians" in first
 
 
 def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:

@@ -23,18 +23,35 @@ def commands(command: Any, path: str = "medjudge") -> dict[str, Any]:
 COMMANDS = commands(typer.main.get_command(app))
 
 
-def test_help_loads_no_model_library() -> None:
+def test_help_loads_no_library_that_it_does_not_need() -> None:
     code = (
         "import sys; sys.argv = ['medjudge', '--help']\n"
         "from medjudge.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print([name for name in ('torch', 'transformers', 'numpy', 'pydantic', 'openai') if name in sys.modules])"
+        "heavy = 'torch transformers numpy pydantic openai markdown_it pygments rich.markdown rich.traceback'\n"
+        "print([name for name in heavy.split() if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
     for command in COMMANDS:
         assert command.split()[1] in done.stdout
+
+
+def test_what_help_leaves_out_can_be_loaded_later() -> None:
+    code = (
+        "import sys; sys.argv = ['medjudge', '--help']\n"
+        "from medjudge.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "from rich.console import Console\n"
+        "from rich.markdown import Markdown\n"
+        "from rich.traceback import Traceback\n"
+        "Console().print(Markdown('# Loaded later'), Traceback.from_exception(OSError, OSError('a fault'), None))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Loaded later" in done.stdout
+    assert "OSError: a fault" in done.stdout
 
 
 def test_help_shows_commands_in_groups_with_whole_summaries(medjudge) -> None:

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from openpyxl import Workbook
 
-from medjudge.judge.open import similarity_folder
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, read_records, write_records
 
@@ -24,13 +23,10 @@ minimum_conversations: 1
 
 
 @pytest.fixture
-def judge_folder(tmp_path: Path) -> Path:
+def judge_folder(tmp_path: Path, tiny_similarity: Path) -> Path:
     """A similarity judge that was fitted on nothing of the sample."""
     folder = tmp_path / "judges" / "mine"
-    shutil.copytree(similarity_folder(), folder)
-    card = json.loads((folder / "judge.json").read_text())
-    card["trained_on"] = {"files": {}, "question_ids": [], "tuned_question_ids": []}
-    (folder / "judge.json").write_text(json.dumps(card))
+    shutil.copytree(tiny_similarity, folder)
     return folder
 
 

@@ -41,9 +41,9 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     assert "No physician wrote or checked them" in page
     assert "Agreement of <bdi>quickstart</bdi>" in page
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 4 * 2**20  # KiB
-    # local is now the judge just trained, and it still works with the network cut off.
+    # The judge just trained still works with the network cut off.
     done = subprocess.run(
-        [sys.executable, "-c", OFFLINE, "eval", "--judge", "local", "--limit", "5"],
+        [sys.executable, "-c", OFFLINE, "eval", "--judge", "judges/quickstart", "--limit", "5"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -1,5 +1,6 @@
 """Tables of hostile shapes are refused in one line. eval/hostile_tables.py makes them in full size."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZIP_LZMA, ZipFile
@@ -7,6 +8,7 @@ from zipfile import ZIP_LZMA, ZipFile
 import pytest
 from hostile_tables import HEADINGS, MAIN, far_column, far_row, row, write_sheet
 
+from medjudge import store
 from medjudge.annotate import xlsx
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError
@@ -127,3 +129,17 @@ def test_a_line_of_commas_is_refused_before_it_is_cut_into_cells(tmp_path: Path)
     path = tmp_path / "a.csv"
     path.write_text("question_id\n" + "," * 1_000_001)
     assert "line 2: has 1,000,001 characters, and the limit is 1,000,000" in refused(path)
+    path.write_text("," * 1_000_001)
+    assert "row 1: not valid CSV (field larger than field limit" in refused(path)
+
+
+def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_QUESTIONS", 3)
+    file = tmp_path / "questions.jsonl"
+    question = {"category": "MK", "prompt": "x", "language": "en"}
+    lines = [json.dumps({**question, "id": f"q{number}", "group": f"q{number}"}) + "\n" for number in range(3)]
+    file.write_text("".join(lines))
+    assert len(store.read_questions(file)) == 3
+    file.write_text("".join([*lines, json.dumps({**question, "id": "q3", "group": "q3"}), "\nnot read at all"]))
+    with pytest.raises(InputError, match="line 4: the limit of 3 questions is reached; split the file"):
+        store.read_questions(file)

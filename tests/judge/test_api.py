@@ -180,14 +180,16 @@ def test_errors_without_a_kind_are_read_and_their_requests_sent_again(server, me
     assert scores == {"failed": 5, "refused": None, "of_unknown_kind": 5, "scored": 2}
 
 
-def test_a_wrong_key_is_one_line_in_a_process_of_its_own(server, tmp_path) -> None:
+def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path) -> None:
     url, replies, _ = server
     replies.append((401, "bad key"))
     command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "openai:gpt", "--base-url", url, "--limit", "9"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "bad key" in done.stderr
+    introduction, error = done.stderr.strip().splitlines()
+    assert introduction.startswith("judge gpt: ")
+    assert error.startswith("error: --judge openai:gpt at ")
+    assert "bad key" in error
 
 
 def test_rounds_differ_by_their_seed(server, assignment) -> None:

@@ -15,8 +15,9 @@ def judge_folder(folder: Path, categories: tuple[str, ...]) -> Path:
     """A judge trained on some categories, whose weights are missing: it can be refused, but never be loaded."""
     folder.mkdir()
     hashes = {name: hash_ for name, hash_ in prompt_hashes("score-first").items() if name.split(".")[0] in categories}
-    for name in ("adapter_config.json", "adapter_model.safetensors", "tokenizer_config.json"):
+    for name in ("adapter_model.safetensors", "tokenizer_config.json", "tokenizer.json"):
         (folder / name).write_text("{}")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": []}')
     card = JudgeCard(kind="generative", base_model=str(folder / "none"), max_length=64, prompt_hashes=hashes)
     card.write(folder)
     return folder

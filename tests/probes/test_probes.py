@@ -104,7 +104,11 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
 def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
     question, answer, _ = sample[0]
     for probe in set(PROBES) - {"plain", "doubled", "only-yes"}:
-        texts = {found.text for seed in range(20) if (found := probed(question, answer, probe, seed, 5 if probe in OF_USABLE else 1))}
+        texts = {
+            found.text
+            for seed in range(20)
+            if (found := probed(question, answer, probe, seed, 5 if probe in OF_USABLE else 1))
+        }
         assert len(texts) >= 5, probe
     others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
     assert len({found.text for found in others if found}) >= 5

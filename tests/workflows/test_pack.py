@@ -74,19 +74,22 @@ def test_a_judge_on_a_server_cannot_be_packed(medjudge, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_in_a_judge_folder_is_refused_and_weights_that_can_run_code_are_left_out(
-    medjudge, tmp_path: Path
-) -> None:
+def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_out(medjudge, tmp_path: Path) -> None:
     judge = tmp_path / "mine"
     shutil.copytree(PACKAGE / "data" / "similarity", judge)
-    (judge / "training_args.bin").write_bytes(b"pickle")
+    (judge / "train.log").write_text("step 1")
     packed = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json")
     assert packed.returncode == 0, packed.stderr
-    assert json.loads(packed.stdout)["left_out"] == ["training_args.bin"]
-    (judge / "notes.md").symlink_to("/etc/passwd")
-    refused = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar")
-    assert refused.returncode == 2
-    assert "notes.md: a link" in refused.stderr
+    assert json.loads(packed.stdout)["left_out"] == ["train.log"]
+    for name, reason in (
+        ("training_args.bin", "training_args.bin may be in pickle format"),
+        ("notes.md", "notes.md: a link"),
+    ):
+        (judge / name).symlink_to("/etc/passwd")
+        refused = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "c.tar")
+        assert refused.returncode == 2
+        assert reason in refused.stderr
+        (judge / name).unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "mine"]
 
 

@@ -1,0 +1,181 @@
+"""A judge's identity covers every file that changes a score, and a judge folder that lacks one is refused."""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+from tiny_judges import build_ordinal_judge
+
+from medjudge.errors import InputError
+from medjudge.files import file_sha256
+from medjudge.judge.folder import read_card
+from medjudge.judge.identity import folder_identity
+from medjudge.models import hashes
+
+
+@pytest.fixture
+def base(tiny_encoder: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tiny_encoder, tmp_path / "base")
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def judge(base: Path, tmp_path: Path) -> Path:
+    return build_ordinal_judge(tmp_path / "judge", base)
+
+
+def identity(folder: Path) -> str:
+    return folder_identity(folder, read_card(folder))
+
+
+def change_json(path: Path, **fields: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def change_weights(path: Path) -> None:
+    save_file({name: value + 0.01 for name, value in load_file(path).items()}, path)
+
+
+CHANGES = {
+    "adapter": lambda judge, base: change_weights(judge / "adapter_model.safetensors"),
+    "head": lambda judge, base: change_weights(judge / "head.safetensors"),
+    "adapter_config": lambda judge, base: change_json(judge / "adapter_config.json", lora_alpha=64),
+    "tokenizer": lambda judge, base: change_json(judge / "tokenizer.json", normalizer=None),
+    "tokenizer_config": lambda judge, base: change_json(judge / "tokenizer_config.json", do_lower_case=False),
+    "vocabulary": lambda judge, base: (judge / "added_tokens.json").write_text("{}"),
+    "chat template": lambda judge, base: (judge / "chat_template.jinja").write_text("x"),
+    "card": lambda judge, base: change_json(judge / "judge.json", temperature=2.0),
+    "base weights": lambda judge, base: change_weights(base / "model.safetensors"),
+    "base config": lambda judge, base: change_json(base / "config.json", layer_norm_eps=0.1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_whatever_changes_a_score_changes_the_identity(judge, base, name: str) -> None:
+    before = identity(judge)
+    assert identity(judge) == before
+    CHANGES[name](judge, base)
+    assert identity(judge) != before
+
+
+def test_validations_and_the_readme_are_no_part_of_it(judge) -> None:
+    before = identity(judge)
+    (judge / "README.md").write_text("changed")
+    (judge / "training").mkdir()
+    (judge / "training" / "curves.svg").touch()
+    read_card(judge).write(judge)
+    assert identity(judge) == before
+
+
+def test_runs_of_a_changed_judge_are_not_mixed(judge, medjudge, tmp_path) -> None:
+    ways = ("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
+    assert medjudge(*ways).returncode == 0
+    change_json(judge / "tokenizer.json", normalizer=None)
+    done = medjudge(*ways)
+    assert done.returncode == 2
+    assert "holds judgments of another judge named judge" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tokenizer.json", "tokenizer_config.json", "adapter_model.safetensors", "adapter_config.json", "head.safetensors"],
+)
+def test_a_file_that_is_missing_is_named(judge, medjudge, tmp_path, name: str) -> None:
+    (judge / name).unlink()
+    done = medjudge("eval", "--judge", judge, "--limit", 1, "--run", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stderr == f"error: judge {judge}: {name} is missing; restore it or train the judge again\n"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "part"),
+    [
+        ({"megatron_config": {"a": 1}}, "'megatron_config' is set"),
+        ({"megatron_core": "os"}, "megatron_core: Input should be 'megatron.core'"),
+        ({"auto_mapping": {"base_model_class": "x"}}, "'auto_mapping' is set"),
+        ({"of_tomorrow": True}, "'of_tomorrow' is set"),
+        ({"r": "2"}, "r: Input should be a valid integer"),
+        ({"r": 0}, "r: Input should be greater than or equal to 1"),
+        ({"lora_alpha": float("inf")}, "lora_alpha: Input should be a finite number"),
+        ({"lora_alpha": float("nan")}, "lora_alpha: Input should be a finite number"),
+        ({"peft_type": "PREFIX_TUNING"}, "peft_type: Input should be 'LORA'"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights: Input should be a valid boolean"),
+        ({"modules_to_save": ["pooler"]}, "'modules_to_save' is set"),
+        ({"bias": "all"}, "bias: Input should be 'none'"),
+    ],
+)
+def test_fields_of_adapter_config_are_allowed_by_name_and_value(judge, fields, part: str) -> None:
+    change_json(judge / "adapter_config.json", **fields)
+    with pytest.raises(InputError, match=re.escape(f"adapter_config.json: {part}")):
+        read_card(judge)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize("field", ["temperature", "slope", "training", "of_tomorrow"])
+def test_numbers_in_judge_json_are_finite(judge, field: str, number: str) -> None:
+    text = json.dumps(json.loads((judge / "judge.json").read_text()) | {field: "NUMBER"})
+    value = f'{{"x": [{number}]}}' if field == "training" else number
+    (judge / "judge.json").write_text(text.replace('"NUMBER"', value))
+    with pytest.raises(InputError, match="finite"):
+        read_card(judge)
+
+
+def test_a_base_model_that_cannot_be_had_is_named() -> None:
+    with pytest.raises(InputError, match="nobody/nothing: cannot be had"):
+        hashes.base_hashes("nobody/nothing", "0" * 40, tokenizer=False)
+
+
+def test_the_packaged_encoder_is_known_by_its_files() -> None:
+    files = hashes.base_hashes("sentence-transformers/all-MiniLM-L6-v2", None, tokenizer=False)
+    assert files["model.safetensors"].startswith("53aa5117")
+
+
+def test_a_judge_that_carries_its_base_model_stays_the_same(judge, base) -> None:
+    before = identity(judge)
+    shutil.copytree(base, judge / "base")
+    shutil.rmtree(base)
+    assert identity(judge) == before
+    change_weights(judge / "base" / "model.safetensors")
+    assert identity(judge) != before
+
+
+def test_a_large_file_is_hashed_once_and_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(hashes, "_SETTLED", -1.0)
+    reads: list[Path] = []
+
+    def counting(path: Path) -> str:
+        reads.append(path)
+        return file_sha256(path)
+
+    monkeypatch.setattr(hashes, "file_sha256", counting)
+    large = tmp_path / "large"
+    large.write_bytes(b"a" * (1 << 20))
+    first = hashes.cached_sha256(large)
+    assert (hashes.cached_sha256(large), len(reads)) == (first, 1)
+    # The same size, and the time set back: the inode's own time tells.
+    status = large.stat()
+    with large.open("r+b") as file:
+        file.write(b"b")
+    os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
+    second = hashes.cached_sha256(large)
+    assert second == file_sha256(large) != first
+    for entry in (tmp_path / "cache" / "medjudge" / "sha256").iterdir():
+        entry.write_text('{"sha256": "x"}')
+    assert hashes.cached_sha256(large) == second
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_text("no folder")
+    assert hashes.cached_sha256(large) == second
+
+
+def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    large = tmp_path / "large"
+    large.write_bytes(b"a" * (1 << 20))
+    hashes.cached_sha256(large)
+    assert not (tmp_path / "cache").exists()
