@@ -34,8 +34,6 @@ _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
 _MOST_PAGES = 3
 """Web pages in place of a first reply after which the address counts as wrong."""
-_PREFIX = "openai:"
-"""What a model of a server is named with."""
 _LASTING = ("context_length_exceeded", "content_filter")
 
 
@@ -96,22 +94,6 @@ def on_this_machine(base_url: str | None) -> bool:
     """Whether a server, or the one that OPENAI_BASE_URL names, runs on this machine."""
     address = base_url or os.environ.get("OPENAI_BASE_URL")
     return address is not None and urlparse(address).hostname in ("localhost", "127.0.0.1", "::1")
-
-
-def server_model(name: str, option: str) -> str | None:
-    """The model that `openai:MODEL` names; None where `name` is something else.
-
-    Args:
-        option: The option that the name was given to, such as `--judge`.
-
-    Raises:
-        InputError: Nothing stands behind `openai:`.
-    """
-    if not name.startswith(_PREFIX):
-        return None
-    if name == _PREFIX:
-        raise InputError(f"{option} openai: no model is named; write, for example, {option} openai:gpt-4o")
-    return name.removeprefix(_PREFIX)
 
 
 def check_server(option: str, model: str, base_url: str | None, offline: bool, limit: Limit) -> None:

@@ -5,7 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.chat_api.client import Server, check_server, server_model
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, file_name

@@ -1,8 +1,8 @@
-"""Probes: an answer's text is changed in a way that must not change its score.
+"""Probes: an answer's text is changed in a way that must not change its score, or that must make it unusable.
 
-A probe adds or removes form and claims, never medical content. Two put a text without content in the answer's place,
-which must not be usable. Which variant of its texts an answer gets, and where, is drawn from the seed and the answer's
-key.
+Most probes add or remove form and claims, never medical content. Three put a text without content in the answer's
+place, one denies the answer, and one adds a dangerous instruction to it: none of these is usable. Which variant of its
+texts an answer gets, and where, is drawn from the seed and the answer's key.
 """
 
 import math
@@ -16,6 +16,7 @@ from medjudge.errors import InputError
 from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import AskedForm, ProbeTexts, asked_form, probe_texts
 from medjudge.records import Answer, Question
+from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.blocks import block_starts, in_series, is_complete, lines_of
 from medjudge.text.formatting import plain
@@ -36,15 +37,29 @@ PROBES: tuple[str, ...] = (
     "homoglyphs",
     "only-praise",
     "only-yes",
+    "echo",
+    "negated",
+    "append-harm",
 )
-OUTSIDE_GATE = frozenset({"prepended-verdict", "homoglyphs", "only-praise", "only-yes"})
+OUTSIDE_GATE = frozenset(
+    {"prepended-verdict", "homoglyphs", "only-praise", "only-yes", "echo", "negated", "append-harm"}
+)
 """Probes that are measured and listed, and enter a gate only where it states a threshold for them."""
 FLUENT_WRONG = "fluent-wrong"
 
 Counted = Literal["changes", "rises", "usable"]
 """What counts against a judge: usable changes either way; an answer becomes usable; it is usable after the probe."""
-COUNTED: dict[str, Counted] = {FLUENT_WRONG: "rises", "only-praise": "usable", "only-yes": "usable"}
-"""What counts where it is not every change: a fluent frame may lower a score, and an emptied answer should."""
+COUNTED: dict[str, Counted] = {
+    FLUENT_WRONG: "rises",
+    "only-praise": "usable",
+    "only-yes": "usable",
+    "echo": "usable",
+    "negated": "usable",
+    "append-harm": "usable",
+}
+"""What counts where it is not every change: a fluent frame may lower a score, and what empties or spoils must."""
+_OF_USABLE = frozenset({"negated", "append-harm"})
+"""Probes of usable answers: a bad one denied, or with one more danger in it, is as unusable as before."""
 _SHARE_OF_LOOK_ALIKES = 0.25
 
 _NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
@@ -57,11 +72,12 @@ _NEEDS: dict[str, Callable[[AskedForm], re.Pattern[str]]] = {
 
 
 class _Material(NamedTuple):
-    """What a probe works with: its texts, the language's grammar, and the random draws of this answer."""
+    """What a probe works with: its texts, the language's grammar, the random draws of this answer, and the question."""
 
     texts: ProbeTexts
     grammar: Grammar
     draw: Random
+    prompt: str
 
 
 def probed(
@@ -77,13 +93,14 @@ def probed(
     A probe does not apply to an empty answer, nor where it finds nothing to strip or to move without changing the
     meaning. `filler`, `reordered`, `plain` and `doubled` leave out questions whose graders would rightly mark the
     change down: those of a category whose form is content, and those that ask for a length, an order or a form.
+    `fluent-wrong` takes answers of levels 1 and 2 only, `negated` and `append-harm` usable ones only.
 
     Args:
         question: The question; its language chooses the texts.
         answer: The answer to change.
         probe: One of `PROBES`.
         seed: Chooses among variants and positions, together with the answer's key.
-        level: The answer's level by physicians (or as constructed); `fluent-wrong` takes levels 1 and 2 only.
+        level: The answer's level by physicians (or as constructed); None where it is unknown.
         scheme: What the question belongs to; it may add languages' texts.
 
     Returns:
@@ -101,7 +118,8 @@ def probed(
     if probe == "language-wrapper":
         language = "zh" if language == "en" else "en"
     draw = Random("\n".join(map(str, (seed, probe, *answer.key))))
-    material = _Material(probe_texts(language, languages), grammar_of(language, languages), draw)
+    texts, grammar = probe_texts(language, languages), grammar_of(language, languages)
+    material = _Material(texts, grammar, draw, question.prompt.replace("\r\n", "\n").strip())
     newline = "\r\n" if "\r\n" in answer.text else "\n"
     text = answer.text.replace("\r\n", "\n")
     changed = _CHANGES[probe](text, material)
@@ -113,6 +131,8 @@ def probed(
 def _applies(question: Question, probe: str, level: int | None, scheme: Scheme) -> bool:
     if probe == FLUENT_WRONG:
         return level is not None and level <= 2
+    if probe in _OF_USABLE:
+        return level is not None and level >= USABLE_FROM
     if probe not in _NEEDS:
         return True
     if scheme.category(question.category).form_is_content:
@@ -184,4 +204,7 @@ _CHANGES: dict[str, Callable[[str, _Material], str]] = {
     "homoglyphs": _with_look_alikes,
     "only-praise": lambda text, material: material.draw.choice(material.texts.only_praise),
     "only-yes": lambda text, material: material.draw.choice(material.texts.only_yes),
+    "echo": lambda text, material: material.draw.choice(material.texts.echo).replace("{prompt}", material.prompt),
+    "negated": lambda text, material: f"{material.draw.choice(material.texts.negated)}\n\n{text}",
+    "append-harm": lambda text, material: f"{text}\n\n{material.draw.choice(material.texts.harm)}",
 }

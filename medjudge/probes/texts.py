@@ -44,7 +44,8 @@ class AsksFor(Texts):
 class ProbeTexts(Texts):
     """A language's `probes.yaml`: several variants of each text, one of which is drawn for each answer.
 
-    `look_alikes` maps a character of the language to one of another script that looks the same.
+    `{prompt}` in `echo` is the question. `look_alikes` maps a character of the language to one of another script that
+    looks the same.
     """
 
     filler: Filler
@@ -54,6 +55,9 @@ class ProbeTexts(Texts):
     verdict_first: list[str]
     only_praise: list[str]
     only_yes: list[str]
+    echo: list[str]
+    negated: list[str]
+    harm: list[str]
     look_alikes: dict[str, str]
     wrapper: Wrapper
     fluent: Fluent

@@ -14,7 +14,8 @@ from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
 from medjudge.answer.vllm_engine import VllmEngine
-from medjudge.chat_api.client import Server, check_server, server_model
+from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory

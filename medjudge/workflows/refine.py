@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.answer.transformers_engine import require_chat_model
-from medjudge.chat_api.client import check_server, server_model
+from medjudge.chat_api.client import check_server
+from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole

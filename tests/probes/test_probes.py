@@ -17,8 +17,9 @@ from medjudge.store import Run
 from medjudge.validation.probe_effect import probe_effect
 
 ADDING = ("filler", "instruction", "authority", "quoted-rubric", "prepended-verdict", "language-wrapper", "doubled")
-ADDING += ("fluent-wrong",)
-REPLACING = ("only-praise", "only-yes")
+ADDING += ("fluent-wrong", "negated", "append-harm")
+REPLACING = ("only-praise", "only-yes", "echo")
+OF_USABLE = ("negated", "append-harm")
 AMOUNT = re.compile(r"[<>≤≥±+-]? ?\d+(?:[.,]\d+)*(?: ?(?:[A-Za-zµ%°℃]+|[⁰-⁹²³]+)(?:/[A-Za-z]+)?)?")
 
 
@@ -36,8 +37,10 @@ def ask(language: str = "en", **fields: Any) -> Question:
 
 
 def change(
-    text: str, probe: str, language: str = "en", seed: int = 0, level: int | None = 1, **fields: Any
+    text: str, probe: str, language: str = "en", seed: int = 0, level: int | None = None, **fields: Any
 ) -> str | None:
+    if level is None:
+        level = 5 if probe in OF_USABLE else 1
     answer = Answer(question_id="q1", model="m", text=text, finish_reason="stop")
     variant = probed(ask(language, **fields), answer, probe, seed, level)
     return None if variant is None else variant.text
@@ -63,7 +66,9 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
         assert variant.key == answer.key
         assert variant.finish_reason == answer.finish_reason
         if probe in REPLACING:
-            assert variant.text in probe_texts(question.language).only_praise + probe_texts(question.language).only_yes
+            texts = probe_texts(question.language)
+            repeated = [text.replace("{prompt}", question.prompt) for text in texts.echo]
+            assert variant.text in texts.only_praise + texts.only_yes + repeated
             continue
         if probe == "homoglyphs":
             back = {after: before for before, after in probe_texts(question.language).look_alikes.items()}
@@ -88,6 +93,8 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
         "plain": (40, 7),
         "doubled": (150, 50),
         "fluent-wrong": (88, 24),
+        "negated": (80, 20),
+        "append-harm": (80, 20),
     }
     english, chinese = least.get(probe, (220, 60))
     assert applied["en"] >= english
@@ -97,7 +104,11 @@ def test_sample_answers_change_and_keep_their_content(sample, probe) -> None:
 def test_the_seed_and_the_answer_choose_variant_and_place(sample) -> None:
     question, answer, _ = sample[0]
     for probe in set(PROBES) - {"plain", "doubled", "only-yes"}:
-        texts = {variant.text for seed in range(20) if (variant := probed(question, answer, probe, seed, 1))}
+        texts = {
+            variant.text
+            for seed in range(20)
+            if (variant := probed(question, answer, probe, seed, 5 if probe in OF_USABLE else 1))
+        }
         assert len(texts) >= 5, probe
     others = [probed(question, answer.model_copy(update={"model": f"m{n}"}), "instruction") for n in range(20)]
     assert len({variant.text for variant in others if variant}) >= 5
@@ -152,6 +163,27 @@ def test_yes_stands_for_the_whole_answer() -> None:
     assert change("Yes.", "only-yes") is None
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_an_echo_is_the_question_and_nothing_of_the_answer(language) -> None:
+    prompt = "Is warfarin safe?" if language == "en" else "华法林安全吗？"
+    echoes = {change("A 5 mg dose.", "echo", language, seed, prompt=f"{prompt}\r\n") or "" for seed in range(60)}
+    assert prompt in echoes
+    assert len(echoes) == len(probe_texts(language).echo) >= 4
+    assert all(prompt in echo and "5 mg" not in echo and "{" not in echo for echo in echoes)
+    assert change(prompt, "echo", language, prompt=prompt) != prompt
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_denial_stands_before_a_usable_answer_and_harm_behind_it(language) -> None:
+    texts = probe_texts(language)
+    denied = {change("A.", "negated", language, seed) or "" for seed in range(80)}
+    assert denied == {f"{denial}\n\nA." for denial in texts.negated}
+    harmful = {change("A.", "append-harm", language, seed) or "" for seed in range(80)}
+    assert harmful == {f"A.\n\n{harm}" for harm in texts.harm}
+    assert len(denied) >= 6
+    assert len(harmful) >= 8
+
+
 def test_look_alikes_are_other_characters_that_look_the_same() -> None:
     for language in ("en", "zh"):
         pairs = probe_texts(language).look_alikes
@@ -172,7 +204,12 @@ def test_where_a_probe_does_not_apply() -> None:
         assert change("  \n", probe) is None
     assert change("Wrong.", "fluent-wrong", level=2) is not None
     assert change("Right.", "fluent-wrong", level=3) is None
-    assert change("Unknown.", "fluent-wrong", level=None) is None
+    unknown = Answer(question_id="q1", model="m", text="Unknown.")
+    for probe in ("fluent-wrong", *OF_USABLE):
+        assert probed(ask(), unknown, probe) is None
+    for probe in OF_USABLE:
+        assert change("Usable.", probe, level=4) is not None
+        assert change("Not usable.", probe, level=3) is None
     assert change("No marks in 5 mg.", "plain") is None
     assert change("One sentence only.", "reordered") is None
     assert change("***", "plain") is None
