@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -366,6 +367,7 @@ def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_
     assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         (first / name).unlink()
+    shutil.copy(tiny_encoder / "config.json", first)  # as where the whole body was trained
     assert refused(
         recipe("ordinal", tiny_encoder, **options),
         capsys,
