@@ -1,6 +1,7 @@
 """The errors whose messages are written for users, and what of a message may reach a terminal."""
 
 import re
+import sys
 
 _LONGEST_LINE, _MOST_LINES = 2000, 1000
 # Control characters but tab and line feed, marks that change the direction of text, line separators, surrogates.
@@ -37,6 +38,11 @@ def on_terminal(message: str) -> str:
     if len(lines) > _MOST_LINES:
         shown.append(f"... and {len(lines) - _MOST_LINES} more lines")
     return printable("\n".join(shown))
+
+
+def notify(message: str) -> None:
+    """Prints to stderr what a user should know while the work goes on; names and texts of files cannot do harm."""
+    print(on_terminal(message), file=sys.stderr)
 
 
 class NetworkRefusedError(InputError, OSError):

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -19,7 +18,7 @@ from typing import IO, Any
 import yaml
 from pydantic import ValidationError
 
-from medjudge.errors import InputError, printable
+from medjudge.errors import InputError, notify, printable
 
 LARGEST_DOCUMENT = 256 << 20
 """Bytes of a file that is read as a whole: 256 MiB."""
@@ -144,7 +143,7 @@ def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
             if len(data) > LONGEST_LINE:
                 raise InputError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB, the limit for one line")
             if growing and not data.endswith(b"\n") and not _complete(data):
-                print(f"{path}: the last line is incomplete ({len(data)} bytes) and is ignored", file=sys.stderr)
+                notify(f"{path}: the last line is incomplete ({len(data)} bytes) and is ignored")
                 return
             line = _decoded(path, data, start)
             start += len(data)

@@ -7,16 +7,17 @@ from pathlib import Path
 from medjudge.errors import InputError
 
 
-def sign(data: bytes, key_file: Path, ask_password: Callable[[], str]) -> bytes:
+def sign(data: bytes, key_file: Path, ask_password: Callable[[], str], option: str = "--sign") -> bytes:
     """Signs data with a secret key.
 
     Args:
         ask_password: Called if the key is encrypted.
+        option: The option that names the key, for messages.
 
     Raises:
         InputError: py-minisign is not installed, there is no such key, or the password is wrong.
     """
-    _require_minisign("--sign")
+    _require_minisign(option)
     from minisign import Error, SecretKey
 
     try:
@@ -25,11 +26,14 @@ def sign(data: bytes, key_file: Path, ask_password: Callable[[], str]) -> bytes:
                 key.decrypt(ask_password())
             return bytes(key.sign(data)) + b"\n"
     except (Error, OSError) as error:
-        raise InputError(f"--sign {key_file}: {_reason(error)}; a secret key of minisign is expected") from None
+        raise InputError(f"{option} {key_file}: {_reason(error)}; a secret key of minisign is expected") from None
 
 
-def verify(data: bytes, signature: bytes, key_file: Path) -> str:
+def verify(data: bytes, signature: bytes, key_file: Path, consequence: str = "nothing was unpacked") -> str:
     """Checks a signature, and returns its trusted comment.
+
+    Args:
+        consequence: What follows where it does not fit; ends the message.
 
     Raises:
         InputError: py-minisign is not installed, there is no such key, or another key or other data was signed.
@@ -45,7 +49,7 @@ def verify(data: bytes, signature: bytes, key_file: Path) -> str:
         parsed = Signature.from_bytes(signature)
         key.verify(data, parsed)
     except Error as error:
-        raise InputError(f"--key {key_file}: {_reason(error)}; nothing was unpacked") from None
+        raise InputError(f"--key {key_file}: {_reason(error)}; {consequence}") from None
     return str(parsed.trusted_comment)
 
 

@@ -6,7 +6,6 @@ second: appended lines are synced to disk at most once per second.
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,7 @@ import psutil
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import (
     appending,
     first_problem,
@@ -125,7 +124,7 @@ def repair_last_line(path: Path) -> int:
     size = path.stat().st_size
     if torn:
         os.truncate(path, size - torn)
-        print(f"{path}: the last line was incomplete ({torn} bytes) and was removed", file=sys.stderr)
+        notify(f"{path}: the last line was incomplete ({torn} bytes) and was removed")
     elif size:
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
@@ -145,6 +144,14 @@ def append_lines(path: Path, text: str) -> None:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes what killed processes left half written in a folder; the files of living ones stay."""
+    for temporary in folder.rglob("*.part"):
+        pid = temporary.suffixes[-2:-1]
+        if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
+            temporary.unlink(missing_ok=True)
 
 
 class Run:
@@ -225,10 +232,7 @@ class Run:
         for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
             if file.exists():
                 repair_last_line(file)
-        for temporary in self.path.rglob("*.part"):
-            pid = temporary.suffixes[-2:-1]
-            if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
-                temporary.unlink(missing_ok=True)
+        remove_leftovers(self.path)
 
     def part(self, rank: int) -> "Run":
         """The run folder in which one of several processes appends; `merge_parts` brings it into this one."""
@@ -360,6 +364,8 @@ class _JudgeEntry(BaseModel):
 
     kind: str = ""
     sha256: str = ""
+    rubrics_sha256: str = ""
+    stale_temperature: str | None = None
     seconds: float = 0.0
     judgments: int = 0
     base_model: str | None = None

@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.train.features import read_training_lines
 from medjudge.train.similarity import fit_similarity_judge
 
@@ -33,5 +33,5 @@ if __name__ == "__main__":
     try:
         main()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        notify(f"error: {error}")
         sys.exit(2)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.distill.matching import apart, matching_lines, read_pairs, without_questions
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import write_whole
 from medjudge.scheme import open_scheme
 from medjudge.store import read_questions, write_scheme
@@ -33,12 +33,12 @@ def main() -> None:
     for name, side in (("train", train_pairs), ("validation", validation_pairs)):
         lines = matching_lines(side, options.questions, options.seed)
         write_whole(options.out / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
-        print(f"{options.out / name}.jsonl: {len(lines)} answers", file=sys.stderr)
+        notify(f"{options.out / name}.jsonl: {len(lines)} answers")
 
 
 if __name__ == "__main__":
     try:
         main()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        notify(f"error: {error}")
         sys.exit(2)

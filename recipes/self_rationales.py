@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.models.hardware import choose_device
 from medjudge.train.self_rationales import write_self_rationales
 
@@ -33,5 +33,5 @@ if __name__ == "__main__":
     try:
         main()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        notify(f"error: {error}")
         sys.exit(2)

@@ -16,7 +16,7 @@ from pathlib import Path
 from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.card import write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.scheme import scheme_beside
@@ -36,7 +36,7 @@ from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import without_dropout
 from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
 from medjudge.train.start import starting_card
-from medjudge.train.trained_card import measure, trained_card
+from medjudge.train.trained_card import measure, trained_card, with_temperature_on
 
 
 def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path:
@@ -104,9 +104,10 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
             write_base_name(staging(folder), card.base_model)
             plot_curves(trainer, folder, outcome.history)
             move_into_place(folder)
+            card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
-            print(f"judge written to {folder}", file=sys.stderr)
+            notify(f"judge written to {folder}")
         trainer.accelerator.wait_for_everyone()
     return folder
 
@@ -115,5 +116,5 @@ if __name__ == "__main__":
     try:
         main(*parse_arguments())
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        notify(f"error: {error}")
         sys.exit(2)

@@ -30,7 +30,8 @@ def scores_lock(run: Run) -> FileLock:
 def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
     """Adds scores to the run's `physician_scores.jsonl`; they are on disk when this returns.
 
-    A score that is there already adds nothing. Others who add or read under `scores_lock` wait.
+    A score that is there already adds nothing. Others who add or read under `scores_lock` wait. Users outside the
+    file's group lose access to it, whatever its permissions were.
 
     Args:
         replace: Whether a score replaces a different one by the same rater for the same answer.
@@ -56,6 +57,8 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
                 f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
                 f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
             )
+        if run.physicians_file.exists():
+            run.physicians_file.chmod(run.physicians_file.stat().st_mode & 0o770)
         if changed:
             write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
         elif new:

@@ -6,6 +6,7 @@ from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.annotate.plan import rater_problem
 from medjudge.annotate.spreadsheets import is_blank
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
@@ -157,8 +158,9 @@ def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
         except ValueError as error:
             wrong.append(str(error))
 
-    for field in ("question_id", "model", "rater"):
+    for field in ("question_id", "model"):
         read(field, _name)
+    read("rater", _rater)
     read("sample", _sample)
     read("comment", _comment)
     read("score", whole_number, 1, 5, labels)
@@ -190,6 +192,13 @@ def _name(name: str, value: object) -> str:
         raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
     # Excel stores every number as a float; an id 17.0 was typed as 17.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _rater(name: str, value: object) -> str:
+    rater = _name(name, value)
+    if problem := rater_problem(rater):
+        raise ValueError(f"rater '{rater}' {problem}")
+    return rater
 
 
 def _sample(name: str, value: object) -> int:

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from medjudge.annotate.cells import whole_number
 from medjudge.annotate.label_studio import read_label_studio
+from medjudge.annotate.plan import rater_problem
 from medjudge.annotate.spreadsheets import read_delimited
 from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
@@ -47,7 +48,11 @@ def read_physician_scores(
     if not all(folded) or len(set(folded)) < len(folded):
         raise InputError(f"--rater-columns {','.join(raters)}: name each column once, and leave none blank")
     if kind == ".jsonl":
-        return read_records(path, PhysicianScore) if label_map is None else _labelled_records(path, labels)
+        return (
+            read_records(path, PhysicianScore, check=_problem_with_rater)
+            if label_map is None
+            else _labelled_records(path, labels)
+        )
     if kind == ".json":
         return read_label_studio(path, labels)
     if kind in _TABLES:
@@ -67,7 +72,13 @@ def _labelled_records(path: Path, labels: Mapping[str, int]) -> list[PhysicianSc
                 return {**fields, "score": whole_number("score", fields["score"], 1, 5, labels)}
             return fields
 
-    return [PhysicianScore.model_validate(record.model_dump()) for record in read_records(path, Labelled)]
+    records = read_records(path, Labelled, check=_problem_with_rater)
+    return [PhysicianScore.model_validate(record.model_dump()) for record in records]
+
+
+def _problem_with_rater(score: PhysicianScore) -> str | None:
+    problem = rater_problem(score.rater)
+    return f"rater '{score.rater}' {problem}" if problem else None
 
 
 def parse_label_map(text: str) -> dict[str, int]:

@@ -4,7 +4,6 @@ Whoever has the link may score. Neither a model's name nor a judge's score is on
 """
 
 import re
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -21,7 +20,7 @@ from medjudge.annotate.items import ToScore, to_score
 from medjudge.annotate.plan import Plan
 from medjudge.annotate.rendering import Draft, answer_page, end_page, message_page
 from medjudge.annotate.wording import page_texts
-from medjudge.errors import InputError, on_terminal
+from medjudge.errors import InputError, notify
 from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.store import Run
 
@@ -110,7 +109,7 @@ class _Routes:
             existing = self.scores().get(entry.item.key)
             if existing is not None and existing != score:  # saved in another window; this page showed no score
                 return self._again(number, 409, Draft(None, comment, words.changed))
-            print(on_terminal(f"error: {error}"), file=sys.stderr)
+            notify(f"error: {error}")
             return self._again(number, 500, Draft(chosen, comment, words.not_saved))
         following = self._first_open(number + 1)
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
@@ -135,7 +134,7 @@ def _not_found(request: Request, error: Exception) -> Response:
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
-    print(on_terminal(f"error: {error}"), file=sys.stderr)  # not on the page: it may name models
+    notify(f"error: {error}")  # not on the page: it may name models
     return message_page("The run could not be read. The terminal where medjudge runs shows the reason.", 500)
 
 

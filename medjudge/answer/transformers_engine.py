@@ -1,6 +1,5 @@
 """Answers with a chat model in transformers: batched, sampled with one seed per request."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from transformers import (
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Reply, Request
-from medjudge.errors import InputError, UnfinishedError
+from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
@@ -182,7 +181,7 @@ class TransformersEngine:
                     f"{self.name}: continuous batching ended before {len(unfinished)} of {len(waiting)} answers were "
                     f"done ({reason}); the others are kept, and the same command continues"
                 ) from None
-            print(f"{self.name}: continuous batching failed, using static batches ({reason})", file=sys.stderr)
+            notify(f"{self.name}: continuous batching failed, using static batches ({reason})")
             self.continuous = False
 
     def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:

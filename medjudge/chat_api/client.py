@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from email.utils import parsedate_to_datetime
@@ -23,7 +22,7 @@ from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.chat_api.replies import ChatReply, ReplyError, WebPageError, parse_reply
 from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.chat_api.transport import AsyncReader, UnreadReplyError, without_key
-from medjudge.errors import InputError, UnfinishedError
+from medjudge.errors import InputError, UnfinishedError, notify
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -300,7 +299,7 @@ class ChatClient:
         if name is None or name not in body:
             return False
         if name not in self.refused:
-            print(f"{self.option}: continues without {name}, which the server rejects", file=sys.stderr)
+            notify(f"{self.option}: continues without {name}, which the server rejects")
             self.refused.add(name)
         return True
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from medjudge.cli import options
+from medjudge.errors import notify
 
 
 def serve(
@@ -35,4 +36,4 @@ def serve(
     page.serve()
     left = page.open_answers()
     advice = "run the same command to continue" if left else f"next: medjudge validate {run} --judge JUDGE"
-    print(f"stopped; {left} of {page.answers} answers are open in {run}; {advice}", file=sys.stderr)
+    notify(f"stopped; {left} of {page.answers} answers are open in {run}; {advice}")

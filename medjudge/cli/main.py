@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import signal
 import sys
 import warnings
 from typing import NoReturn
@@ -20,6 +21,7 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
+    judge,
     pack,
     quickstart,
     refine,
@@ -29,7 +31,7 @@ from medjudge.cli import (
     validate,
 )
 from medjudge.cli.help import show_readable_help
-from medjudge.errors import InputError, UnfinishedError, on_terminal
+from medjudge.errors import InputError, UnfinishedError, notify
 
 app = typer.Typer(
     name="medjudge",
@@ -39,6 +41,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+_INTERRUPTED, _TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
 
@@ -63,6 +66,7 @@ app.command(
     },
 )(train.train)
 app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
+app.add_typer(judge.app, name="judge", rich_help_panel=_JUDGES)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
@@ -86,12 +90,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # where a terminal's encoding lacks a character
+    at_term = signal.signal(signal.SIGTERM, _end)
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+        if status == _INTERRUPTED:  # typer catches Ctrl-C and returns this
+            _stop_here(_INTERRUPTED)
+        sys.exit(status)
     except InputError as error:
         _refuse(str(error))
     except UnfinishedError as error:
-        print(on_terminal(f"stopped: {error}"), file=sys.stderr)
+        notify(f"stopped: {error}")
         sys.exit(1)
     except TyperException as error:
         if not error.format_message():  # a group that was called with nothing has printed its help
@@ -106,10 +114,40 @@ def main() -> None:
         fix = "free some space, then run the same command again" if full else "check the path"
         _refuse(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}; {fix}")
     except KeyboardInterrupt:
-        print("\nstopped; the same command again goes on from here", file=sys.stderr)
-        sys.exit(130)
+        _stop_here(_INTERRUPTED)
+    except _TerminatedError:
+        _stop_here(_TERMINATED)
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        notify(
+            "stopped: out of memory; everything that was written is kept. Free some memory or take a smaller model, "
+            "then run the same command again"
+        )
+        sys.exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, at_term)
+
+
+class _TerminatedError(BaseException):
+    """The process was asked to end (SIGTERM), as by a scheduler; like Ctrl-C, no `except Exception` catches it."""
+
+
+def _end(*_: object) -> NoReturn:
+    raise _TerminatedError
+
+
+def _out_of_memory(error: Exception) -> bool:
+    from medjudge.models.hardware import is_out_of_memory  # loads torch, which most such errors come from
+
+    return is_out_of_memory(error)
+
+
+def _stop_here(status: int) -> NoReturn:
+    notify("\nstopped; the same command again goes on from here")
+    sys.exit(status)
 
 
 def _refuse(message: str) -> NoReturn:
-    print(on_terminal(f"error: {message}"), file=sys.stderr)
+    notify(f"error: {message}")
     sys.exit(2)

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from medjudge.statistics.estimates import Estimate
     from medjudge.validation.status import ValidationStatus
 
-_SHORT = {"validated": "yes", "failed": "failed", "inconclusive": "inconcl.", "never validated": "never"}
+_SHORT = {
+    "validated": "yes",
+    "failed": "failed",
+    "inconclusive": "inconcl.",
+    "stale": "stale",
+    "never validated": "never",
+}
 
 
 def console(as_json: bool) -> Console:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from medjudge.cli import options
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 
 if TYPE_CHECKING:
     from medjudge.workflows.report import Report, TableText
@@ -86,7 +86,7 @@ def _write_tables(tables: "TableText", out: Path | None) -> None:
     from medjudge.workflows.report import save_tables
 
     for note in tables.notes:
-        print(note, file=sys.stderr)
+        notify(note)
     if out is None:
         # As bytes: CSV keeps its line ends, and Chinese its characters, whatever the terminal is set to.
         sys.stdout.buffer.write(tables.text.encode())

@@ -43,6 +43,19 @@ class TrainedOn(BaseModel):
         return {*self.question_ids, *self.tuned_question_ids}
 
 
+class MeasuredOn(BaseModel):
+    """What a temperature was fitted with: it holds for nothing else.
+
+    `files_sha256` is that of all files of the folder but `judge.json`, `rubrics_sha256` that of the rubrics (empty
+    where the judge reads none), and `models` counts the answers of each model.
+    """
+
+    files_sha256: str
+    rubrics_sha256: str
+    scheme_sha256: str
+    models: dict[str, int]
+
+
 class JudgeCard(BaseModel):
     """`judge.json`: how to load a judge, and how far it has been validated."""
 
@@ -61,6 +74,7 @@ class JudgeCard(BaseModel):
     max_length: int = Field(ge=16)
     windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
     temperature: float = Field(default=1.0, gt=0)
+    temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
     slope: float | None = None
     cuts: tuple[float, float, float, float] | None = None
     trained_on: TrainedOn = TrainedOn()

@@ -1,13 +1,16 @@
 """A judge's identity: the sha256 of everything that changes a score."""
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, base_of
+from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of
 from medjudge.judge.study import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
+from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.scheme import Scheme
 
 
 def folder_identity(folder: Path, card: JudgeCard) -> str:
@@ -16,13 +19,66 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
     Raises:
         InputError: The base model cannot be found.
     """
-    files = {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
+    files, base = _own_files(folder), base_file_hashes(folder, card)
+    text = json.dumps([card.model_dump_json(exclude={"validated_on"}), files, base], sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def base_file_hashes(folder: Path, card: JudgeCard) -> dict[str, str]:
+    """The sha256 of the files of the base model that change a score, by file name.
+
+    Raises:
+        InputError: The base model cannot be found.
+    """
     # A judge that was trained in full holds all of its model; a similarity judge holds none of it.
     own_tokenizer = bool(KINDS[card.kind].files)
     reads_base = not own_tokenizer or (folder / ADAPTER_CONFIG).is_file()
-    base = base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
-    text = json.dumps([card.model_dump_json(exclude={"validated_on"}), files, base], sort_keys=True)
-    return sha256(text.encode()).hexdigest()
+    return base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
+
+
+def rubrics_sha256(style: Style, scheme: Scheme) -> str:
+    """The sha256 of all rubrics of a scheme in one style."""
+    return sha256(json.dumps(prompt_hashes(style, scheme), sort_keys=True).encode()).hexdigest()
+
+
+def card_rubrics_sha256(card: JudgeCard, scheme: Scheme) -> str:
+    """The sha256 of the rubrics of a scheme that a judge on disk reads; empty where it reads none."""
+    return rubrics_sha256(card.style, scheme) if KINDS[card.kind].reads_rubrics else ""
+
+
+def measured_on(folder: Path, card: JudgeCard, scheme: Scheme, models: Mapping[str, int]) -> MeasuredOn:
+    """What a judge's temperature was fitted with.
+
+    Args:
+        models: How many answers of each model it was fitted on.
+    """
+    files = sha256(json.dumps(_own_files(folder), sort_keys=True).encode()).hexdigest()
+    return MeasuredOn(
+        files_sha256=files,
+        rubrics_sha256=card_rubrics_sha256(card, scheme),
+        scheme_sha256=scheme.sha256,
+        models=dict(sorted(models.items())),
+    )
+
+
+def stale_temperature(folder: Path | None, card: JudgeCard | None, scheme: Scheme) -> str | None:
+    """Why the temperature of a judge is stale, and what to run; None where it is not, or where none was fitted."""
+    if folder is None or card is None or card.temperature_on is None:
+        return None
+    fitted = card.temperature_on
+    here = measured_on(folder, card, scheme, fitted.models)
+    again = f"train it again with `medjudge train --output-dir {folder}`"
+    if fitted.files_sha256 != here.files_sha256:
+        return f"its temperature was fitted with other files; restore them or {again}"
+    if fitted.scheme_sha256 != here.scheme_sha256:
+        return f"its temperature was fitted with another scheme than {scheme.name}, or another state of it; {again}"
+    if fitted.rubrics_sha256 != here.rubrics_sha256:
+        return f"its temperature was fitted with other rubrics; {again}"
+    return None
+
+
+def _own_files(folder: Path) -> dict[str, str]:
+    return {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
 
 
 def validated_and_not_failed(folder: Path, card: JudgeCard) -> bool:

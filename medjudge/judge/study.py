@@ -324,6 +324,8 @@ class LeaveOutStudy(_Model):
 class _Outcome(_Model):
     """What a study and its summary in `judge.json` share.
 
+    A gate result and a calibration hold for what they were measured with: `judge_sha256`, `rubrics_sha256` (empty where
+    the judge reads none), the scheme's sha256, and `models`, which counts the scored answers of each model.
     `against` is the name of the other side, `against_kind` what it is. `file` is the file that the scores came from,
     `sha256` its hash (empty where the other side is a judge), and `judge_sha256` identifies the judge's files.
     """
@@ -332,6 +334,8 @@ class _Outcome(_Model):
     file: str = ""
     sha256: str = ""
     judge_sha256: str = ""
+    rubrics_sha256: str = ""
+    models: dict[str, int] = {}
     scheme: SchemeSummary = Field(default_factory=lambda: LLMEVAL_MED.summary)
     against: str
     against_kind: AgainstKind

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 
 
 def choose_device(device: str) -> torch.device:
@@ -81,7 +81,7 @@ def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
     else:
         peak = _peak_of_process()
     kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
-    print(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}", file=sys.stderr)
+    notify(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}")
 
 
 def _peak_of_process() -> int:

@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +11,7 @@ from tqdm import tqdm
 
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import read_text, write_whole
 from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
 
@@ -135,14 +134,14 @@ class EditorProposer:
             paragraphs = [*([problem] if problem else []), f"{about} The prompt that a model would get:", prompt.text]
             write_whole(page, "\n\n".join(paragraphs) + "\n")
             if problem:
-                print(f"{text}: {problem}", file=sys.stderr)
+                notify(f"{text}: {problem}")
             self._open(text, page)
             before, made = made, edited(prompt, self.name, read_text(text))
             if made.outcome is not Outcome.UNREADABLE:
                 return made
             if made.reply == before.reply:
                 break
-        print(f"{text}: left as it is ({made.problem}); run the same command to continue with it", file=sys.stderr)
+        notify(f"{text}: left as it is ({made.problem}); run the same command to continue with it")
         return no_reply(prompt, self.name, made.problem or "", retry=True)
 
     def _open(self, text: Path, page: Path) -> None:

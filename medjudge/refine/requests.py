@@ -1,6 +1,5 @@
 """Which disagreements get a prompt for a better text, and why the others do not; and the proposals made so far."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import read_text
 from medjudge.records import AnswerKey, PhysicianScore, earlier_turns
 from medjudge.refine.causes import CauseKind
@@ -107,7 +106,7 @@ def make_proposals(
                 f"{file}: holds proposals by {', '.join(others)}; continue with that proposer or choose another --out"
             )
         if existing:
-            print(f"{len(existing)} proposals exist; {len(waiting)} to go", file=sys.stderr)
+            notify(f"{len(existing)} proposals exist; {len(waiting)} to go")
         for proposal in proposer.propose(waiting):
             existing[proposal.prompt_sha256] = proposal
             run.append(file, proposal.model_dump_json())

@@ -10,11 +10,12 @@ from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
-from medjudge.validation.status import ValidationState, ValidationStatus, validation_statuses
-from medjudge.validation.validations import validations
+from medjudge.validation.status import ValidationState, ValidationStatus
+from medjudge.validation.validations import statuses_in
 
 _WORST_FIRST = (
     ValidationState.FAILED,
+    ValidationState.STALE,
     ValidationState.INCONCLUSIVE,
     ValidationState.VALIDATED,
     ValidationState.NEVER_VALIDATED,
@@ -75,7 +76,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         runs=list(positions),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
-        validation_status=_worst([validation_statuses(validations(run.run, judge), scheme) for run in runs]),
+        validation_status=_worst([statuses_in(run.run, judge) for run in runs]),
         coverage=Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts)),
         questions=len(questions),
         conversations=len({question.group for question in questions}),

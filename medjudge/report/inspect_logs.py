@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from inspect_ai.log import (
@@ -39,8 +40,8 @@ from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, Physician
 from medjudge.report.leaderboard import ModelUsability, score_models
 from medjudge.scale import consensus
 from medjudge.store import Run
-from medjudge.validation.status import ValidationStatus, validation_statuses
-from medjudge.validation.validations import validations
+from medjudge.validation.status import ValidationStatus
+from medjudge.validation.validations import statuses_in
 
 _STOP_REASONS: dict[str | None, StopReason] = {
     "stop": "stop",
@@ -95,10 +96,19 @@ def write_inspect_logs(run: Run, judge: str, target: Path) -> list[Path]:
     paths = []
     for model, of_model in answers.items():
         path = target if one_file else target / _file_name(judged, model)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_eval_log(_log(judged, model, of_model), path, format="eval")
+        _write_log(_log(judged, model, of_model), path)
         paths.append(path)
     return paths
+
+
+def _write_log(log: EvalLog, path: Path) -> None:
+    """Writes a log, all of it or nothing, readable by its owner only: it holds texts and physicians' scores."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f"{path.name}.", suffix=".part", dir=path.parent) as scratch:
+        written = Path(scratch) / "log.eval"
+        write_eval_log(log, written, format="eval")
+        written.chmod(0o600)
+        written.replace(path)
 
 
 def _file_name(judged: _Judged, model: str) -> str:
@@ -136,7 +146,7 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
         by_answer,
         score_models(questions, judgments, models, scheme),
         physicians,
-        validation_statuses(validations(run, judge), scheme),
+        statuses_in(run, judge),
         run.manifest().get("updated") or written.isoformat(timespec="seconds"),
     )
 

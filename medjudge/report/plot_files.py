@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from medjudge.files import replacing, write_whole
 from medjudge.judge.study import AgainstKind
 from medjudge.report.board_plots import board_plots
 from medjudge.report.boards import leaderboards
@@ -30,7 +31,7 @@ def write_plots(folder: Path, runs: Sequence[Run]) -> list[Path]:
             for study in studies_of(run.run, judge):
                 against = "" if study.against_kind == AgainstKind.PHYSICIANS else f"-against-{study.against}"
                 plots_by_judge += [(f"{judge}{against}", plot) for plot in plots(study)]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files: list[Path] = []
     for judge, plot in plots_by_judge:
         files += _written(folder, _new_name(judge, plot, files), plot)
@@ -47,6 +48,7 @@ def _new_name(whose: str, plot: Plot, files: Sequence[Path]) -> str:
 
 def _written(folder: Path, name: str, plot: Plot) -> list[Path]:
     svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-    svg.write_text(as_svg(plot.figure), encoding="utf-8")
-    png.write_bytes(as_png(plot.figure))
+    write_whole(svg, as_svg(plot.figure))
+    with replacing(png) as file:
+        file.write(as_png(plot.figure))
     return [svg, png]

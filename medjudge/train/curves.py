@@ -1,7 +1,6 @@
 """The curves of a training run, drawn into its judge folder."""
 
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from transformers.integrations import TensorBoardCallback
 
+from medjudge.errors import notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
 
@@ -30,7 +30,7 @@ def curve(history: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], l
 def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
     """Has a trainer log for TensorBoard into its judge folder; says so where TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
-        print("no curves for TensorBoard: it is not installed (pip install tensorboard)", file=sys.stderr)
+        notify("no curves for TensorBoard: it is not installed (pip install tensorboard)")
         return
     if not resumed:
         shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)  # of a run that was killed before its first checkpoint
@@ -43,7 +43,7 @@ def plot_curves(trainer: Any, folder: Path, history: Sequence[Mapping[str, Any]]
     """Draws the curves of a finished run into its judge folder; says so where matplotlib is not installed."""
     best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
     if find_spec("matplotlib") is None:
-        print(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')", file=sys.stderr)
+        notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
     else:
         write_curves(folder / CURVES_FILE, history, best_step)
 

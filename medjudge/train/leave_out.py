@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
@@ -90,17 +90,14 @@ def train_folds(
         shutil.rmtree(folders[name] / "checkpoints", ignore_errors=True)
         progress = f"fold {number} of {len(work)}: {name}, {len(fold.train)} lines"
         if name in finished:
-            print(f"{progress}: trained already", file=sys.stderr)
+            notify(f"{progress}: trained already")
         else:
-            print(f"{progress}: training, see {folders[name] / 'training' / 'log.txt'}", file=sys.stderr)
+            notify(f"{progress}: training, see {folders[name] / 'training' / 'log.txt'}")
             write_scheme(folders[name] / "training", scheme)
             _train(name, fold, config, folders[name], origins[name], overrides)
     for fold in left_out:
         if not fold.removed:
-            print(
-                f"{by} {fold.left_out}: no training line has it, so the judge of all lines never saw it",
-                file=sys.stderr,
-            )
+            notify(f"{by} {fold.left_out}: no training line has it, so the judge of all lines never saw it")
     return TrainedFolds(
         folders[_ALL],
         {fold.left_out: folders[_name(fold.left_out) if fold.removed else _ALL] for fold in left_out},

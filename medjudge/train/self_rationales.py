@@ -5,13 +5,12 @@ starts from the base model again, with the first judge's rationales and the gold
 see the same (TRACT, arXiv 2503.04381).
 """
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import torch
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import appending, write_whole
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.records import TrainingLine
@@ -53,7 +52,7 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
     if any(count > 0 for count in left.values()):
         raise InputError(f"{out_file}: holds lines that are not in {train_file}; remove it, or name another file")
     if written and waiting:
-        print(f"{len(written)} lines are written; {len(waiting)} to go", file=sys.stderr)
+        notify(f"{len(written)} lines are written; {len(waiting)} to go")
     if waiting:
         scheme = scheme_beside(train_file)
         judge = load_judge(judge_folder, judge_folder.name, device, scheme=scheme)

@@ -1,5 +1,6 @@
 """`judge.json` of a judge that was just trained: what it is, what it saw and how it was made."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from trl import SFTConfig
 from medjudge.files import file_sha256
 from medjudge.judge.folder import KINDS as JUDGE_KINDS
 from medjudge.judge.folder import JudgeCard, TrainedOn
+from medjudge.judge.identity import measured_on
 from medjudge.models.loading import commit
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.train.checks import batch_size
@@ -93,6 +95,12 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },
     )
+
+
+def with_temperature_on(card: JudgeCard, folder: Path, data: TrainingData) -> JudgeCard:
+    """The card with what its temperature was fitted with; the folder holds all other files of the judge."""
+    models = Counter(line.answer.model for line in data.validation)
+    return card.model_copy(update={"temperature_on": measured_on(folder, card, data.scheme, models)})
 
 
 def _rubric_hashes(style: Style, data: TrainingData) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The validation status of a judge, printed beside every number: validated, failed, inconclusive, never validated."""
+"""The validation status of a judge, printed beside every number: validated, failed, inconclusive, stale or never."""
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -14,6 +14,7 @@ class ValidationState(str, Enum):
     VALIDATED = "validated"
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
+    STALE = "stale"
     NEVER_VALIDATED = "never validated"
 
     __str__ = str.__str__
@@ -26,8 +27,31 @@ class ValidationStatus(NamedTuple):
     line: str
 
 
+class Use(NamedTuple):
+    """What a judge is used with. A measurement made with anything else is stale.
+
+    Attributes:
+        judge_sha256: The judge's identity; empty where only its judgments are known.
+        rubrics_sha256: Of the rubrics that it reads; empty where it reads none.
+        scheme_sha256: Of the scheme.
+        models: The models whose answers it judges.
+        command: What measures it again.
+        stale_temperature: Why its temperature is stale; None where it is not.
+    """
+
+    judge_sha256: str
+    rubrics_sha256: str
+    scheme_sha256: str
+    models: frozenset[str]
+    command: str
+    stale_temperature: str | None = None
+
+
 def validation_status(
-    studies: Sequence[StudySummary], category: str | None = None, scheme: str = LLMEVAL_MED.name
+    studies: Sequence[StudySummary],
+    category: str | None = None,
+    scheme: str = LLMEVAL_MED.name,
+    use: Use | None = None,
 ) -> ValidationStatus:
     """The status of a judge after its last validation against physicians, overall or in one category.
 
@@ -35,13 +59,21 @@ def validation_status(
         studies: As `judge.json` lists them, oldest first.
         category: One of the scheme's; None for the whole gate.
         scheme: Its name. A validation on questions of another scheme does not count.
+        use: What the judge is used with; None to take the last validation as it is.
 
     Returns:
-        Never validated where no physicians' score was compared, whatever else was.
+        Never validated where no physicians' score was compared, whatever else was. Stale where no validation holds for
+        this use.
     """
+    if use is not None:
+        reason = _why_stale(_against_physicians(studies, scheme), use)
+        if reason is not None:
+            before = validation_status(studies, category, scheme).line
+            return ValidationStatus(ValidationState.STALE, f"stale: {reason}; before that: {before}")
+        studies = measured_in_use(studies, use) or studies
     elsewhere = sorted({study.scheme.name for study in studies if study.scheme.name != scheme})
     studies = [study for study in studies if study.scheme.name == scheme]
-    against_physicians = [study for study in studies if study.against_kind == AgainstKind.PHYSICIANS]
+    against_physicians = _against_physicians(studies, scheme)
     if not against_physicians:
         others = sorted({study.against for study in studies})
         compared = f"; compared with {', '.join(others)} only" if others else ""
@@ -58,10 +90,48 @@ def validation_status(
     return ValidationStatus(_in_category(study, category), _agreement_line(measures, study))
 
 
-def validation_statuses(studies: Sequence[StudySummary], scheme: Scheme = LLMEVAL_MED) -> dict[str, ValidationStatus]:
+def validation_statuses(
+    studies: Sequence[StudySummary], scheme: Scheme = LLMEVAL_MED, use: Use | None = None
+) -> dict[str, ValidationStatus]:
     """The status overall (`OP`) and in each category of the scheme."""
-    in_category = {name: validation_status(studies, name, scheme.name) for name in scheme.category_ids}
-    return {"OP": validation_status(studies, scheme=scheme.name)} | in_category
+    in_category = {name: validation_status(studies, name, scheme.name, use) for name in scheme.category_ids}
+    return {"OP": validation_status(studies, scheme=scheme.name, use=use)} | in_category
+
+
+def measured_in_use(studies: Sequence[StudySummary], use: Use) -> list[StudySummary]:
+    """The studies of the same judge with the same rubrics and scheme, whatever models answered."""
+    return [study for study in studies if _other_part(study, use) is None]
+
+
+def _against_physicians(studies: Sequence[StudySummary], scheme: str) -> list[StudySummary]:
+    return [study for study in studies if study.scheme.name == scheme and study.against_kind == AgainstKind.PHYSICIANS]
+
+
+def _why_stale(against_physicians: Sequence[StudySummary], use: Use) -> str | None:
+    """Why no validation holds for a use, and what to run; None where one does, or where there is none."""
+    if use.stale_temperature is not None:
+        return use.stale_temperature
+    if not against_physicians:
+        return None
+    again = f"run `{use.command}`"
+    same = measured_in_use(against_physicians, use)
+    if not same:
+        return f"validated with {_other_part(against_physicians[-1], use)}; {again}"
+    measured = {model for study in same for model in study.models}
+    unmeasured = sorted(use.models - measured)
+    if not unmeasured or not all(study.models for study in same):  # earlier versions did not record the models
+        return None
+    more = f" and {len(unmeasured) - 3} more" if len(unmeasured) > 3 else ""
+    return f"not validated on answers of {', '.join(unmeasured[:3])}{more}; {again}"
+
+
+def _other_part(study: StudySummary, use: Use) -> str | None:
+    """What a study was made with that differs from what is in use; None where nothing differs."""
+    if use.judge_sha256 and study.judge_sha256 != use.judge_sha256:
+        return "other files of this judge"
+    if study.scheme.sha256 != use.scheme_sha256:
+        return f"another state of scheme {study.scheme.name}"
+    return "other rubrics" if study.rubrics_sha256 != use.rubrics_sha256 else None
 
 
 def _whole_gate(study: StudySummary) -> ValidationState:

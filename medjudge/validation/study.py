@@ -1,5 +1,6 @@
 """Measures the agreement of a judge with physicians: the study that `agreement/JUDGE.json` holds."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -96,6 +97,7 @@ def agreement_study(
         against=against or kind.value,
         against_kind=kind,
         n=n,
+        models=dict(sorted(Counter(map(str, pairs.model)).items())),
         questions=len({score.question_id for score in scores}),
         conversations=_conversations(pairs),
         raters=raters,

@@ -6,6 +6,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.study import StudySummary, read_study
 from medjudge.store import Run
+from medjudge.validation.status import Use, ValidationStatus, validation_statuses
 
 
 def validations(run: Run, judge: str) -> list[StudySummary]:
@@ -24,3 +25,30 @@ def validations(run: Run, judge: str) -> list[StudySummary]:
         ) from None
     study = read_study(run, judge)
     return studies if study is None else [*studies, study.summary()]
+
+
+def statuses_in(run: Run, judge: str) -> dict[str, ValidationStatus]:
+    """A judge's validation status for the answers of a run, overall (`OP`) and in each category.
+
+    Raises:
+        InputError: As for `validations`.
+    """
+    return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge))
+
+
+def use_in(run: Run, judge: str) -> Use:
+    """What a judge was used with in a run."""
+    entry = run.manifest().get("judges", {}).get(judge, {})
+    return Use(
+        entry.get("sha256", ""),
+        entry.get("rubrics_sha256", ""),
+        run.scheme().sha256,
+        frozenset(answer.model for answer in run.answers()),
+        validate_command(run, judge),
+        entry.get("stale_temperature"),
+    )
+
+
+def validate_command(run: Run, judge: str) -> str:
+    """The command that validates a judge on the answers of a run."""
+    return f"medjudge validate {run.path} --judge {judge} --physicians FILE"

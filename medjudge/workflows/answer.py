@@ -74,7 +74,7 @@ class AnsweredRun:
         return f"{len(self.answers)} answers in {self.run.answers_file}, {self.empty} of them empty"
 
 
-class _AnsweringModel(NamedTuple):
+class AnsweringModel(NamedTuple):
     """A loaded model: its name, where it comes from, which revision that is, and what answers."""
 
     name: str
@@ -114,6 +114,7 @@ def answer_questions(
     check_answering(models, options, group, offline)
     folder = Run(Path(run) if run else default_run(benchmark))
     opened = open_benchmark(benchmark, scheme, folder)
+    loaded = load_before_writing(folder, models, options)
     command = {
         "benchmark": benchmark,
         "models": list(models),
@@ -126,13 +127,18 @@ def answer_questions(
         if group.first:
             start_run(folder, opened.questions[:limit], opened.scheme, benchmark, command)
             group.wait()
-        answer_with_all(folder, models, options, group)
+        answer_with_all(folder, models, options, group, loaded)
     return AnsweredRun(folder, tuple(folder.answers()), group.first)
 
 
 def servers_asked(models: Sequence[str]) -> list[str]:
     """The options, as they are typed, that name a model of a server."""
     return [f"--model {name}" for name in models if server_model(name, "--model")]
+
+
+def answering_name(model: str) -> str:
+    """The name in the records of a model that `--model` names."""
+    return server_model(model, "--model") or model_name(model)
 
 
 def check_answering(models: Sequence[str], options: AnswerOptions, group: Group, offline: bool) -> None:
@@ -150,24 +156,49 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
             require_chat_model(name)
 
 
-def answer_with_all(run: Run, models: Sequence[str], options: AnswerOptions, group: Group) -> None:
-    """Answers with one model after the other: each is out of memory before the next one is loaded."""
+def load_before_writing(run: Run, models: Sequence[str], options: AnswerOptions) -> AnsweringModel | None:
+    """Loads the models before their run folder is made: one that cannot be loaded leaves no folder behind.
+
+    Returns:
+        The model where there is only one; several do not fit into memory together. None where the run exists.
+    """
+    if run.path.exists():
+        return None
+    on_this_machine = [name for name in models if server_model(name, "--model") is None]
+    if len(models) == 1 and on_this_machine:
+        return _load(run, models[0], options)
+    for name in on_this_machine:
+        _load(run, name, options)
+    return None
+
+
+def answer_with_all(
+    run: Run, models: Sequence[str], options: AnswerOptions, group: Group, loaded: AnsweringModel | None = None
+) -> None:
+    """Answers with one model after the other: each is out of memory before the next one is loaded.
+
+    Args:
+        loaded: The only model, where it is in memory already.
+    """
     for name in models:
         on_this_machine = options.engine == "transformers" and server_model(name, "--model") is None
         with report_peak_memory(f"answering with {name}", options.device if on_this_machine else None):
-            answer_with(run, name, options, group)
+            answer_with(run, name, options, group, loaded)
 
 
-def answer_with(run: Run, model: str, options: AnswerOptions, group: Group) -> None:
+def answer_with(
+    run: Run, model: str, options: AnswerOptions, group: Group, loaded: AnsweringModel | None = None
+) -> None:
     """Answers what a model has not answered yet; every answer is on disk before the next one is made.
 
     Args:
         group: The processes that share the work, which all call this.
+        loaded: The model, where it is in memory already.
 
     Raises:
         InputError: The run holds answers of this model made with other settings.
     """
-    loaded = _load(run, model, options)
+    loaded = loaded or _load(run, model, options)
     models = run.manifest().get("models", {})
     existing = run.answers()
     settings = {
@@ -205,22 +236,22 @@ def answer_with(run: Run, model: str, options: AnswerOptions, group: Group) -> N
             record_spending(run, options.limit.prices)
 
 
-def _load(run: Run, model: str, options: AnswerOptions) -> _AnsweringModel:
+def _load(run: Run, model: str, options: AnswerOptions) -> AnsweringModel:
     if name := server_model(model, "--model"):
         base_url = options.server.base_url
         source = f"{model} at {base_url}" if base_url else model
         spending = Spending(run, options.limit)
         engine = OpenAIEngine(name, options.server, spending, options.max_new_tokens, options.temperature)
-        return _AnsweringModel(name, source, None, partial(answered_by, engine))
+        return AnsweringModel(name, source, None, partial(answered_by, engine))
     name = model_name(model)
     source = str(Path(model).resolve()) if Path(model).is_dir() else model
     if options.engine == "ray":
         ray = RayEngine(name, source, options.device, options.max_new_tokens, options.temperature)
-        return _AnsweringModel(name, source, commit(model), ray.answer_questions)
+        return AnsweringModel(name, source, commit(model), ray.answer_questions)
     if options.engine == "vllm":
         vllm = VllmEngine(model, max_new_tokens=options.max_new_tokens, temperature=options.temperature)
-        return _AnsweringModel(name, source, commit(model), partial(answered_by, vllm))
+        return AnsweringModel(name, source, commit(model), partial(answered_by, vllm))
     local = TransformersEngine(
         model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
     )
-    return _AnsweringModel(name, source, commit(model), partial(answered_by, local))
+    return AnsweringModel(name, source, commit(model), partial(answered_by, local))

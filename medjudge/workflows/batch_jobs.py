@@ -1,6 +1,5 @@
 """`medjudge eval --batch`: submits batch jobs to OpenAI's Batch API, and collects them when they are done."""
 
-import sys
 import time
 
 import openai
@@ -9,7 +8,7 @@ from medjudge.chat_api.batch_jobs import BatchJobs
 from medjudge.chat_api.client import one_line
 from medjudge.chat_api.replies import ReplyError
 from medjudge.chat_api.spending import Spending
-from medjudge.errors import InputError, UnfinishedError
+from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import Assignment, assignments, split_empty
@@ -34,13 +33,13 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
         UnfinishedError: The limit on costs is reached, or the server did not answer.
     """
     assert judge_ref.api_model is not None
-    require_same_judge(run, judge_ref, options)
+    judge_sha256 = require_same_judge(run, judge_ref, options)
     batch_jobs = BatchJobs(
         run, judge_ref.name, judge_ref.api_model, options.server.base_url, Spending(run, options.limit)
     )
     refused = set(run.manifest().get("judges", {}).get(judge_ref.name, {}).get("refused_parameters", []))
     forget_failed_requests(run, judge_ref.name)
-    record_judge(run, judge_ref, options)
+    record_judge(run, judge_ref, options, judge_sha256)
     try:
         while True:
             batch_jobs.submit()  # what an earlier start planned and did not get to
@@ -50,14 +49,14 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
                 in_flight = _submit(run, judge_ref, options, batch_jobs, refused)
             if not in_flight or not wait:
                 return in_flight
-            print("; ".join(in_flight), file=sys.stderr)
+            notify("; ".join(in_flight))
             time.sleep(POLL_SECONDS)
     except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
         raise InputError(f"--judge openai:{judge_ref.api_model} --batch: {one_line(error)}") from None
     except (openai.OpenAIError, ReplyError) as error:
         raise UnfinishedError(f"--batch: {one_line(error)}; everything is kept, and the same command goes on") from None
     finally:
-        record_judge(run, judge_ref, options, refused=sorted(refused))
+        record_judge(run, judge_ref, options, judge_sha256, refused=sorted(refused))
 
 
 def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:

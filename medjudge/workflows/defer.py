@@ -15,7 +15,8 @@ from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
 from medjudge.store import Run
-from medjudge.validation.validations import validations
+from medjudge.validation.status import measured_in_use
+from medjudge.validation.validations import use_in, validations
 
 FILE = "for_physicians.jsonl"
 
@@ -51,7 +52,8 @@ def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
     if not np.isfinite(probabilities).all():
         raise InputError(f"--defer-to-physicians: judge {judge_ref.name} gives no probabilities; use a local judge")
     usable = probabilities[:, USABLE_FROM - 1 :].sum(axis=1)
-    conformal = _conformal(validations(run, judge_ref.name))
+    studies = validations(run, judge_ref.name)
+    conformal = _conformal(measured_in_use(studies, use_in(run, judge_ref.name)))
     sets = None if conformal is None else usable_sets(conformal, probabilities)
     lines: list[dict[str, Any]] = [
         {**key._asdict(), "usable_probability": None, "not_ruled_out": None} for key in unscored
@@ -68,6 +70,8 @@ def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
     by = "by nearness of P(usable) to one half"
     if conformal is not None:
         by = f"conformal sets at error rate {conformal.error_rate:g} first, then {by}"
+    elif _conformal(studies) is not None:
+        by = f"{by}; the thresholds of the conformal sets are stale: validate the judge again"
     return Deferred(len(listed), file, by)
 
 

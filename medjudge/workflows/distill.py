@@ -18,10 +18,11 @@ from medjudge.errors import InputError
 from medjudge.files import json_lines, write_json, write_whole
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
-from medjudge.store import Run, write_scheme
+from medjudge.store import Run, remove_leftovers, write_scheme
 from medjudge.workflows.run_folder import adopt_scheme
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
+UNFINISHED_FILE = "unfinished.txt"
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ def distill_training_set(
             set already.
     """
     folder = Path(out)
+    unfinished = folder / UNFINISHED_FILE
     for name in (TRAIN_FILE, VALIDATION_FILE):
-        if (folder / name).exists():
+        if (folder / name).exists() and not unfinished.exists():
             raise InputError(f"--out {folder}: holds {name} already; remove it, or choose another folder")
     sources, kept_out = _without_kept_out(_read_runs(list(map(Path, runs)), options), options.keep_out)
     training_set = build_training_set(sources, options)
@@ -125,10 +127,14 @@ def distill_training_set(
         "checks": {**checked.report, "kept_out": kept_out, "warnings": checked.warnings},
     }
     result = DistilledSet(folder, checked.train, training_set.validation, summary)
+    remove_leftovers(folder)
+    # A killed process leaves this file, so that the same command replaces what it left.
+    write_whole(unfinished, "This folder is being written, or the process that wrote it was killed.\n")
     write_scheme(folder, sources.scheme)
     for file, lines in ((result.train_file, result.train), (result.validation_file, result.validation)):
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
+    unfinished.unlink()
     return result
 
 

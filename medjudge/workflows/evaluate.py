@@ -1,6 +1,5 @@
 """`medjudge eval`: models answer if asked to, a judge scores the answers, and usability rates are written."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.sample import NOTICE, sample_folder
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
@@ -17,7 +16,13 @@ from medjudge.records import Answer, Question
 from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
 from medjudge.store import Run, read_records
-from medjudge.workflows.answer import AnswerOptions, answer_with_all, check_answering
+from medjudge.workflows.answer import (
+    AnswerOptions,
+    answer_with_all,
+    answering_name,
+    check_answering,
+    load_before_writing,
+)
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
@@ -272,7 +277,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     check_answering(request.models, request.answering, group, request.offline)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    line = introduction(judge_ref, judging, benchmark.scheme) if group.first else ""
+    models = {answer.model for answer in answers or run.answers()} | set(map(answering_name, request.models))
+    line = introduction(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
     questions = benchmark.questions[: request.limit]
     return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line)
 
@@ -307,17 +313,19 @@ def _answered(prepared: Prepared) -> Iterator[None]:
         "max_new_tokens": answering.max_new_tokens,
         "temperature": answering.temperature,
     }
+    model = load_before_writing(run, request.models, answering)
     with run.lock() if group.first else nullcontext():
         if group.first:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
             require_same_judge(run, prepared.judge_ref, request.judging)
-            print(prepared.introduction, file=sys.stderr)
+            notify(prepared.introduction)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()
-        answer_with_all(run, request.models, answering, group)
+        answer_with_all(run, request.models, answering, group, model)
+        del model  # the judge needs its memory
         yield
 
 

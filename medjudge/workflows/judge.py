@@ -1,21 +1,21 @@
 """The judge station: judges the answers of a run folder with a judge, and records whose judgments these are."""
 
 import json
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
 from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
-from medjudge.errors import InputError
+from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import ApiJudge
-from medjudge.judge.identity import folder_identity
+from medjudge.judge.identity import card_rubrics_sha256, folder_identity, rubrics_sha256, stale_temperature
 from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
+from medjudge.judge.signed import signed_files
 from medjudge.languages.texts import languages_of
 from medjudge.parallel.group import Group
 from medjudge.records import AnswerKey, Judgment
@@ -23,7 +23,8 @@ from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
 from medjudge.store import Run, write_records
-from medjudge.validation.status import validation_status
+from medjudge.validation.status import Use, validation_status
+from medjudge.validation.validations import validate_command
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -67,8 +68,9 @@ def judge_answers(
 
     Raises:
         InputError: The run holds judgments of another judge of this name, or the judge cannot be loaded.
+        UnfinishedError: The judge's files changed while it judged. All judgments are kept.
     """
-    require_same_judge(run, judge_ref, options)
+    judge_sha256 = require_same_judge(run, judge_ref, options)
     if judge_ref.api_model is not None:
         _refuse_beside_batch_job(run, judge_ref.name)
         forget_failed_requests(run, judge_ref.name)
@@ -78,12 +80,16 @@ def judge_answers(
         work if only is None else [assignment for assignment in work if assignment.answer.key in only], judgments
     )
     if judgments and waiting and group.first:
-        print(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go", file=sys.stderr)
+        notify(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go")
     if waiting:
         judge = loaded or load(judge_ref, options, run)
+        if identity(judge_ref, options, run.scheme()) != judge_sha256:
+            raise InputError(
+                f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again"
+            )
         # Before the first judgment, so that a run that was killed still knows whose judgments it holds.
         if group.first:
-            record_judge(run, judge_ref, options)
+            record_judge(run, judge_ref, options, judge_sha256)
         group.wait()
         start = time.monotonic()
         # What the answers to one question share is computed once, where one process judges them all.
@@ -95,9 +101,14 @@ def judge_answers(
         finally:
             refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
             if group.first:
-                record_judge(run, judge_ref, options, time.monotonic() - start, refused)
+                record_judge(run, judge_ref, options, judge_sha256, time.monotonic() - start, refused)
+        if identity(judge_ref, options, run.scheme()) != judge_sha256:
+            raise UnfinishedError(
+                f"judge {judge_ref.name}: its files changed while it judged, and {run.path} holds judgments by those "
+                "from before; restore them, or choose another --run for the new ones"
+            )
     elif group.first:
-        record_judge(run, judge_ref, options)
+        record_judge(run, judge_ref, options, judge_sha256)
     return run.judgments(judge_ref.name)
 
 
@@ -131,7 +142,7 @@ def forget_failed_requests(run: Run, judge: str) -> None:
     judgments = run.judgments(judge)
     remaining = [judgment for judgment in judgments if not judgment.retryable]
     if len(remaining) < len(judgments):
-        print(f"{len(judgments) - len(remaining)} requests failed last time and are sent again", file=sys.stderr)
+        notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
         write_records(file, remaining)
 
 
@@ -152,8 +163,19 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
     return sha256(json.dumps([judge_ref.api_model, options.server.base_url, *prompts]).encode()).hexdigest()
 
 
-def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
-    """One line: a judge's name, what it was trained on, and its validation status for the questions of a scheme.
+def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
+    """The sha256 of the rubrics of a scheme that a judge reads; empty where it reads none or is not known."""
+    if judge_ref.card is not None:
+        return card_rubrics_sha256(judge_ref.card, scheme)
+    return "" if judge_ref.imported else rubrics_sha256("reason-first", scheme)
+
+
+def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
+    """One line: a judge's name, what it was trained on, its validation status for the answers of a run, its signature.
+
+    Args:
+        run: Where the judgments will go; it need not exist.
+        models: The models whose answers it will judge.
 
     Raises:
         InputError: As for `identity`.
@@ -161,49 +183,71 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> 
     card = judge_ref.card
     if card is None:
         return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
-    sha256_now = identity(judge_ref, options, scheme)
-    studies = [study for study in card.validated_on if study.judge_sha256 == sha256_now]
-    status = validation_status(studies, scheme=scheme.name).line
+    assert judge_ref.folder is not None
+    use = Use(
+        identity(judge_ref, options, scheme),
+        rubrics_identity(judge_ref, scheme),
+        scheme.sha256,
+        frozenset(models),
+        validate_command(run, str(judge_ref.folder)),
+        stale_temperature(judge_ref.folder, card, scheme),
+    )
+    status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
     return (
         f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {card.base_model}, trained on "
-        f"{answers}{questions} questions; {status}"
+        f"{answers}{questions} questions; {status}; {signed_files(judge_ref.folder, card).line}"
     )
 
 
-def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> None:
-    """Raises InputError where the run holds judgments of another judge of this name."""
+def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> str:
+    """Refuses a run that holds judgments of another judge of this name.
+
+    Returns:
+        The judge's identity.
+
+    Raises:
+        InputError: The run holds such judgments, or the judge's base model cannot be found.
+    """
+    judge_sha256 = identity(judge_ref, options, run.scheme())
     recorded = run.manifest().get("judges", {}).get(judge_ref.name)
-    if recorded is not None and recorded.get("sha256") != identity(judge_ref, options, run.scheme()):
+    if recorded is not None and recorded.get("sha256") != judge_sha256:
         raise InputError(
             f"{run.path}: holds judgments of another judge named {judge_ref.name}; rename the judge folder or choose "
             "another --run"
         )
+    return judge_sha256
 
 
 def record_judge(
-    run: Run, judge_ref: JudgeRef, options: JudgeOptions, seconds: float = 0.0, refused: Sequence[str] = ()
+    run: Run,
+    judge_ref: JudgeRef,
+    options: JudgeOptions,
+    judge_sha256: str,
+    seconds: float = 0.0,
+    refused: Sequence[str] = (),
 ) -> None:
-    """Writes into `run.json` whose judgments these are, how many, and what an API judge cost."""
+    """Writes into `run.json` whose judgments these are, how many, and what an API judge cost.
+
+    Args:
+        judge_sha256: The judge's identity when it was loaded.
+    """
     judges = run.manifest().get("judges", {})
-    judge_sha256 = identity(judge_ref, options, run.scheme())
+    scheme, card = run.scheme(), judge_ref.card
     before = judges.get(judge_ref.name, {"seconds": 0.0})
     judges[judge_ref.name] = {
-        "kind": "api" if judge_ref.card is None else judge_ref.card.kind,
-        "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
-        "base_revision": judge_ref.card.base_revision if judge_ref.card else None,
+        "kind": "api" if card is None else card.kind,
+        "base_model": judge_ref.api_model or (card.base_model if card else None),
+        "base_revision": card.base_revision if card else None,
         "sha256": judge_sha256,
+        "rubrics_sha256": rubrics_identity(judge_ref, scheme),
+        "stale_temperature": stale_temperature(judge_ref.folder, card, scheme),
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
         "seen_question_ids": sorted(judge_ref.seen),
-        # A validation of files that were changed since says nothing of this judge.
-        "validated_on": [
-            study.model_dump(mode="json")
-            for study in (judge_ref.card.validated_on if judge_ref.card else [])
-            if study.judge_sha256 == judge_sha256
-        ],
+        "validated_on": [study.model_dump(mode="json") for study in (card.validated_on if card else [])],
     }
     if judge_ref.api_model is not None:
         # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.

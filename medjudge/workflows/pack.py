@@ -28,7 +28,7 @@ from medjudge.workflows.run_folder import answers_to
 from medjudge.workflows.unpack import ANSWERS, QUESTIONS
 from medjudge.workflows.wheels import WheelsFor, download_wheels, medjudge_requirement
 
-_JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml")
+_JUDGE_SUFFIXES = (".json", ".jsonl", ".safetensors", ".md", ".txt", ".jinja", ".model", ".yaml", ".sha256", ".minisig")
 """What a judge folder needs or explains itself with; weights in other formats can run code when they are read."""
 
 

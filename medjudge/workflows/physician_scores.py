@@ -1,9 +1,8 @@
 """Physicians' scores of a run: which of them belong to it, and whether a judge may be measured on them."""
 
-import sys
 from collections.abc import Mapping, Sequence
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.open import JudgeRef
 from medjudge.records import CONSTRUCTED, PhysicianScore
 from medjudge.store import Run
@@ -27,10 +26,9 @@ def scores_of_run(run: Run, scores: Sequence[PhysicianScore], file: str) -> list
             raise InputError(
                 f"{file}: no score belongs to an answer of {run.path} (such as {example}); compare the ids"
             )
-        print(
+        notify(
             f"{file}: {len(scores) - len(in_run)} scores belong to no answer of {run.path} (such as {example}) and are "
-            "left out",
-            file=sys.stderr,
+            "left out"
         )
     return [score for score in in_run if score.rater != CONSTRUCTED] or in_run
 

@@ -15,8 +15,8 @@ from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, scor
 from medjudge.report.page import write_page
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
-from medjudge.validation.status import ValidationStatus, validation_statuses
-from medjudge.validation.validations import validations
+from medjudge.validation.status import ValidationStatus
+from medjudge.validation.validations import statuses_in
 from medjudge.workflows.which_judge import judge_of_run
 
 
@@ -50,7 +50,7 @@ def score_run(run: Run, judge_name: str) -> Scores:
     answers, scheme = run.answers(), run.scheme()
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
-    statuses = validation_statuses(validations(run, judge_name), scheme)
+    statuses = statuses_in(run, judge_name)
     rates = score_models(run.questions(), judgments, models, scheme)
     return Scores(judge_name, statuses, rates, coverage([answer.key for answer in answers], judgments))
 

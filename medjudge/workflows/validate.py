@@ -1,14 +1,14 @@
 """Validation: a judge's agreement with physicians, checked against the acceptance gate."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.annotate.plan import plan_file, read_plans
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256, write_json
+from medjudge.judge.folder import CARD_FILE
 from medjudge.judge.open import (
     JudgeRef,
     built_in_folder,
@@ -16,6 +16,7 @@ from medjudge.judge.open import (
     resolve_judge,
     similarity_folder,
 )
+from medjudge.judge.signed import signed_files
 from medjudge.judge.study import AgainstKind, Study
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
@@ -24,7 +25,7 @@ from medjudge.store import Run
 from medjudge.validation.card import write_into_card
 from medjudge.validation.gate import read_gate
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers
+from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, rubrics_identity
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
@@ -147,8 +148,13 @@ def validate_judge(
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
-    judge_sha256 = identity(judge_ref, judging, scheme)
-    study = study.model_copy(update={"file": source.name, "sha256": source.sha256, "judge_sha256": judge_sha256})
+    measured = {
+        "file": source.name,
+        "sha256": source.sha256,
+        "judge_sha256": identity(judge_ref, judging, scheme),
+        "rubrics_sha256": rubrics_identity(judge_ref, scheme),
+    }
+    study = study.model_copy(update=measured)
     write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
     return study
 
@@ -219,7 +225,10 @@ def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:
     if judge_ref.card is None or judge_ref.folder is None:
         return
     if judge_ref.folder not in (built_in_folder(), similarity_folder()):
+        signed = signed_files(judge_ref.folder, judge_ref.card).signed
         write_into_card(judge_ref.folder, judge_ref.card, study)
+        again = f"{'the signature no longer holds; ' if signed else 'unsigned; '}`medjudge judge sign` signs it"
+        notify(f"{judge_ref.folder / CARD_FILE}: holds this validation, {again}")
 
 
 def _warn_of_informative(run: Run) -> None:
@@ -227,8 +236,7 @@ def _warn_of_informative(run: Run) -> None:
     scored = {score.answer_key for score in run.physician_scores()}
     plans = read_plans(run) if plan_file(run).exists() else []
     if any(plan.which == "informative" and any(item.key in scored for item in plan.items) for plan in plans):
-        print(
+        notify(
             f"{run.physicians_file}: holds answers chosen as informative, not a random sample: such scores may correct "
-            "a judge, not validate it",
-            file=sys.stderr,
+            "a judge, not validate it"
         )

@@ -241,7 +241,7 @@ def test_a_validated_judge_defers_by_its_conformal_sets(
     assert 0 < sum(certain) < 280
 
 
-def test_ids_that_match_nothing_are_named_and_a_changed_judge_is_not_validated(
+def test_ids_that_match_nothing_are_named_and_the_validation_of_a_changed_judge_is_stale(
     medjudge, validate, sample_run, judge_folder, physicians
 ) -> None:
     file = physicians(questions=20)
@@ -255,7 +255,8 @@ def test_ids_that_match_nothing_are_named_and_a_changed_judge_is_not_validated(
     card = json.loads((judge_folder / "judge.json").read_text())
     card["slope"] += 1
     (judge_folder / "judge.json").write_text(json.dumps(card))
-    assert "never validated" in medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
+    changed = medjudge("eval", "--judge", judge_folder, "--run", "changed").stdout
+    assert "stale: validated with other files of this judge; run `medjudge validate changed --judge mine" in changed
     write_records(file, [score.model_copy(update={"model": f"nobody-{score.model}"}) for score in scores])
     (sample_run / "run.json").unlink()
     shutil.rmtree(sample_run / "judgments")

@@ -1,80 +1,17 @@
 """Killed at any moment and started again: nothing is missing, nothing is made twice, the scores are the same."""
 
 import json
-import multiprocessing
-import os
 import random
-import resource
 import shutil
-import signal
-import sys
 import time
 import zlib
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from chat_server import Act, completion
+from killed import killed
 
 KILLS = 20
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        "medjudge.answer.transformers_engine",
-        "medjudge.cli.main",
-        "medjudge.cli.output",
-        "medjudge.judge.batch_jobs",
-        "medjudge.judge.similarity",
-        "medjudge.workflows.batch_jobs",
-        "medjudge.workflows.evaluate",
-        "medjudge.workflows.processes",
-        "matplotlib.backends.backend_agg",
-        "openai.resources.chat.completions",
-        "transformers.models.bert.modeling_bert",
-        "transformers.models.qwen3.modeling_qwen3",
-    ]
-)
-"""Forks every start from one process that has imported all and computed nothing: a start costs no imports."""
-
-
-def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, output: Connection) -> None:
-    os.chdir(folder)
-    os.dup2(output.fileno(), 1)
-    os.dup2(output.fileno(), 2)
-    sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
-    if most_bytes is not None:
-        # The kernel writes up to this byte of a file, and kills at the next.
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-    os.environ["OPENAI_API_KEY"] = "of no value"
-    sys.argv = ["medjudge", *arguments]
-    import torch
-
-    from medjudge.answer import transformers_engine
-    from medjudge.cli.main import main
-
-    # In bfloat16 a batch's other rows round a token's chances, and what a kill left to do makes other batches.
-    transformers_engine.fast_dtype = lambda _: torch.float32
-    torch.set_num_threads(1)
-    main()
-
-
-def _killed(folder: Path, arguments: Sequence[str], most_bytes: int | None, seconds: float | None) -> bool:
-    """Runs the command; whether it was killed, at a byte or after some seconds, before its end."""
-    heard, output = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=_command, args=(folder, arguments, most_bytes, output))
-    process.start()
-    output.close()
-    process.join(seconds)
-    if process.is_alive():
-        os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    printed = os.read(heard.fileno(), 65_536).decode()
-    heard.close()
-    assert process.exitcode in (0, -signal.SIGKILL, -signal.SIGXFSZ), printed
-    return process.exitcode != 0
 
 
 def _lines(file: Path) -> list[bytes]:
@@ -115,7 +52,7 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
         command, last, grows = judge, judge, "judgments/gpt.jsonl"
 
     def ended(place: Path) -> tuple[list[bytes], bytes]:
-        assert not _killed(place, last, None, None)
+        assert not killed(place, last, None, None)
         folder = place / "runs" / "sample"
         return _lines(folder / grows), (folder / "scores.json").read_bytes()
 
@@ -145,7 +82,7 @@ def test_killed_at_random_moments_a_run_ends_as_one_that_was_not(
             if not (run / first).exists():
                 in_a_line = chance.randint(8, 2 * _size(calm / "runs" / "sample" / first))
             most = {"a line": in_a_line, "another file": chance.randint(8, 4000)}.get(kind)
-            unfinished = _killed(place, command, most, took * chance.uniform(0.05, 0.7) if kind == "any time" else None)
+            unfinished = killed(place, command, most, took * chance.uniform(0.05, 0.7) if kind == "any time" else None)
             lines = _lines(run / grows)
             assert lines[: len(before)] == before  # what was written stays as it is
             within += unfinished and 0 < len(lines) < len(wanted)

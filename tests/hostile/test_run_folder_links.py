@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from medjudge.annotate.add_scores import add_scores
 from medjudge.errors import InputError
 from medjudge.files import appending, write_whole
 from medjudge.records import Answer
-from medjudge.store import Run, append_lines
+from medjudge.report import plot_files
+from medjudge.report.drawing import drawn
+from medjudge.report.inspect_logs import write_inspect_logs
+from medjudge.report.plots import Plot
+from medjudge.store import Run, append_lines, write_records
 
 PRECIOUS = "precious\n{half a line"
 
@@ -111,6 +116,35 @@ def test_only_the_owner_can_read_scores_and_answers(
     run.manifest_file.chmod(0o644)  # the owner's choice holds
     run.update_manifest(id="y")
     assert _mode(run.manifest_file) == 0o644
+
+
+def test_scores_plots_and_logs_are_for_their_owner(
+    sample_run: Path,
+    tmp_path: Path,
+    physician_score: Callable,
+    medjudge: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        plot_files, "board_plots", lambda board: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
+    )
+    run = Run(sample_run)
+    model = run.answers()[0].model
+    write_records(run.answers_file, [answer for answer in run.answers() if answer.model == model])
+    medjudge("eval", "--run", sample_run, "--judge", "similarity")
+    run.physicians_file.chmod(0o664)
+    add_scores(run, [physician_score(question_id=run.questions()[0].id, rater="dr")])
+    assert _mode(run.physicians_file) == 0o660  # a group that was let in stays
+    before = os.umask(0o022)
+    try:
+        plot_files.write_plots(tmp_path / "plots", [run])
+        logs = write_inspect_logs(run, "similarity", tmp_path / "logs")
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "plots", tmp_path / "logs"):
+        assert _mode(folder) == 0o700
+        assert {_mode(file) for file in folder.iterdir()} == {0o600}
+    assert sorted(logs) == sorted((tmp_path / "logs").iterdir())
 
 
 @contextmanager

@@ -11,7 +11,9 @@ import pytest
 
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, plan_file, read_plan
+from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError, on_terminal, printable
+from medjudge.files import json_lines
 from medjudge.store import Run
 
 HOSTILE = "m\x1b[2J\x1b]0;owned\x07\x9b1A\u202egnp.exe\u2066\u2028\r"
@@ -51,6 +53,44 @@ def test_a_file_name_with_control_characters_in_a_run_is_refused(sample_run: Pat
     (sample_run / "judgments" / "j\x1b[2J.jsonl").write_text("")
     with pytest.raises(InputError, match="a name with control characters"):
         Run.existing(sample_run)
+
+
+def test_lines_of_the_stations_are_printable_too(
+    tmp_path: Path, medjudge: Callable, sample_run: Path, physician_score: Callable, jsonl: Callable
+) -> None:
+    medjudge("eval", "--run", sample_run, "--judge", "similarity", "--limit", 3)
+    question_id = Run(sample_run).questions()[0].id
+    model = Run(sample_run).answers()[0].model
+    scores = [physician_score(question_id=question_id, model=name) for name in (model, HOSTILE)]
+    file = jsonl("scores.jsonl", *[score.model_dump(mode="json") for score in scores])
+    judged = medjudge("validate", sample_run, "--judge", "similarity", "--physicians", file, "--resamples", 100)
+    assert "belong to no answer" in judged.stderr
+    assert "owned" in judged.stderr
+    assert not RAW & set(judged.stdout + judged.stderr)
+    torn = tmp_path / f"{HOSTILE[:6]}.jsonl"
+    torn.write_text('{"question_id"')
+    assert list(json_lines(torn, growing=True)) == []
+
+
+def test_every_line_on_stderr_is_made_printable() -> None:
+    """What a station prints may hold names from files, so it goes through `notify`."""
+    root = Path(__file__).parents[2]
+    printing = [
+        str(file.relative_to(root))
+        for folder in ("medjudge", "recipes")
+        for file in sorted((root / folder).rglob("*.py"))
+        if "file=sys.stderr" in file.read_text(encoding="utf-8")
+    ]
+    assert printing == ["medjudge/errors.py"]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_rater_of_a_score_file_has_a_rater_s_name(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / f"scores.{kind}"
+    row = {"question_id": "q1", "model": "m", "rater": "=cmd", "score": 4}
+    file.write_text(json.dumps(row) if kind == "jsonl" else f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
+    with pytest.raises(InputError, match=r"(line 1|row 2): rater '=cmd' starts with '='"):
+        read_physician_scores(file)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_different_questions_or_judges_never_share_a_leaderboard(judged) -> None
 
 def test_the_worst_validation_of_a_judge_counts(judged, validated) -> None:
     study = json.loads(Run(validated).agreement_file("mine").read_text(encoding="utf-8")) | {"judge": "j"}
+    study |= {"judge_sha256": "a", "models": {}}  # as in run.json
     runs = [judged(name, name) for name in ("one", "two", "three")]
     for run, passed in zip(runs[:2], (False, True), strict=True):
         write_json(run.agreement_file("j"), study | {"gate": {**study["gate"], "passed": passed}})

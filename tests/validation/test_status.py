@@ -1,9 +1,11 @@
 from typing import Any
 
+import pytest
+
 from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
-from medjudge.scheme import open_scheme
+from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.status import ValidationState, validation_status, validation_statuses
+from medjudge.validation.status import Use, ValidationState, validation_status, validation_statuses
 
 
 def check(kind: CheckKind, part: str | None, state: str) -> GateCheck:
@@ -100,3 +102,54 @@ def test_a_validation_on_another_scheme_does_not_count() -> None:
     )
     assert validation_status([passed], scheme="consumer-health").state == ValidationState.VALIDATED
     assert list(validation_statuses([passed], consumer)) == ["OP", "CHQ"]
+
+
+MEASURED = {
+    "judge_sha256": "j",
+    "rubrics_sha256": "r",
+    "models": {"a": 30, "b": 27},
+}
+SAME = Use("j", "r", LLMEVAL_MED.sha256, frozenset({"a"}), "medjudge validate runs/x --judge j --physicians FILE")
+
+
+def test_a_validation_holds_for_what_it_was_measured_with() -> None:
+    passed = study(True, **MEASURED)
+    assert validation_status([passed], use=SAME) == validation_status([passed])
+    assert validation_status([], use=SAME).state == ValidationState.NEVER_VALIDATED
+    # What an earlier version measured names no models.
+    assert validation_status([passed.model_copy(update={"models": {}})], use=SAME).state == ValidationState.VALIDATED
+    # Judgments without a judge have no files.
+    assert validation_status([passed], use=SAME._replace(judge_sha256="")).state == ValidationState.VALIDATED
+
+
+@pytest.mark.parametrize(
+    ("use", "reason"),
+    [
+        (SAME._replace(judge_sha256="k"), "validated with other files of this judge"),
+        (SAME._replace(rubrics_sha256="s"), "validated with other rubrics"),
+        (SAME._replace(scheme_sha256="t"), "validated with another state of scheme llmeval-med"),
+        (SAME._replace(models=frozenset({"a", "d", "c"})), "not validated on answers of c, d"),
+        (SAME._replace(models=frozenset("acdef")), "not validated on answers of c, d, e and 1 more"),
+    ],
+)
+def test_a_validation_of_anything_else_is_stale_and_says_what_to_run(use: Use, reason: str) -> None:
+    state, line = validation_status([study(True, **MEASURED)], use=use)
+    assert state == ValidationState.STALE
+    assert line.startswith(f"stale: {reason}; run `{SAME.command}`; before that: gate passed (1 passed")
+    in_category = validation_statuses([study(True, **MEASURED)], use=use)["MK"]
+    assert in_category.state == ValidationState.STALE
+
+
+def test_a_stale_temperature_makes_the_status_stale() -> None:
+    use = SAME._replace(stale_temperature="its temperature was fitted with other files; train it again")
+    assert validation_status([study(True, **MEASURED)], use=use).line.startswith("stale: its temperature was fitted")
+    assert validation_status([], use=use).line.endswith("before that: never validated against physicians")
+
+
+def test_of_several_validations_the_last_that_holds_counts() -> None:
+    before, other = study(True, **MEASURED), study(False, **(MEASURED | {"judge_sha256": "k"}))
+    assert validation_status([before, other], use=SAME).state == ValidationState.VALIDATED
+    assert validation_status([other, before], use=SAME._replace(judge_sha256="k")).state == ValidationState.FAILED
+    more = study(True, **(MEASURED | {"models": {"c": 5}}))
+    both = SAME._replace(models=frozenset("ac"))
+    assert validation_status([before, more], use=both).state == ValidationState.VALIDATED

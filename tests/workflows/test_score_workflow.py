@@ -34,7 +34,7 @@ def test_scores_are_those_of_the_benchmark(judge, tmp_path) -> None:
     evaluation = medjudge.evaluate("sample", judge="similarity", limit=2, run=tmp_path / "run")
     run = Run(tmp_path / "run")
     judgments = {judgment.answer_key: judgment for judgment in run.judgments("similarity")}
-    assert len(judgments) == evaluation.scores.answers == 10
+    assert len(judgments) == evaluation.scores.coverage.answers == 10
     texts = {answer.key: answer.text for answer in run.answers()}
     for question in run.questions():
         keys = [key for key in judgments if key.question_id == question.id]
