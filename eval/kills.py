@@ -38,7 +38,7 @@ def main(work: Path, kills: int) -> None:
             counts[name] = {"problem": str(problem)[:500]}
             differing = True
         else:
-            counts[name] = {"kills": share, "ended_as_if_not_killed": ended}
+            counts[name] = {"kills": share, "runs": ended, "runs_that_differ": 0}
         counts[name]["seconds"] = round(time.monotonic() - began, 1)
         print(name, counts[name], file=sys.stderr, flush=True)
     file = RESULTS / "robustness.json"
