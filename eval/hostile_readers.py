@@ -222,8 +222,10 @@ def _training_lines(path: Path) -> Any:
 def _card(path: Path) -> Any:
     from medjudge.judge.folder import read_card  # late, because it loads torch
 
-    for name in ("head.safetensors", "tokenizer_config.json", "tokenizer.json", "adapter_config.json"):
+    for name in ("head.safetensors", "tokenizer_config.json", "tokenizer.json"):
         (path.parent / name).write_bytes(b"{}")
+    adapter = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["query"]}
+    (path.parent / "adapter_config.json").write_text(json.dumps(adapter))
     (path.parent / "adapter_model.safetensors").write_bytes(b"")
     return read_card(path.parent)
 

@@ -126,7 +126,9 @@ def good_or_bad(number: int, line: dict) -> None:
 def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_files, tmp_path) -> None:
     for path in training_files:
         changed(path, good_or_bad)
-    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, max_steps=60, eval_steps=60, save_steps=60)))
+    steps = {"max_steps": 60, "eval_steps": 60, "save_steps": 60}
+    # The tiny tokenizer is never quite the same, and with a rate of 0.01 one training in dozens leaps away.
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **steps, learning_rate=3e-3)))
     training = read_card(folder).training
     losses = [loss for _, loss in training["loss"]]
     assert sum(losses[-10:]) < 0.2 * sum(losses[:10])
