@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from httpx import HTTPError
+from httpx2 import HTTPError
 from huggingface_hub import snapshot_download, try_to_load_from_cache
 from safetensors import SafetensorError
 from transformers import (
