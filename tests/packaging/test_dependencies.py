@@ -6,8 +6,9 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import tomllib
+import pytest
 
+tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
