@@ -53,6 +53,6 @@ def test_zero3_with_a_quantised_model_is_refused(tmp_path: Path, monkeypatch) ->
     judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
     training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
     require_possible(judge, ModelConfig(model_name_or_path="some/model"), training, tmp_path, None)
+    options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
     with pytest.raises(InputError, match=r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml"):
-        options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
         require_possible(judge, options, training, tmp_path, None)

@@ -1,4 +1,4 @@
-"""A model in training is read as a judge reads: prefixes are computed once, and under ZeRO-3 in batches that are fixed."""
+"""A model in training is read as a judge reads: prefixes are computed once. Under ZeRO-3 batches are fixed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
