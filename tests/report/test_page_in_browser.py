@@ -297,7 +297,7 @@ def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
     boards = open_report(run, java_script_enabled=False).locator("#leaderboard section.board")
     mine, gpt = (boards.filter(has_text=f"Usability rate by judge {judge}").first for judge in ("mine", "gpt"))
-    expect(mine.locator("> p").first).to_contain_text(re.compile("; unsigned$"))
+    expect(mine.locator("> p").first).to_contain_text(re.compile("; judge's files: unsigned$"))
     expect(mine).to_contain_text("medjudge judge verify")
     expect(gpt).not_to_contain_text("signed")
 
