@@ -278,8 +278,8 @@ def _tuned(parts: VarianceParts, scored: int, conversations: int) -> tuple[float
     half_slope = scored * (parts.yu / (n * m) - parts.yf / n**2)
     square = scored * (parts.ff / n**2 - 2 * parts.fu / (n * m) + parts.uu_scored / m**2)
     square += others * parts.uu_unscored / m**2 + _ASSUMED_ERRORS / scored**2
-    # With independent answers the best lambda is this share times the slope of y on f. Where a handful of answers is left
-    # in two or three conversations, their variance cannot be told, and without this bound they would speak for all.
+    # With independent answers the best lambda is this share times the slope of y on f. The variance of a handful of
+    # answers in two or three conversations cannot be told; without this bound they would speak for all.
     slope = parts.yf / parts.ff if parts.ff > _NO_VARIANCE else 0.0
     most = min(1.0, max(1.0, slope) * m / (n + m))
     power_tuning = min(max(0.0, -half_slope / square), most)
