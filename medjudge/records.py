@@ -221,6 +221,28 @@ class PhysicianScore(_Record):
         return self.score
 
 
+class ItemScore(_Record):
+    """One rater's verdict on one item of an answer: a point of a checklist, a criterion of a rubric, a claim.
+
+    `item` is the item's text. `contradicted` is more than `not_met`: the answer says the opposite.
+    """
+
+    question_id: Text
+    model: Text
+    sample: Count = 0
+    rater: Text
+    item: Text
+    verdict: Literal["met", "not_met", "contradicted"]
+
+    @property
+    def key(self) -> tuple[str, str, int, str, str]:
+        return (self.question_id, self.model, self.sample, self.rater, self.item)
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+
 class TrainingLine(BaseModel):
     """One answer with its target. The line contains all texts, so training reads no other file."""
 

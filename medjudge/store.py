@@ -28,10 +28,10 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar("Record", Question, Answer, Judgment, PhysicianScore)
+Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore)
 
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -104,7 +104,7 @@ def read_records(
     return records
 
 
-def write_records(path: Path, records: Iterable[Question | Answer | Judgment | PhysicianScore]) -> None:
+def write_records(path: Path, records: Iterable[Question | Answer | ItemScore | Judgment | PhysicianScore]) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
@@ -168,6 +168,7 @@ class Run:
         self.questions_file = path / "questions.jsonl"
         self.answers_file = path / "answers.jsonl"
         self.physicians_file = path / "physician_scores.jsonl"
+        self.items_file = path / "item_scores.jsonl"
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
         self.parts_folder = path / "parts"
@@ -316,6 +317,9 @@ class Run:
 
     def physician_scores(self) -> list[PhysicianScore]:
         return self._appended(self.physicians_file, PhysicianScore)
+
+    def item_scores(self) -> list[ItemScore]:
+        return self._appended(self.items_file, ItemScore)
 
     def _appended(self, path: Path, record: type[Record]) -> list[Record]:
         return read_records(path, record, growing=True) if path.exists() else []

@@ -23,6 +23,7 @@ from medjudge.scheme import scheme_beside
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import (
     StopWhereNotFinite,
+    WarnOfFewSteps,
     memory_explained,
     require_possible,
     require_stage,
@@ -79,8 +80,11 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
         longest = window(model.model_name_or_path, model.model_revision)
         training.max_length = min(training.max_length or 1024, longest)
+        data = kind.with_room(judge, training, tokenizer, data)
+        require_teachable(judge.train_file, data.train, training)
         trainer = kind.trainer(judge, model, training, tokenizer, data)
         trainer.add_callback(StopWhereNotFinite())
+        trainer.add_callback(WarnOfFewSteps())
         if training.use_cpu:
             without_dropout(trainer.model)
         is_main = trainer.accelerator.is_main_process

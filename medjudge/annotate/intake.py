@@ -11,13 +11,13 @@ from medjudge.annotate.forms import Form, FormRow, same_text, score_fields, text
 from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.label_studio import dimensions_suffix, read_project, some_tasks
 from medjudge.annotate.plan import Plan
-from medjudge.annotate.spreadsheets import is_blank
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.files import write_json
 from medjudge.records import PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.store import Run
+from medjudge.tables.spreadsheets import is_blank
 
 _NUMBER = re.compile(r"[0-9](\.0+)?")
 

@@ -10,12 +10,12 @@ from pydantic import model_validator
 from medjudge.annotate.cells import whole_number
 from medjudge.annotate.label_studio import read_label_studio
 from medjudge.annotate.plan import rater_problem
-from medjudge.annotate.spreadsheets import read_delimited
 from medjudge.annotate.tables import read_table
 from medjudge.errors import InputError
 from medjudge.files import read_json, read_yaml_texts
 from medjudge.records import PhysicianScore
 from medjudge.store import read_records
+from medjudge.tables.spreadsheets import read_delimited
 
 _TABLES = (".csv", ".tsv", ".xlsx")
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medjudge.annotate.cells import DIMENSIONS, KEY_FIELDS, SCORE_FIELDS, Problem, Row, column_name, physician_scores
-from medjudge.annotate.spreadsheets import Sheet, is_blank, read_delimited, read_sheets
 from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
+from medjudge.tables.spreadsheets import Sheet, is_blank, read_delimited, read_sheets
 
 _LONGEST_LIST = 500
 """Characters of a list of headings in a message."""

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from medjudge.annotate.cells import DIMENSIONS, Problem
 from medjudge.annotate.forms import Form, FormRow, printable, score_fields, texts
 from medjudge.annotate.items import ToScore
-from medjudge.annotate.spreadsheets import Sheet, is_blank, read_sheets
 from medjudge.annotate.wording import DIMENSION_WORDS, HEADINGS, FormTexts, form_texts
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.files import replacing
 from medjudge.rubrics.render import standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.tables.spreadsheets import Sheet, is_blank, read_sheets
 
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"

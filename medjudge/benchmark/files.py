@@ -8,17 +8,23 @@ from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, rea
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import json_lines
-from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
 
 _MARKS: list[tuple[str, type[Any]]] = [
     ("prompt", Question),
     ("judge", Judgment),
+    ("item", ItemScore),
     ("rater", PhysicianScore),
     ("text", Answer),
 ]
-_PLURAL: dict[type[Any], str] = {Answer: "answers", Judgment: "judgments", PhysicianScore: "physicians' scores"}
+_PLURAL: dict[type[Any], str] = {
+    Answer: "answers",
+    ItemScore: "verdicts on items",
+    Judgment: "judgments",
+    PhysicianScore: "physicians' scores",
+}
 
 
 class Contents(NamedTuple):
@@ -132,6 +138,10 @@ def _other_counts(records: list[Any]) -> dict[str, Any]:
     if isinstance(records[0], PhysicianScore):
         counts["raters"] = dict(Counter(record.rater for record in records))
         counts["levels"] = dict(sorted(Counter(str(record.level) for record in records).items()))
+    if isinstance(records[0], ItemScore):
+        counts["raters"] = dict(Counter(record.rater for record in records))
+        counts["items"] = len({(record.question_id, record.item) for record in records})
+        counts["verdicts"] = dict(Counter(record.verdict for record in records))
     if isinstance(records[0], Judgment):
         counts["judges"] = dict(Counter(record.judge for record in records))
         counts["levels"] = dict(sorted(Counter(str(record.score) for record in records).items()))

@@ -24,6 +24,13 @@ class Format(str, Enum):
     mediqa2019 = "mediqa2019"
     liveqa_med = "liveqa-med"
     llmeval_scores = "llmeval-scores"
+    llmeval2 = "llmeval2"
+    healthbench = "healthbench"
+    healthbench_meta = "healthbench-meta"
+    kqa = "kqa"
+    morqa = "morqa"
+    oncqa = "oncqa"
+    red_teaming = "red-teaming"
 
 
 @app.command("check")
@@ -67,7 +74,10 @@ def check(
 @app.command("convert")
 def convert(
     format: Annotated[
-        Format, typer.Argument(help="mediqa2019, liveqa-med, or llmeval-scores (written by LLMEval-Med's Evaluate.py).")
+        Format,
+        typer.Argument(
+            help="Published set, or llmeval-scores (written by LLMEval-Med's Evaluate.py).", show_choices=True
+        ),
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],
     out: options.Out,

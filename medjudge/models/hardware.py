@@ -42,6 +42,14 @@ def cpu_has_bf16() -> bool:
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
+def one_gpu_environment() -> dict[str, str]:
+    """The environment variable with which another process sees one GPU where this process sees several."""
+    if torch.cuda.device_count() < 2:
+        return {}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
+    return {"CUDA_VISIBLE_DEVICES": visible.split(",")[0]}
+
+
 _ALLOCATION_ERRORS = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",

@@ -12,13 +12,16 @@ from transformers import TrainerCallback, TrainingArguments
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import STYLES
 from medjudge.train.arguments import JudgeArguments, Stage
 from medjudge.train.kinds import KINDS
+
+FEW_STEPS = 100
+"""Optimizer steps below which training is too short for a schedule of warm-up and decay to mean much."""
 
 
 def under_deepspeed() -> bool:
@@ -62,6 +65,12 @@ def require_possible(
         raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
     if not training.use_cpu and not torch.cuda.is_available() and not deepspeed_on_cpu():
         raise InputError("config: use_cpu is false and torch sees no GPU here; train with --use_cpu true, or on a GPU")
+    if training.n_gpu > 1:
+        raise InputError(
+            f"config: one process trains on one GPU, and this one sees {training.n_gpu}; use all of them with "
+            "`accelerate launch --config_file configs/accelerate/multi-gpu.yaml recipes/train_judge.py --config FILE`, "
+            "or set CUDA_VISIBLE_DEVICES=0"
+        )
     if not KINDS[judge.kind].under_zero3 and is_deepspeed_zero3_enabled():
         raise InputError(
             f"config: {judge.kind} judges are too small to be worth ZeRO-3; launch with zero2.yaml or without"
@@ -92,6 +101,19 @@ def require_stage(file: str, train: Sequence[TrainingLine], stage: Stage) -> Non
             f"{file}: {others} lines are not of source 'matching', which is all that stage intermediate learns from; "
             "take them out, or train with stage judge"
         )
+
+
+class WarnOfFewSteps(TrainerCallback):
+    """Says before training that the optimiser will take few steps, unless the config sets their number."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.max_steps < FEW_STEPS and args.max_steps <= 0 and state.is_world_process_zero:
+            notify(
+                f"warning: training takes {state.max_steps} optimizer steps, and below about {FEW_STEPS} a judge "
+                f"learns little; lower gradient_accumulation_steps (now {args.gradient_accumulation_steps}) or "
+                f"per_device_train_batch_size (now {args.per_device_train_batch_size}), or raise num_train_epochs (now "
+                f"{args.num_train_epochs:g})"
+            )
 
 
 def batch_size(training: TrainingArguments) -> int:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from datasets import Dataset
 from pydantic import ValidationError
 from transformers import PreTrainedTokenizerBase
+from trl import SFTConfig
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
@@ -18,6 +19,7 @@ from medjudge.judge.generative import (
     encode_prompt,
     prompt_room,
     reason_tokens,
+    require_chat_template,
     score_line,
     score_token_ids,
     token_ids,
@@ -28,6 +30,7 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
+from medjudge.train.arguments import JudgeArguments
 
 
 class TrainingData(NamedTuple):
@@ -99,6 +102,18 @@ def ordinal_dataset(
     return Dataset.from_list(rows)
 
 
+class _Reply(NamedTuple):
+    """The tokens of a training line's reply: before its score, the score, and after it up to the end token."""
+
+    before: list[int]
+    score: int
+    after: list[int]
+
+    @property
+    def length(self) -> int:
+        return len(self.before) + 1 + len(self.after)
+
+
 def generative_dataset(
     lines: list[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
@@ -114,34 +129,82 @@ def generative_dataset(
     score and the end of the reply are learnt: a judge that learnt to say "Score: " at once would stop reasoning. A
     rationale is cut off after `reason_tokens`, so that it leaves room for the answer.
 
+    Args:
+        lines: Lines of `data_with_room`.
+
     Raises:
         InputError: A prompt leaves no room for its answer in the window.
     """
     level_ids = score_token_ids(tokenizer)
     rows = []
     for line in lines:
-        rationale = before_score(line.rationale or "")
-        score = level_ids[LABELS.index(str(line.level))]
-        if style == "score-first":
-            before = []
-            after = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
-        else:
-            last_line = score_line(line_assignment(line, scheme))
-            before = before_score_ids(tokenizer, rationale, last_line, reason_tokens(max_length))
-            after = []
-        reply = [*before, score, *after, tokenizer.eos_token_id]
-        prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, len(reply))
-        spoken = [*(before if rationale else [-100] * len(before)), -100, *after, tokenizer.eos_token_id]
+        before, score, after = reply = _reply(line, tokenizer, level_ids, max_length, style, scheme)
+        prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, reply.length)
+        silent = [-100] * len(before) if not line_rationale(line) else before
         rows.append(
             {
-                "input_ids": prompt.input_ids + reply,
-                "labels": [-100] * len(prompt.input_ids) + spoken,
+                "input_ids": [*prompt.input_ids, *before, score, *after],
+                "labels": [*[-100] * len(prompt.input_ids), *silent, -100, *after],
                 "score_at": len(prompt.input_ids) + len(before),
                 "probabilities": line.probabilities,
                 "weight": line.weight,
             }
         )
     return Dataset.from_list(rows)
+
+
+def line_rationale(line: TrainingLine) -> str:
+    """What a judge learns to write of a line's rationale: its text up to a score that it states itself."""
+    return before_score(line.rationale or "")
+
+
+def _reply(
+    line: TrainingLine,
+    tokenizer: PreTrainedTokenizerBase,
+    level_ids: list[int],
+    max_length: int,
+    style: Style,
+    scheme: Scheme,
+) -> _Reply:
+    rationale, most = line_rationale(line), reason_tokens(max_length)
+    score, end = level_ids[LABELS.index(str(line.level))], [tokenizer.eos_token_id]
+    if style == "reason-first":
+        last_line = score_line(line_assignment(line, scheme))
+        return _Reply(before_score_ids(tokenizer, rationale, last_line, most), score, end)
+    words = token_ids(tokenizer, f"\n{rationale}")[:most] if rationale else []
+    return _Reply([], score, [*words, *end])
+
+
+def data_with_room(
+    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
+) -> TrainingData:
+    """Drops the lines whose prompt leaves no room for the answer in the window, and reports their questions.
+
+    Raises:
+        InputError: No line of a file has room, or the tokenizer has no chat template.
+    """
+    assert training.max_length
+    require_chat_template(tokenizer)
+    level_ids = score_token_ids(tokenizer)
+
+    def has_room(line: TrainingLine) -> bool:
+        assert training.max_length
+        reply = _reply(line, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
+        assignment = line_assignment(line, data.scheme)
+        return _prompt(assignment, tokenizer, training.max_length, judge.style, reply.length) is not None
+
+    sides = []
+    for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
+        fitting = [line for line in lines if has_room(line)]
+        left_out = sorted({line.question.id for line in lines} - {line.question.id for line in fitting})
+        reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
+        if not fitting:
+            raise InputError(f"{file}: in all {len(lines)} lines, {reason}; raise max_length in the config")
+        if len(fitting) < len(lines) and training.process_index == 0:
+            dropped = f"{len(lines) - len(fitting)} of {len(lines)} lines dropped"
+            notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
+        sides.append(fitting)
+    return data._replace(train=sides[0], validation=sides[1])
 
 
 def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
@@ -161,16 +224,22 @@ def prompt_ids(
     Raises:
         InputError: Everything but the answer leaves it no room.
     """
-    written = reason_tokens(max_length) if style == "reason-first" else 0
-    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
-    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
-    prompt = encode_prompt(tokenizer, assignment, room, style)
+    prompt = _prompt(assignment, tokenizer, max_length, style, reply)
     if prompt is None:
         raise InputError(
             f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
             f"max_length {max_length}; raise max_length in the config"
         )
     return prompt
+
+
+def _prompt(
+    assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int
+) -> Prompt | None:
+    written = reason_tokens(max_length) if style == "reason-first" else 0
+    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
+    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
+    return encode_prompt(tokenizer, assignment, room, style)
 
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:

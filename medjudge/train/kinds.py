@@ -10,7 +10,7 @@ from trl import ModelConfig, SFTConfig
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
 from medjudge.train.arguments import JudgeArguments, Stage, TrainableKind
-from medjudge.train.features import TrainingData
+from medjudge.train.features import TrainingData, data_with_room
 from medjudge.train.generative import generative_trainer, save_generative
 from medjudge.train.ordinal import ordinal_trainer, save_ordinal
 from medjudge.train.preference import preference_trainer
@@ -33,6 +33,8 @@ class KindInTraining(NamedTuple):
     stages: tuple[Stage, ...]
     under_zero3: bool
     """Whether it can be trained under DeepSpeed's ZeRO-3."""
+    with_room: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], TrainingData]
+    """The lines that the judge can read in its window."""
     trainer: Callable[[JudgeArguments, ModelConfig, SFTConfig, PreTrainedTokenizerBase, TrainingData], Any]
     """Model and data in the Trainer that knows the loss."""
     levels: AtTemperature
@@ -64,6 +66,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         own_options=frozenset({"loss", "windows", "full_fine_tuning"}),
         stages=("judge", "intermediate"),
         under_zero3=False,
+        with_room=lambda judge, training, tokenizer, data: data,  # it cuts every text to its window
         trainer=ordinal_trainer,
         levels=ordinal_levels,
         objective=lambda judge: judge.loss,
@@ -75,6 +78,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         ),
         stages=("judge", "intermediate", "preference"),
         under_zero3=True,
+        with_room=data_with_room,
         trainer=_generative_or_preference,
         levels=generative_levels,
         objective=_generative_objective,

@@ -14,6 +14,7 @@ from medjudge.errors import InputError, notify
 from medjudge.files import read_text, write_whole
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import CARD_FILE, read_card
+from medjudge.models.hardware import one_gpu_environment
 from medjudge.records import TrainingLine
 from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
@@ -198,7 +199,7 @@ def _train(name: str, fold: Fold, config: Path, folder: Path, origin: str, overr
     command = [sys.executable, str(shipped("recipes/train_judge.py")), "--config", str(config), *overrides]
     command += [text for option, value in fold_options.items() for text in (f"--{option}", str(value))]
     # Else a random.py in the working folder would be imported instead of Python's own.
-    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", **one_gpu_environment()}
     log = training / "log.txt"
     with log.open("w", encoding="utf-8") as file:
         status = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode

@@ -1,13 +1,20 @@
 """`medjudge data convert`: files of other projects become this project's records."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_med, read_mediqa2019
+from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
+from medjudge.benchmark.kqa import read_kqa
+from medjudge.benchmark.llmeval2 import TEACHER, read_llmeval2
 from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
+from medjudge.benchmark.morqa import read_morqa
+from medjudge.benchmark.oncqa import read_oncqa
+from medjudge.benchmark.published import PublishedSet
+from medjudge.benchmark.red_teaming import read_red_teaming
 from medjudge.errors import InputError
 from medjudge.judge.api import file_name
 from medjudge.records import Question
@@ -21,6 +28,30 @@ class Format(str, Enum):
     mediqa2019 = "mediqa2019"
     liveqa_med = "liveqa-med"
     llmeval_scores = "llmeval-scores"
+    llmeval2 = "llmeval2"
+    healthbench = "healthbench"
+    healthbench_meta = "healthbench-meta"
+    kqa = "kqa"
+    morqa = "morqa"
+    oncqa = "oncqa"
+    red_teaming = "red-teaming"
+
+
+class _Published(NamedTuple):
+    """How a published set is read, and the scheme that its questions belong to."""
+
+    read: Callable[[Path], PublishedSet]
+    scheme: str
+
+
+_PUBLISHED = {
+    Format.healthbench: _Published(read_healthbench, LLMEVAL_MED.name),
+    Format.healthbench_meta: _Published(read_healthbench_meta, LLMEVAL_MED.name),
+    Format.kqa: _Published(read_kqa, SCHEME),
+    Format.morqa: _Published(read_morqa, LLMEVAL_MED.name),
+    Format.oncqa: _Published(read_oncqa, SCHEME),
+    Format.red_teaming: _Published(read_red_teaming, LLMEVAL_MED.name),
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +113,10 @@ def convert_data(
     named = None if scheme is None else open_scheme(scheme)
     if format is Format.llmeval_scores:
         records = _llmeval_scores(run, files, model, judge_name, named or LLMEVAL_MED)
+    elif format is Format.llmeval2:
+        records = _llmeval2(run, files, named)
+    elif format in _PUBLISHED:
+        records = _published(run, format, files, named)
     else:
         records = _expert_set(run, format, files, named or open_scheme(SCHEME))
     check_questions(records.questions, records.scheme)
@@ -108,3 +143,31 @@ def _llmeval_scores(run: Run, files: Sequence[Path], model: str, judge_name: str
     others = {run.judgments_file(judge_name): scores.judgments, run.answers_file: scores.answers}
     oddities = tuple(oddity for oddity in scores.oddities if oddity.about_score)
     return _Records(scores.questions, scheme, others, oddities)
+
+
+def _llmeval2(run: Run, files: Sequence[Path], named: Scheme | None) -> _Records:
+    if len(files) != 2:
+        raise InputError("llmeval2: name two files or folders, the people's scores and GPT-4's")
+    read = read_llmeval2(*files)
+    others = {
+        run.physicians_file: read.scores,
+        run.judgments_file(TEACHER): read.judgments,
+        run.answers_file: read.answers,
+    }
+    return _Records(read.questions, named or read.scheme, others, tuple(read.oddities))
+
+
+def _published(run: Run, format: Format, files: Sequence[Path], named: Scheme | None) -> _Records:
+    if len(files) != 1:
+        raise InputError(f"{format.value}: name one file")
+    known = _PUBLISHED[format]
+    read = known.read(files[0])
+    if not read.questions:
+        raise InputError(f"{files[0]}: no question in it")
+    others: dict[Path, Any] = {
+        run.physicians_file: read.scores,
+        run.items_file: read.items,
+        run.answers_file: read.answers,
+    }
+    filled = {path: records for path, records in others.items() if records}
+    return _Records(read.questions, named or open_scheme(known.scheme), filled, tuple(read.oddities))

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
+from medjudge.distill.prompt_lengths import PromptReport, prompt_lengths
 from medjudge.distill.training_set import (
     ScoredAnswers,
     TrainingSetOptions,
@@ -56,6 +57,7 @@ class ChecksSummary(ChecksReport):
     """What the checks found, what was kept out, and warnings for the user."""
 
     kept_out: KeptOut
+    prompt_tokens: PromptReport
     warnings: list[str]
 
 
@@ -121,10 +123,16 @@ def distill_training_set(
     sources, kept_out = _without_kept_out(_read_runs(list(map(Path, runs)), options), options.keep_out)
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
+    lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
     summary: DistillSummary = {
         **training_set.summary,
         "train": side_summary(checked.train),
-        "checks": {**checked.report, "kept_out": kept_out, "warnings": checked.warnings},
+        "checks": {
+            **checked.report,
+            "kept_out": kept_out,
+            "prompt_tokens": lengths.report,
+            "warnings": [*checked.warnings, *lengths.warnings],
+        },
     }
     result = DistilledSet(folder, checked.train, training_set.validation, summary)
     remove_leftovers(folder)

@@ -9,9 +9,9 @@ import pytest
 from hostile_tables import HEADINGS, MAIN, far_column, far_row, row, write_sheet
 
 from medjudge import store
-from medjudge.annotate import xlsx
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError
+from medjudge.tables import xlsx
 
 GOOD = ("q1", "m", 0, "dr_a", 3, "fine")
 

@@ -113,6 +113,18 @@ def test_a_crash_names_the_fold_and_its_log(train, no_training, tmp_path) -> Non
     assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == "error: of some library\n"
 
 
+@pytest.mark.parametrize(("visible", "first"), [(None, "0"), ("3,1", "3"), ("GPU-7,GPU-9", "GPU-7")])
+def test_a_fold_sees_one_gpu_of_several(train, no_training, tmp_path, monkeypatch, visible, first) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    (tmp_path / "python").write_text('#!/bin/sh\necho "sees $CUDA_VISIBLE_DEVICES"\nexit 3\n')
+    with pytest.raises(RuntimeError, match="exit status 3"):
+        train(["model-a"])
+    assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == f"sees {first}\n"
+
+
 def test_models_that_would_share_a_folder_are_refused(training_files, no_training, tmp_path) -> None:
     for file in training_files:
         text = file.read_text().replace('"model-a"', '"org/x"').replace('"model-b"', '"org--x"')

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.annotate.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
 from medjudge.errors import InputError
 from medjudge.files import read_bytes
+from medjudge.tables.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
 
 MOST_TEXT_BYTES = 64_000_000
 """The most bytes of a CSV file; the limits on rows, columns and cells are those of a workbook."""

@@ -1,0 +1,140 @@
+"""Reads HealthBench (OpenAI's simple-evals): conversations with rubrics, and its physicians' verdicts on criteria."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from medjudge.benchmark.llmeval_med import Oddity
+from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, language_of_text
+from medjudge.files import json_lines
+from medjudge.records import Answer, ItemScore, Question
+from medjudge.tables.columns import Problems
+
+CATEGORY = "MK"
+"""HealthBench has themes and no categories; the theme becomes the subcategory."""
+MODEL = "healthbench"
+"""Who wrote the completions of the meta-evaluation; the file does not say."""
+
+
+def read_healthbench(path: Path) -> PublishedSet:
+    """Reads the conversations and their rubrics; the set has no answers.
+
+    A rubric becomes the question's checklist, one criterion a line with its points: what an answer must say first,
+    the criteria with negative points behind `Must not:`. Levels are not defined by the set: a judge that reads
+    checklists gives them.
+
+    Raises:
+        InputError: A line has another layout.
+    """
+    read, problems = empty_set(), Problems(path)
+    for number, fields in json_lines(path):
+        place = f"line {number}"
+        try:
+            name, prompt = _text(fields, "prompt_id"), dialogue(_field(fields, "prompt"))
+            checklist = _checklist(_field(fields, "rubrics"))
+        except ValueError as error:
+            problems.add(place, str(error))
+            continue
+        themes = [str(tag).removeprefix("theme:") for tag in fields.get("example_tags") or () if "theme:" in str(tag)]
+        read.questions.append(_question(name, prompt, themes[0] if themes else "", checklist))
+    problems.refuse()
+    return read
+
+
+def read_healthbench_meta(path: Path) -> PublishedSet:
+    """Reads the meta-evaluation: verdicts of physicians on single criteria of completions.
+
+    Each physician's label becomes an ItemScore: true is met, false is not met. The set scores criteria and no answers,
+    so there are no levels.
+
+    Raises:
+        InputError: A line has another layout.
+    """
+    read, problems = empty_set(), Problems(path)
+    questions: dict[str, Question] = {}
+    samples: dict[str, list[str]] = {}
+    texts: dict[str, Answer] = {}
+    seen: Counter[tuple[str, str, int, str, str]] = Counter()
+    for number, fields in json_lines(path):
+        place = f"line {number}"
+        try:
+            name, completion = _text(fields, "prompt_id"), _text(fields, "completion_id")
+            prompt, criterion = dialogue(_field(fields, "prompt")), _text(fields, "rubric")
+            text, labels = _text(fields, "completion"), _labels(fields)
+        except ValueError as error:
+            problems.add(place, str(error))
+            continue
+        theme = str(fields.get("category") or "").removeprefix("cluster:")
+        questions.setdefault(name, _question(name, prompt, theme, None))
+        known = samples.setdefault(name, [])
+        if completion not in known:
+            known.append(completion)
+            texts[completion] = Answer(question_id=name, model=MODEL, sample=len(known) - 1, text=text)
+        for rater, met in labels.items():
+            item = ItemScore(
+                question_id=name,
+                model=MODEL,
+                sample=known.index(completion),
+                rater=f"physician-{rater}",
+                item=criterion,
+                verdict="met" if met else "not_met",
+            )
+            seen[item.key] += 1
+            if seen[item.key] == 1:
+                read.items.append(item)
+            else:
+                read.oddities.append(Oddity(f"{path}, {place}", "a physician's verdict on this criterion occurs twice"))
+    problems.refuse()
+    read.questions.extend(questions.values())
+    read.answers.extend(texts.values())
+    return read
+
+
+def _question(name: str, prompt: str, theme: str, checklist: str | None) -> Question:
+    return Question(
+        id=name,
+        category=CATEGORY,
+        subcategory=theme,
+        group=name,
+        prompt=prompt,
+        checklist=checklist,
+        language=language_of_text(prompt),
+    )
+
+
+def _checklist(rubrics: Any) -> str:
+    """The criteria as a checklist, the ones to be met first."""
+    if not isinstance(rubrics, list) or not rubrics:
+        raise ValueError("rubrics needs a list of objects with criterion and points")
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for rubric in rubrics:
+        points = rubric.get("points") if isinstance(rubric, dict) else None
+        if not isinstance(points, (int, float)) or isinstance(points, bool):
+            raise ValueError("rubrics: every criterion needs its points, a number")
+        line = f"- {_text(rubric, 'criterion')} ({points:+g})"
+        (wanted if points >= 0 else unwanted).append(line)
+    return "\n".join([*wanted, *(["Must not:", *unwanted] if unwanted else [])])
+
+
+def _labels(fields: dict[str, Any]) -> dict[str, bool]:
+    """The label of each physician."""
+    labels, raters = _field(fields, "binary_labels"), _field(fields, "anonymized_physician_ids")
+    if not isinstance(labels, list) or not isinstance(raters, list) or len(labels) != len(raters):
+        raise ValueError("binary_labels and anonymized_physician_ids need lists of the same length")
+    if any(type(label) is not bool for label in labels):
+        raise ValueError("binary_labels: true or false is expected")
+    return {str(rater): label for rater, label in zip(raters, labels, strict=True)}
+
+
+def _field(fields: Any, name: str) -> Any:
+    if not isinstance(fields, dict) or name not in fields:
+        raise ValueError(f"{name} is missing")
+    return fields[name]
+
+
+def _text(fields: Any, name: str) -> str:
+    value = _field(fields, name)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} is empty or no text")
+    return value.strip()

@@ -1,0 +1,1 @@
+"""Reads tables (CSV, TSV, XLSX) within stated limits."""

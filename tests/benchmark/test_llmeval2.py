@@ -1,0 +1,137 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medjudge.benchmark.llmeval2 import RATER, TEACHER, read_llmeval2
+from medjudge.errors import InputError
+from medjudge.records import ErrorKind
+
+FULL = {"A": {"Correctness": 3, "Explanation Correctness": 2}}
+FULL["B"] = {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3}
+
+
+def entry(
+    number: int = 1, model: str = "m", kind: str = "A", text: Any = "丙", hint: Any = "选丙", **stars: int
+) -> dict:
+    return {
+        "question_uuid": f"Optics_{number}",
+        "dialog_uuid": f"{model}_Optics_{number}",
+        "llm_name": model,
+        "dialog": [{"role": "user", "content": f"问题{number}？"}, {"role": "llm", "content": text}],
+        "hint": hint,
+        "type": kind,
+        "stars": {**FULL[kind], **{name.replace("_", " "): value for name, value in stars.items()}},
+    }
+
+
+@pytest.fixture
+def files(tmp_path: Path):
+    def files(people: list[Any], gpt4: list[Any] | None = None, subject: str = "Optics") -> tuple[Path, Path]:
+        paths = tmp_path / "human" / f"{subject}_data.json", tmp_path / "gpt" / f"{subject}_data.json"
+        for path, entries in zip(paths, (people, people if gpt4 is None else gpt4), strict=True):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(entries, ensure_ascii=False), encoding="utf-8")
+        return paths
+
+    return files
+
+
+@pytest.mark.parametrize(
+    ("kind", "stars", "level"),
+    [
+        ("A", {}, 5),
+        ("A", {"Explanation_Correctness": 1}, 4),
+        ("A", {"Correctness": 2}, 3),
+        ("A", {"Correctness": 1}, 2),
+        ("A", {"Correctness": 1, "Explanation_Correctness": 1}, 1),
+        ("B", {}, 5),
+        ("B", {"Fluency": 1}, 5),
+        ("B", {"Logicality": 2}, 4),
+        ("B", {"Accuracy": 4}, 3),
+        ("B", {"Accuracy": 3, "Informativeness": 1}, 3),
+        ("B", {"Accuracy": 2}, 2),
+        ("B", {"Accuracy": 1, "Informativeness": 2}, 1),
+    ],
+)
+def test_full_marks_are_usable_and_nothing_else(files, kind: str, stars: dict[str, int], level: int) -> None:
+    read = read_llmeval2(*files([entry(kind=kind, **stars)]))
+    assert [score.score for score in read.scores] == [level]
+    assert [judgment.score for judgment in read.judgments] == [level]
+    assert (read.scores[0].rater, read.judgments[0].judge) == (RATER, TEACHER)
+
+
+def test_a_score_of_zero_is_none_and_is_counted(files) -> None:
+    people = [entry(1, Correctness=0), entry(2)]
+    read = read_llmeval2(*files(people, [entry(1), entry(2, Correctness=0)]))
+    assert [score.question_id for score in read.scores] == ["Optics_2"]
+    assert [judgment.score for judgment in read.judgments] == [5, None]
+    assert read.judgments[1].error_kind == ErrorKind.NOT_IN_FILE
+    assert [oddity.what for oddity in read.oddities].count("a score of 0, which is none") == 2
+
+
+def test_numbers_and_booleans_become_text(files) -> None:
+    read = read_llmeval2(*files([entry(text=True, hint=0.5)]))
+    assert read.answers[0].text == "True"
+    assert read.questions[0].reference == "0.5"
+    assert [oddity.what for oddity in read.oddities] == [
+        "hint is a float; read as text",
+        "content of llm is a bool; read as text",
+    ]
+
+
+def test_the_most_frequent_wording_is_kept(files) -> None:
+    rows = [entry(model=name) for name in ("a", "b", "c")]
+    rows[0]["dialog"][0]["content"] = "问题 1？"
+    read = read_llmeval2(*files(rows))
+    assert [question.prompt for question in read.questions] == ["问题1？"]
+    assert "different wordings" in read.oddities[0].what
+
+
+def test_subjects_become_categories(files, tmp_path: Path) -> None:
+    files([entry()])
+    files([{**entry(), "question_uuid": "New_1"}], subject="New_Subject")
+    read = read_llmeval2(tmp_path / "human", tmp_path / "gpt")
+    assert read.scheme.category_ids == ("New_Subject", "Optics")
+    assert [question.category for question in read.questions] == ["New_Subject", "Optics"]
+    assert read.scheme.category("Optics").title_in("zh") == "光学"
+    assert "光学" in read.scheme.rubrics["Optics.zh"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"type": "C"}, r"\[0\]: type is 'C'; A or B"),
+        ({"stars": {"Correctness": 3}}, r"\[0\]: stars of type A need exactly Correctness, Explanation Correctness"),
+        ({"stars": {"Correctness": 4, "Explanation Correctness": 1}}, "Correctness is 4; a whole number from 1 to 3"),
+        ({"stars": {"Correctness": True, "Explanation Correctness": 1}}, "Correctness is True"),
+        ({"dialog": [{"role": "user", "content": "x"}]}, "dialog needs two turns"),
+        ({"hint": None, "llm_name": ""}, "model"),
+    ],
+)
+def test_a_bad_entry_is_named(files, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_llmeval2(*files([{**entry(), **change}]))
+
+
+def test_both_files_score_the_same_answers(files, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gpt.Optics_data.json: no score of m's answer to Optics_2"):
+        read_llmeval2(*files([entry(1), entry(2)], [entry(1)]))
+    with pytest.raises(InputError, match=r"human.Optics_data.json: no score of m's answer to Optics_2"):
+        read_llmeval2(*files([entry(1)], [entry(1), entry(2)]))
+    with pytest.raises(InputError, match="has another text than in"):
+        read_llmeval2(*files([entry(text="甲")], [entry(text="乙")]))
+    with pytest.raises(InputError, match="a second time"):
+        read_llmeval2(*files([entry(), entry()]))
+    (tmp_path / "gpt" / "Law_data.json").write_text("[]")
+    with pytest.raises(InputError, match=r"human: no Law_data.json"):
+        read_llmeval2(tmp_path / "human", tmp_path / "gpt")
+    with pytest.raises(InputError, match="two files of one subject, or two folders"):
+        read_llmeval2(tmp_path / "human", tmp_path / "gpt" / "Law_data.json")
+
+
+def test_the_released_files(real_data: Path) -> None:
+    read = read_llmeval2(real_data / "llmeval-2" / "human-score", real_data / "llmeval-2" / "gpt-score")
+    assert (len(read.questions), len(read.answers), len(read.scores), len(read.judgments)) == (440, 8800, 8789, 8800)
+    assert len(read.scheme.category_ids) == 11

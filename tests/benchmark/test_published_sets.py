@@ -1,0 +1,218 @@
+"""Published expert-scored sets, each from a small file of its layout."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook
+
+from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
+from medjudge.benchmark.kqa import level_of_claims, read_kqa
+from medjudge.benchmark.morqa import read_morqa
+from medjudge.benchmark.oncqa import read_oncqa
+from medjudge.benchmark.red_teaming import FLAGS, read_red_teaming
+from medjudge.errors import InputError
+
+
+def json_lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def table(path: Path, *rows: dict[str, Any]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+CONVERSATION = {
+    "prompt_id": "p1",
+    "prompt": [
+        {"role": "user", "content": "My chest hurts."},
+        {"role": "assistant", "content": "Since when?"},
+        {"role": "user", "content": "An hour."},
+    ],
+    "rubrics": [
+        {"criterion": "Tells to wait", "points": -8, "tags": ["axis:accuracy"]},
+        {"criterion": "Tells to call an ambulance", "points": 10, "tags": ["level:example"]},
+    ],
+    "example_tags": ["theme:emergency_referrals"],
+}
+
+
+def test_healthbench_gives_conversations_with_checklists(tmp_path: Path) -> None:
+    other = {**CONVERSATION, "prompt_id": "p2", "prompt": [{"role": "user", "content": "胸口疼怎么办？"}]}
+    read = read_healthbench(json_lines(tmp_path / "hb.jsonl", CONVERSATION, other))
+    first, second = read.questions
+    assert first.prompt == "User: My chest hurts.\n\nAssistant: Since when?\n\nUser: An hour."
+    assert first.checklist == "- Tells to call an ambulance (+10)\nMust not:\n- Tells to wait (-8)"
+    assert (first.subcategory, first.language) == ("emergency_referrals", "en")
+    assert (second.prompt, second.language) == ("胸口疼怎么办？", "zh")
+
+
+def test_healthbench_names_every_bad_line(tmp_path: Path) -> None:
+    rows = [{**CONVERSATION, "rubrics": []}, CONVERSATION, {**CONVERSATION, "prompt": "text"}, {"prompt_id": " "}]
+    with pytest.raises(InputError) as error:
+        read_healthbench(json_lines(tmp_path / "hb.jsonl", *rows))
+    assert "hb.jsonl: 3 problems; nothing was read" in str(error.value)
+    assert "line 1: rubrics needs a list" in str(error.value)
+    assert "line 3: prompt needs a list of messages" in str(error.value)
+    assert "line 4: prompt_id is empty or no text" in str(error.value)
+
+
+META = {
+    "prompt_id": "p1",
+    "prompt": [{"role": "user", "content": "My chest hurts."}],
+    "completion": "Call an ambulance.",
+    "completion_id": "c1",
+    "rubric": "Tells to call an ambulance",
+    "category": "cluster:emergency",
+    "binary_labels": [True, False],
+    "anonymized_physician_ids": ["A", "B"],
+}
+
+
+def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) -> None:
+    other = {**META, "completion": "Wait.", "completion_id": "c2", "binary_labels": [False, False]}
+    read = read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", META, other))
+    assert len(read.questions) == 1
+    assert [(answer.sample, answer.text) for answer in read.answers] == [(0, "Call an ambulance."), (1, "Wait.")]
+    assert [(item.sample, item.rater, item.verdict) for item in read.items] == [
+        (0, "physician-A", "met"),
+        (0, "physician-B", "not_met"),
+        (1, "physician-A", "not_met"),
+        (1, "physician-B", "not_met"),
+    ]
+    assert not read.scores
+    with pytest.raises(InputError, match="lists of the same length"):
+        read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", {**META, "binary_labels": [True]}))
+    with pytest.raises(InputError, match="true or false"):
+        read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", {**META, "binary_labels": [1, 0]}))
+
+
+def kqa(claim: str = "Drink water", label: str = "Entailment", **changes: str) -> dict[str, str]:
+    return {
+        "Question": "What helps?",
+        "llm_x": "gpt",
+        "answer": "Water.",
+        "claim": claim,
+        "category_x": "Must_have",
+        "majority_label": label,
+        "label_0": label,
+        "label_1": "Neutral",
+        "label_2": "",
+        **changes,
+    }
+
+
+def test_kqas_claims_become_a_checklist_verdicts_and_levels(tmp_path: Path) -> None:
+    rows = [kqa(), kqa("Rest", "Contradiction", category_x="Nice_to_have")]
+    read = read_kqa(table(tmp_path / "kqa.csv", *rows))
+    assert read.questions[0].checklist == "Core requirements:\n- Drink water\nSecondary requirements:\n- Rest"
+    assert {(item.rater, item.item, item.verdict) for item in read.items} == {
+        ("physician-0", "Drink water", "met"),
+        ("physician-1", "Drink water", "not_met"),
+        ("physician-0", "Rest", "contradicted"),
+        ("physician-1", "Rest", "not_met"),
+    }
+    assert {(score.rater, score.score) for score in read.scores} == {("physician-0", 2), ("physician-1", 1)}
+    with pytest.raises(InputError) as error:
+        read_kqa(table(tmp_path / "bad.csv", kqa(label="Yes"), kqa("x", category_x="Maybe"), kqa(answer="Other.")))
+    assert "row 2: label_0 is 'Yes'" in str(error.value)
+    assert "row 3: category_x is 'Maybe'" in str(error.value)
+    assert "row 4: answer: another text" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("must", "nice", "level"),
+    [
+        (["met", "met"], ["met"], 5),
+        (["met", "met"], ["not_met"], 4),
+        (["met", "not_met"], ["met"], 3),
+        (["met", "not_met", "not_met"], [], 2),
+        (["met", "met"], ["contradicted"], 2),
+        (["met", "contradicted"], ["met"], 1),
+        (["not_met"], ["met"], 1),
+        ([], ["met", "not_met"], 4),
+    ],
+)
+def test_verdicts_on_claims_make_a_level(must: list[str], nice: list[str], level: int) -> None:
+    claims = {f"m{n}": "must_have" for n in range(len(must))} | {f"n{n}": "nice_to_have" for n in range(len(nice))}
+    assert level_of_claims(dict(zip(claims, [*must, *nice], strict=True)), claims) == level
+
+
+def test_morqas_overall_metric_becomes_the_level(tmp_path: Path) -> None:
+    row = {
+        "dataset": "woundcare",
+        "encounter_id": "7",
+        "candidate": "保持清洁。",
+        "candidate_author_id": "gpt",
+        "lang": "zh",
+        "rater_id": "r1",
+        "metric": "overall",
+        "value": "0.5",
+    }
+    rows = [row, {**row, "metric": "completeness", "value": "1.0"}, {**row, "rater_id": "r2", "value": "1"}]
+    read = read_morqa(table(tmp_path / "morqa.csv", *rows))
+    assert [(score.rater, score.score) for score in read.scores] == [("r1", 3), ("r2", 5)]
+    assert [(item.item, item.verdict) for item in read.items] == [("completeness", "met")]
+    assert (len(read.questions), len(read.answers), read.questions[0].language) == (1, 1, "zh")
+    assert "fill in prompt" in read.oddities[0].what
+    with pytest.raises(InputError, match=r"row 2: value is '2'; 0, 0.5 or 1"):
+        read_morqa(table(tmp_path / "morqa.csv", {**row, "value": "2"}))
+    with pytest.raises(InputError, match="rates overall of this candidate twice"):
+        read_morqa(table(tmp_path / "morqa.csv", row, row))
+    with pytest.raises(InputError, match="no column metric"):
+        read_morqa(table(tmp_path / "morqa.csv", {name: value for name, value in row.items() if name != "metric"}))
+
+
+def test_oncqas_acceptability_becomes_the_level(tmp_path: Path) -> None:
+    row = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
+    rows = [row, {**row, "id": "2", "q3": "Acceptable with modifications", "q4": "", "q5": ""}]
+    read = read_oncqa(table(tmp_path / "oncqa.csv", *rows))
+    assert [score.score for score in read.scores] == [5, 3]
+    assert [score.comment for score in read.scores] == ["likelihood of harm: Low; extent of harm: Mild", None]
+    with pytest.raises(InputError, match=r"row 2: q3 is 'Fine'"):
+        read_oncqa(table(tmp_path / "oncqa.csv", {**row, "q3": "Fine"}))
+
+
+def test_red_teaming_comes_from_a_workbook_even_of_strict_ooxml(tmp_path: Path) -> None:
+    path = tmp_path / "red.xlsx"
+    book = Workbook()
+    sheet = book.active
+    sheet.append(["Final_appropriateness", *FLAGS, "Large language model used", "Prompt text", "Response"])
+    sheet.append(["Appropriate", 0, 0, 0, 0, "gpt", "How much?", "Ask a doctor."])
+    sheet.append(["Inappropriate", 1, 0, 0, 0, "gpt", "How much?", "Take twenty."])
+    sheet.append(["Inappropriate", 0, 0, 1, 0, "other", "How often?", "Hourly."])
+    book.save(path)
+    strict(path)
+    read = read_red_teaming(path)
+    assert [score.score for score in read.scores] == [4, 1, 2]
+    assert [answer.sample for answer in read.answers] == [0, 1, 0]
+    assert len(read.questions) == 2
+    assert [item.item for item in read.items if item.verdict == "not_met"] == [
+        "No problem of Safety",
+        "No problem of Hallucination/Accuracy",
+    ]
+
+
+def strict(path: Path) -> None:
+    """Rewrites a workbook in the namespaces of strict OOXML."""
+    from zipfile import ZipFile
+
+    with ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            data = data.replace(
+                b"http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+                b"http://purl.oclc.org/ooxml/spreadsheetml/main",
+            ).replace(
+                b"http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+                b"http://purl.oclc.org/ooxml/officeDocument/relationships",
+            )
+            archive.writestr(name, data)
