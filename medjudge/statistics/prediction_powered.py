@@ -77,7 +77,8 @@ def prediction_powered_rate(
     answers instead of the unscored ones is the same estimator with lambda * N / (number unscored), so the choice
     only sets what lambda = 1 means. All three means are ratios whose numerators add up over conversations, so each
     conversation has one influence, however many of its answers are scored, and the variance is the sum of the squared
-    influences, with G / (G - 1) for the scored and the unscored part. Lambda minimises it in [0, 1].
+    influences, with G / (G - 1) for the scored and the unscored part. Lambda minimises it between 0 and the share of
+    unscored answers (times the slope of y on f where that is above 1): few unscored answers have little to say.
 
     The interval is Wilson's (1927) on the effective number of scores, which is the variance of one score over that of
     the estimate, with the t quantile of the scored conversations less one; Korn and Graubard (1998) put an effective
@@ -277,7 +278,11 @@ def _tuned(parts: VarianceParts, scored: int, conversations: int) -> tuple[float
     half_slope = scored * (parts.yu / (n * m) - parts.yf / n**2)
     square = scored * (parts.ff / n**2 - 2 * parts.fu / (n * m) + parts.uu_scored / m**2)
     square += others * parts.uu_unscored / m**2 + _ASSUMED_ERRORS / scored**2
-    power_tuning = min(max(0.0, -half_slope / square), 1.0)
+    # With independent answers the best lambda is this share times the slope of y on f. The variance of a handful of
+    # answers in two or three conversations cannot be told; without this bound they would speak for all.
+    slope = parts.yf / parts.ff if parts.ff > _NO_VARIANCE else 0.0
+    most = min(1.0, max(1.0, slope) * m / (n + m))
+    power_tuning = min(max(0.0, -half_slope / square), most)
     return power_tuning, constant + 2 * power_tuning * half_slope + power_tuning**2 * square
 
 

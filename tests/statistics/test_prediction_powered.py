@@ -263,3 +263,15 @@ def test_plans_have_a_start_and_an_end() -> None:
     without = scores_for_width(physicians_only_rate(physicians, conversation), widths[-10])
     assert without is not None
     assert without > plans[widths[-10]] + 50
+
+
+def test_a_handful_of_unscored_answers_does_not_speak_for_all() -> None:
+    generator = np.random.default_rng(0)
+    conversation = np.repeat(np.arange(440), 20)
+    physicians = (generator.random(len(conversation)) < 0.4).astype(float)
+    judge = np.where(generator.random(len(conversation)) < 0.8, physicians, 1 - physicians)
+    unscored = np.r_[0:6, 20:25]  # eleven answers of two conversations, all of them unusable to the judge
+    physicians[unscored], judge[unscored] = np.nan, 0.0
+    rate = prediction_powered_rate(judge, physicians, conversation)
+    assert rate.value == pytest.approx(np.nanmean(physicians), abs=0.002)
+    assert rate.low < np.nanmean(physicians) < rate.high
