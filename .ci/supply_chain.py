@@ -1,16 +1,19 @@
 """Licences and a bill of materials of what pip installed, and the lock that CI installs from.
 
 python .ci/supply_chain.py licences     lists them; exits with 1 where a user's install has a copyleft licence
-python .ci/supply_chain.py sbom FILE    CycloneDX, by cyclonedx-py (pip install cyclonedx-bom)
-python .ci/supply_chain.py audit        known vulnerabilities of the lock, by pip-audit; needs a network
-python .ci/supply_chain.py lock         writes .ci/requirements.lock, by uv; needs a package index
+python .ci/supply_chain.py sbom FILE    CycloneDX, by cyclonedx-py (pipx install cyclonedx-bom)
+python .ci/supply_chain.py audit        known vulnerabilities of the lock, by pip-audit (pipx install pip-audit); needs
+                                        pypi.org, and exits with 1 where a package cannot be looked up there
+python .ci/supply_chain.py lock         writes .ci/requirements.lock, by uv (pipx install uv); needs a package index
 """
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 import tomllib
@@ -75,14 +78,28 @@ def licences() -> None:
         sys.exit(f"copyleft licences in what users install: {', '.join(copyleft)}")
 
 
-def sbom(file: str) -> None:
-    """Writes a CycloneDX bill of materials of this environment."""
-    subprocess.run(["cyclonedx-py", "environment", sys.executable, "--output-file", file], check=True)
+def run_tool(package: str, command: list[str]) -> None:
+    """Runs a tool in the repository; exits where it fails, and names the package to install where it is missing."""
+    if shutil.which(command[0]) is None:
+        sys.exit(f"{command[0]} is not on the PATH; install it with: pipx install {package}")
+    status = subprocess.run(command, check=False, cwd=REPOSITORY).returncode
+    if status:
+        sys.exit(status)
+
+
+def sbom(file: Path) -> None:
+    """Writes a CycloneDX bill of materials of this environment, with medjudge as its subject."""
+    command = ["cyclonedx-py", "environment", "--pyproject", "pyproject.toml", "--output-reproducible"]
+    run_tool("cyclonedx-bom", [*command, "--output-file", str(file.absolute()), sys.executable])
+    bill = json.loads(file.read_text(encoding="utf-8"))
+    bill["metadata"]["component"]["version"] = version("medjudge")  # pyproject.toml computes it
+    file.write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
 
 
 def audit() -> None:
-    """Compares the lock with the databases of known vulnerabilities."""
-    subprocess.run(["pip-audit", "--require-hashes", "--disable-pip", "--requirement", LOCK], check=True)
+    """Compares the lock with the database of known vulnerabilities."""
+    # Without --strict, packages that the database does not answer for would pass.
+    run_tool("pip-audit", ["pip-audit", "--strict", "--require-hashes", "--disable-pip", "--requirement", str(LOCK)])
 
 
 def lock() -> None:
@@ -91,7 +108,7 @@ def lock() -> None:
     command += ["--no-emit-index-url", "--no-emit-find-links", "--no-emit-package", "torch", "--no-header"]
     # Of several indexes, each may have some of the versions.
     command += ["--index-strategy", "unsafe-best-match", "--python-version", "3.11", "--output-file", str(LOCK)]
-    subprocess.run(command, check=True, cwd=REPOSITORY)
+    run_tool("uv", command)
 
 
 if __name__ == "__main__":
@@ -99,7 +116,7 @@ if __name__ == "__main__":
         case ["licences"]:
             licences()
         case ["sbom", file]:
-            sbom(file)
+            sbom(Path(file))
         case ["audit"]:
             audit()
         case ["lock"]:

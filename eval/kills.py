@@ -10,15 +10,11 @@ are compared with those of a run that was not killed. The counts go to eval/resu
 
 import sys
 import time
-from datetime import date
 from pathlib import Path
 
 from killed import STATIONS, kill_until_it_ends, start_folder, with_models
-from study import RESULTS
+from study import record_entry
 from tiny_models import build_tiny_lm
-
-from medjudge.files import read_json, write_json
-from medjudge.models.hardware import describe
 
 SEED = 17
 
@@ -41,15 +37,8 @@ def main(work: Path, kills: int) -> None:
             counts[name] = {"kills": share, "runs": ended, "runs_that_differ": 0}
         counts[name]["seconds"] = round(time.monotonic() - began, 1)
         print(name, counts[name], file=sys.stderr, flush=True)
-    file = RESULTS / "robustness.json"
-    result = {
-        "command": f"python eval/kills.py WORK {kills}",
-        "date": date.today().isoformat(),
-        "machine": describe(),
-        "seed": SEED,
-        "stations": counts,
-    }
-    write_json(file, {**(read_json(file) if file.exists() else {}), "kills": result})
+    result = {"command": f"python eval/kills.py WORK {kills}", "seed": SEED, "stations": counts}
+    record_entry("robustness", "kills", result)
     sys.exit(differing)
 
 

@@ -7,12 +7,8 @@ reader holds where it returns a typed value that can be written again, or raises
 10 s of processor time. The result is the entry `readers` of eval/results/robustness.json; other entries are kept.
 """
 
-import json
 import sys
 from collections import Counter
-from datetime import date
-from pathlib import Path
-from typing import Any
 
 from hostile_inputs import hostile_files, hostile_texts
 from hostile_readers import (
@@ -28,10 +24,7 @@ from hostile_readers import (
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from medjudge.files import write_json
-
 SEED = 17
-RESULTS = Path(__file__).parent / "results"
 
 
 def tried(reader: Reader | TextReader, inputs: int) -> tuple[Counter[str], dict[str, str]]:
@@ -76,25 +69,21 @@ def main(inputs: int) -> None:
         if problems:
             broken[reader.name] = problems
         print(reader.name, by_reader[reader.name], problems, file=sys.stderr, flush=True)
-    from medjudge.models.hardware import describe  # late, because it loads torch
+    from study import record_entry  # late, because it loads torch
 
-    file = RESULTS / "robustness.json"
-    existing: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     totals = {
         name: sum(counts[name] for counts in by_reader.values()) for name in ("inputs", "read", "refused", "broken")
     }
     result = {
         "command": f"python eval/robustness.py {inputs}",
-        "date": date.today().isoformat(),
-        "machine": describe(),
         "seed": SEED,
         "processor_seconds_at_most": MOST_SECONDS,
         **totals,
         "by_reader": by_reader,
         "problems": broken,
     }
-    write_json(file, {**existing, "readers": result})
-    print(f"written: {file}; {totals}", file=sys.stderr)
+    print(totals, file=sys.stderr)
+    record_entry("robustness", "readers", result)
     if broken:
         sys.exit(1)
 

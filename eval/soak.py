@@ -2,11 +2,12 @@
 
     python eval/soak.py WORK [MINUTES]
 
-WORK is an empty folder; MINUTES is 60 unless given. A server on loopback answers at the limit of concurrency and fails
-in every way: rate limits, errors, pages, hang-ups, cut and empty replies. The judge judges batch after batch of answers
-in one process, each in a run folder of its own. After each batch every answer must have one judgment, and none two. The
-result goes to eval/results/robustness.json. The exit status is 1 if a judgment is missing or made twice, or if memory
-grows by more than 64 MiB after the first tenth of the time.
+WORK is an empty folder; MINUTES is 60 unless given. A server on loopback takes as long as a model would, so that the
+limit of concurrency is reached while the processor rests. One request in five fails, in every way: rate limits, errors,
+pages, hang-ups, cut and empty replies. The judge judges batch after batch of answers in one process, each in a run
+folder of its own. After each batch every answer must have one judgment, and none two. The result goes to
+eval/results/robustness.json. The exit status is 1 if a judgment is missing or made twice, if the limit of concurrency
+was not reached, or if memory grows by more than 64 MiB after the first tenth of the time.
 """
 
 import json
@@ -15,16 +16,13 @@ import random
 import sys
 import time
 from collections import Counter
-from datetime import date
 from pathlib import Path
 
 import psutil
-from study import REPOSITORY, RESULTS
+from study import REPOSITORY, record_entry
 
 from medjudge.chat_api.client import Server
-from medjudge.files import read_json, write_json
 from medjudge.judge.open import JudgeRef
-from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
@@ -34,6 +32,9 @@ sys.path.append(str(REPOSITORY / "tests"))
 from chat_server import Act, ChatServer, completion, failure  # type: ignore[import-not-found]
 
 ANSWERS, CONCURRENCY, SEED = 400, 32, 17
+LATENCY = (1.0, 3.0)
+"""The fewest and the most seconds of a good reply."""
+TIMEOUT = 6.0
 MOST_GROWTH = 64 << 20
 VERDICT = completion(json.dumps({"rationale": "It agrees.", "score": 4}), prompt_tokens=900, completion_tokens=40)
 FAULTS = (
@@ -45,7 +46,7 @@ FAULTS = (
     VERDICT._replace(cut=60),
     Act(VERDICT.data[:90]),
     Act(b"null"),
-    VERDICT._replace(wait=2.0),
+    VERDICT._replace(wait=1.5 * TIMEOUT),
 )
 
 
@@ -60,7 +61,7 @@ def one_run(folder: Path, server: ChatServer) -> Counter[str]:
         Question(id=f"q{n}", category="MK", group=f"q{n}", prompt=f"What about {n}?", language="en")
         for n in range(ANSWERS)
     ]
-    options = JudgeOptions(server=Server(server.url, CONCURRENCY, first_wait=0.02, timeout=1.0))
+    options = JudgeOptions(server=Server(server.url, CONCURRENCY, first_wait=0.1, timeout=TIMEOUT))
     with run.lock():
         run.write_questions(questions, LLMEVAL_MED)
         for question in questions:
@@ -81,7 +82,13 @@ def main(work: Path, minutes: float) -> None:
     """Judges until the time is over, and records the counts."""
     os.environ.setdefault("OPENAI_API_KEY", "of no value")
     chance = random.Random(SEED)
-    server = ChatServer(lambda body: chance.choice(FAULTS) if chance.random() < 0.2 else VERDICT._replace(wait=0.02))
+
+    def act(_: object) -> Act:
+        if chance.random() < 0.2:
+            return chance.choice(FAULTS)
+        return VERDICT._replace(wait=chance.uniform(*LATENCY))
+
+    server = ChatServer(act)
     counts: Counter[str] = Counter()
     memory: list[int] = []
     process, start = psutil.Process(), time.monotonic()
@@ -93,22 +100,22 @@ def main(work: Path, minutes: float) -> None:
     server.close()
     settled = memory[len(memory) // 10]
     growth = max(memory[len(memory) // 10 :]) - settled
-    file = RESULTS / "robustness.json"
     result = {
         "command": f"python eval/soak.py WORK {minutes:g}",
-        "date": date.today().isoformat(),
-        "machine": describe(),
         "seed": SEED,
         "concurrency": CONCURRENCY,
+        # The server still counts a request that the judge has given up on, until it has answered it.
         "most_at_once": server.most_at_once,
         "runs": len(memory),
         "seconds": round(time.monotonic() - start),
+        "processor_seconds": round(time.process_time()),
         **{name: counts[name] for name in ("answers", "judgments", "scored", "lost", "twice")},
         "mib_after_a_tenth": settled >> 20,
         "mib_growth_at_most": growth >> 20,
     }
-    write_json(file, {**(read_json(file) if file.exists() else {}), "soak": result})
-    sys.exit(bool(counts["lost"] or counts["twice"] or growth > MOST_GROWTH))
+    record_entry("robustness", "soak", result)
+    unsaturated = server.most_at_once < CONCURRENCY
+    sys.exit(bool(counts["lost"] or counts["twice"] or unsaturated or growth > MOST_GROWTH))
 
 
 if __name__ == "__main__":

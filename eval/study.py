@@ -66,15 +66,19 @@ class Study:
 
 def record(name: str, results: dict[str, Any]) -> None:
     """Writes `eval/results/NAME.json` with date, machine and versions."""
+    versions = {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")}
+    _write(name, {"date": date.today().isoformat(), "machine": describe(), "versions": versions, **results})
+
+
+def record_entry(name: str, entry: str, results: dict[str, Any]) -> None:
+    """Writes one entry of `eval/results/NAME.json` with date and machine; the other entries stay as they are."""
+    path = RESULTS / f"{name}.json"
+    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    _write(name, {**entries, entry: {"date": date.today().isoformat(), "machine": describe(), **results}})
+
+
+def _write(name: str, everything: dict[str, Any]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    everything = {
-        "date": date.today().isoformat(),
-        "machine": describe(),
-        "versions": {
-            package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")
-        },
-        **results,
-    }
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(everything, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     print(f"written: {path}", file=sys.stderr)

@@ -11,7 +11,7 @@ from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, scor
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
 from medjudge.validation.status import ValidationState, ValidationStatus
-from medjudge.validation.validations import statuses_in
+from medjudge.validation.validations import signature_in, statuses_in
 
 _WORST_FIRST = (
     ValidationState.FAILED,
@@ -26,8 +26,8 @@ class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
     `runs` are positions in the list of runs. `models` maps a name to its rates, and `ties` the same name to its
-    difference from the best. `validation_status` has an entry for each column; `subcategories` are pairs of
-    category and name.
+    difference from the best. `validation_status` has an entry for each column; `signatures` say whether the judge's
+    files were signed when it judged. `subcategories` are pairs of category and name.
     """
 
     benchmark: str
@@ -37,6 +37,7 @@ class Board(NamedTuple):
     models: dict[str, ModelUsability]
     ties: dict[str, Difference]
     validation_status: dict[str, ValidationStatus]
+    signatures: list[str]
     coverage: Coverage
     questions: int
     conversations: int
@@ -77,6 +78,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}),
         validation_status=_worst([statuses_in(run.run, judge) for run in runs]),
+        signatures=_signatures(runs, judge),
         coverage=Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts)),
         questions=len(questions),
         conversations=len({question.group for question in questions}),
@@ -91,6 +93,11 @@ def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, Validatio
         return _WORST_FIRST.index(status.state)
 
     return {column: min((statuses[column] for statuses in by_run), key=rank) for column in by_run[0]}
+
+
+def _signatures(runs: Sequence[Contents], judge: str) -> list[str]:
+    lines = (signature_in(run.run, judge) for run in runs)
+    return list(dict.fromkeys(line for line in lines if line is not None))
 
 
 def _subcategories(models: dict[str, ModelUsability]) -> list[tuple[str, str]]:

@@ -36,6 +36,12 @@ def statuses_in(run: Run, judge: str) -> dict[str, ValidationStatus]:
     return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge))
 
 
+def signature_in(run: Run, judge: str) -> str | None:
+    """Whether the judge's files were signed when it judged a run: as screens showed it; None where it has no files."""
+    line = run.manifest().get("judges", {}).get(judge, {}).get("signature")
+    return line if isinstance(line, str) else None
+
+
 def use_in(run: Run, judge: str) -> Use:
     """What a judge was used with in a run."""
     entry = run.manifest().get("judges", {}).get(judge, {})

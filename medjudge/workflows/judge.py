@@ -243,6 +243,7 @@ def record_judge(
         "sha256": judge_sha256,
         "rubrics_sha256": rubrics_identity(judge_ref, scheme),
         "stale_temperature": stale_temperature(judge_ref.folder, card, scheme),
+        "signature": signed_files(judge_ref.folder, card).line if judge_ref.folder and card else None,
         # Counted in the file: a run that was killed has made more than it could note here.
         "judgments": len(run.judgments(judge_ref.name)),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),

@@ -62,6 +62,6 @@ def _pip(*arguments: str) -> None:
     command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check", "--no-input"]
     done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["pip failed"]
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["pip failed"]
         reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), lines[-1])
         raise InputError(f"--wheels: {reason.removeprefix('ERROR:').strip()[:300]} (pip {arguments[0]})")

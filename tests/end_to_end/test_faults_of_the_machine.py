@@ -1,4 +1,4 @@
-"""A full disk, a folder that cannot be written, signals, a clock set back, a judge replaced: nothing is lost."""
+"""A full disk, a folder that cannot be written, two writers, signals, a clock set back: nothing is lost."""
 
 import ctypes
 import json
@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,6 +130,42 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, medjudge: Call
     finally:
         run.chmod(0o755)
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
+
+
+def test_of_two_writers_the_second_is_refused_and_the_first_loses_nothing(
+    tmp_path: Path, chat_server: Callable
+) -> None:
+    second_ended = threading.Event()
+
+    def waits_for_the_second(body: dict) -> Act:
+        if len(server.asked) > 6:
+            second_ended.wait(240)
+        return completion(json.dumps({"rationale": "It holds.", "score": 4}), prompt_tokens=9, completion_tokens=4)
+
+    server = chat_server(waits_for_the_second)
+    command = ["eval", "--judge", "openai:gpt", "--base-url", server.url, "--limit", "8", "--concurrency", "2"]
+    run = Run(tmp_path / "runs" / "sample")
+    second: list[tuple[int, str]] = []
+
+    def start_the_second(process: FORKS.Process) -> None:
+        try:
+            for _ in range(6000):
+                if len(server.asked) > 6:
+                    break
+                time.sleep(0.01)
+            second.append(run_command(tmp_path, command, seconds=200))
+            assert f"(pid {process.pid})" in second[0][1]
+        finally:
+            second_ended.set()
+
+    status, text = run_command(tmp_path, command, meanwhile=start_the_second)
+    assert status in (0, 1), text
+    refused, message = second[0]
+    assert refused == 2, message
+    assert [line for line in message.splitlines() if "error: " in line] == [message.strip().splitlines()[-1]]
+    assert message.strip().endswith("is using this folder; wait until it ends, or choose another --run")
+    keys = [judgment.answer_key for judgment in run.judgments("gpt")]
+    assert len(keys) == len(set(keys)) == len(run.answers()) == len(server.asked)
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

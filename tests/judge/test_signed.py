@@ -13,7 +13,8 @@ from medjudge.judge.open import resolve_judge
 from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, signed_files
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
-from medjudge.workflows.judge import JudgeOptions, identity, introduction
+from medjudge.validation.validations import signature_in
+from medjudge.workflows.judge import JudgeOptions, identity, introduction, record_judge
 
 
 @pytest.fixture
@@ -100,3 +101,18 @@ def test_the_first_line_of_a_run_says_whether_the_judge_is_signed(
     card = read_card(judge)
     card.model_copy(update={"note": "validated by nobody"}).write(judge)
     assert first_line().endswith("; changed since it was signed (judge.json)")
+
+
+def test_a_run_records_whether_the_judge_was_signed_when_it_judged(
+    judge: Path, key: Path, sample_run: Path, medjudge: Callable
+) -> None:
+    run = Run(sample_run)
+    ref = resolve_judge(str(judge))
+    shown = []
+    for _ in range(2):
+        with run.lock():
+            record_judge(run, ref, JudgeOptions(), identity(ref, JudgeOptions(), LLMEVAL_MED))
+        shown.append(signature_in(run, ref.name))
+        medjudge("judge", "sign", judge, "--key", key)
+    assert shown == ["unsigned", "signed, key not checked"]
+    assert signature_in(run, "another") is None

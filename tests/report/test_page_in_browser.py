@@ -1,5 +1,6 @@
 """The report as a reader has it: opened from a file in headless Chromium, with the network watched."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -290,6 +291,15 @@ def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report
     assert page.locator(".leaders").count() == 4
     assert choose(page, run="1") == 8
     assert choose(page, judge="first", score="3") == 7
+
+
+def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
+    run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
+    boards = open_report(run, java_script_enabled=False).locator("#leaderboard section.board")
+    mine, gpt = (boards.filter(has_text=f"Usability rate by judge {judge}").first for judge in ("mine", "gpt"))
+    expect(mine.locator("> p").first).to_contain_text(re.compile("; judge's files: unsigned$"))
+    expect(mine).to_contain_text("medjudge judge verify")
+    expect(gpt).not_to_contain_text("signed")
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:

@@ -1,10 +1,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.files import write_whole
@@ -84,3 +86,24 @@ def recipe(training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., l
         return [text for name, value in (defaults | options).items() for text in (f"--{name}", str(value))]
 
     return build
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[None]]:
+    """Has a training step raise what stops a run: Ctrl-C, or any other error."""
+    from transformers import Trainer
+
+    @contextmanager
+    def at(step: int, error: type[BaseException] = KeyboardInterrupt, message: str = "") -> Iterator[None]:
+        train_step = Trainer.training_step
+
+        def interrupted_step(self: Trainer, *arguments: object, **options: object) -> torch.Tensor:
+            if self.state.global_step == step - 1:
+                raise error(message)
+            return train_step(self, *arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "training_step", interrupted_step)
+            yield
+
+    return at

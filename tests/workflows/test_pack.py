@@ -11,11 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from example_bundle import ABOUT
 
 from medjudge import __file__ as package_file
+from medjudge.bundle import write_bundle
 from medjudge.errors import InputError
 from medjudge.workflows.unpack import unpack
-from medjudge.workflows.wheels import REQUIREMENTS, WheelsFor, download_wheels
+from medjudge.workflows.wheels import REQUIREMENTS, WheelsFor, download_wheels, medjudge_requirement
 
 PACKAGE = Path(package_file).parent
 
@@ -126,22 +128,18 @@ def test_wheels_are_collected_with_hashes_and_install_without_an_index(tmp_path:
         download_wheels("first_part", tmp_path / "other", WheelsFor("3.12", ("manylinux_2_28_x86_64",)))
 
 
-def test_the_commands_at_the_end_install_from_the_wheels_and_run(tmp_path: Path) -> None:
-    from medjudge.bundle import About, write_bundle
+def test_what_a_wheel_of_this_checkout_lacks_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with pytest.raises(InputError, match=r"--wheels: No matching distribution found for hatchling.* \(pip wheel\)"):
+        medjudge_requirement(tmp_path)
 
+
+def test_the_commands_at_the_end_install_from_the_wheels_and_run(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
-    about = About(
-        judge="j",
-        kind="ordinal",
-        base_model="b",
-        base_revision=None,
-        questions=1,
-        answers=0,
-        scheme="s",
-        scheme_sha256="0" * 64,
-        python="3.12",
-    )
+    about = ABOUT.model_copy(update={"python": "3.12"})
     write_bundle(tmp_path / "b.tar", {f"wheels/{REQUIREMENTS}": file}, "0", about)
     install, run = unpack(tmp_path / "b.tar", tmp_path / "kit").commands
     assert install.startswith("python3.12 -m venv ")

@@ -1,0 +1,44 @@
+"""Runs of the recipe and changes of its files, for the tests beside this file."""
+
+import json
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def changed(path: Path, change: Callable[[int, dict], None]) -> None:
+    """Rewrites a training file line by line; `change` gets the number of a line, from 0, and its fields."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        change(number, line)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def good_or_bad(number: int, line: dict) -> None:
+    good = number % 2 == 0
+    line["answer"]["text"] = ("complete correct safe " if good else "wrong dangerous careless ") * 5
+    line["probabilities"] = [0, 0, 0, 0, 1] if good else [1, 0, 0, 0, 0]
+    line["level"] = 5 if good else 1
+
+
+def run_recipe(arguments: list[str]) -> None:
+    """The recipe as a script."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["train_judge.py", *arguments])
+        runpy.run_path(str(REPOSITORY / "recipes" / "train_judge.py"), run_name="__main__")
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], message: str) -> bool:
+    """Whether the recipe ended with 2, and the last thing that it said is one line with the message."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        run_recipe(arguments)
+    printed = capsys.readouterr().err.strip().splitlines()
+    assert printed[-1].startswith("error: ")
+    assert message in printed[-1]
+    return caught.value.code == 2

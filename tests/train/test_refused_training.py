@@ -1,0 +1,84 @@
+"""Options and training lines that are refused before a judge is begun."""
+
+import pytest
+from recipe_runs import changed, refused
+
+from medjudge.train.features import read_training_lines
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"train_file": "none.jsonl"}, "none.jsonl: no such file"),
+        ({"model_name_or_path": "nobody/nothing"}, "nobody/nothing: cannot be loaded"),
+        ({"lora_target_modules": "no_such_layer"}, "lora_target_modules"),
+        ({"resume": True}, "--resume: no checkpoint"),
+        ({"lora_r": 0}, "lora_r is 0"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"per_device_train_batch_size": 64}, "train.jsonl: 45 lines are fewer than a batch of 64"),
+        ({"gradient_accumulation_steps": 16}, "fewer than a batch of 64"),
+        ({"stage": "intermediate"}, "45 lines are not of source 'matching'"),
+        ({"start_from": "nowhere"}, "nowhere: no such folder"),
+        (
+            {"save_strategy": "steps", "load_best_model_at_end": True, "eval_strategy": "epoch"},
+            "save and eval strategy",
+        ),
+    ],
+)
+def test_wrong_input_ends_before_a_judge_is_begun(
+    options, message, recipe, tiny_encoder, training_files, tmp_path, capsys
+) -> None:
+    arguments = recipe("ordinal", tiny_encoder, **options)
+    folder = tmp_path / "judges" / "ordinal"
+    assert refused(arguments, capsys, message)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    assert refused(arguments, capsys, message)
+    assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
+
+
+def one_level(_: int, line: dict) -> None:
+    line.update(level=2, probabilities=[0, 1, 0, 0, 0])
+
+
+def a_level_of_seven(number: int, line: dict) -> None:
+    line["level"] = 7 if number == 3 else line["level"]
+
+
+def shares_above_one(number: int, line: dict) -> None:
+    line["probabilities"] = [0, 0, 0, 0.9, 0.9] if number == 3 else line["probabilities"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (one_level, "train.jsonl: every line has level 2, which teaches nothing"),
+        (a_level_of_seven, "train.jsonl, line 4: level: Input should be less than or equal to 5 (found 7)"),
+        (shares_above_one, "train.jsonl, line 4: probabilities: [0.0, 0.0, 0.0, 0.9, 0.9] are not shares"),
+    ],
+)
+def test_lines_that_teach_nothing_are_refused(change, message, recipe, tiny_encoder, training_files, capsys) -> None:
+    changed(training_files[0], change)
+    assert refused(recipe("ordinal", tiny_encoder), capsys, message)
+
+
+def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, capsys) -> None:
+    held_out = read_training_lines(training_files[1])[0].question
+
+    def another_conversation(number: int, line: dict) -> None:
+        line["question"]["id"] = held_out.id if number == 0 else line["question"]["id"]
+
+    def made_from_it(number: int, line: dict) -> None:
+        line["made_from"] = [held_out.id] if number == 1 else []
+
+    kept = training_files[0].read_text()
+    for change in (another_conversation, made_from_it):
+        changed(training_files[0], change)
+        assert refused(recipe("ordinal", tiny_encoder), capsys, "1 questions stand in the training and in the")
+        training_files[0].write_text(kept)
+
+
+def test_a_generative_judge_needs_a_chat_template(recipe, tiny_encoder, tmp_path, capsys) -> None:
+    assert refused(recipe("generative", tiny_encoder), capsys, "no chat template")
+    assert not (tmp_path / "judges" / "generative").exists()

@@ -1,0 +1,134 @@
+"""What the recipe leaves: a folder that judges as the model that was trained."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from recipe_runs import changed, good_or_bad
+from safetensors.torch import load_file, save_file
+from train_judge import main as train_judge
+from transformers import Trainer
+
+from medjudge.errors import InputError
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings
+from medjudge.judge.protocol import Assignment, assignments
+from medjudge.models.loading import load_encoder
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.store import Run
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import read_training_lines
+from medjudge.train.kinds import KINDS
+from medjudge.train.ordinal import save_ordinal
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "generative"])
+def test_a_trained_judge_is_a_folder_that_judges(
+    kind, recipe, tiny_lm, tiny_encoder, sample_run, tmp_path, monkeypatch
+) -> None:
+    base = tiny_encoder if kind == "ordinal" else tiny_lm
+    monkeypatch.chdir(base.parent)
+    folder = train_judge(*parse_arguments(recipe(kind, Path(f"./{base.name}"))))
+    adapter = json.loads((folder / "adapter_config.json").read_text())
+    assert adapter["base_model_name_or_path"] == read_card(folder).base_model == str(base)
+    card = read_card(folder)
+    train = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert card.trained_on.question_ids == sorted({line["question"]["id"] for line in train})
+    assert set(card.trained_on.files) == {"train.jsonl", "validation.jsonl"}
+    assert (card.kind, card.training["seed"], card.training["answers"]) == (kind, 42, len(train))
+    # A judge depends on the rubrics of its categories only, and an ordinal one on none.
+    categories = set(card.training["categories"]) if kind == "generative" else set()
+    assert {name.split(".")[0] for name in card.prompt_hashes} == categories
+    assert card.scheme == LLMEVAL_MED.ref
+    assert "Never validated" in (folder / "README.md").read_text()
+    run = Run(sample_run)
+    judge = load_judge(folder, "tiny", CPU)
+    judgments = list(judge.judge(assignments(run.questions(), run.answers())[:10]))
+    assert len(judgments) == 10
+    assert all(judgment.score in range(1, 6) and judgment.probabilities for judgment in judgments)
+
+
+def test_the_saved_judge_scores_as_the_trained_model(recipe, tiny_encoder, training_files, monkeypatch) -> None:
+    """Adapter and head on disk carry what was trained: the loaded judge gives the trained model's probabilities."""
+    kept = []
+
+    def save(trainer: Trainer, *others: object) -> None:
+        kept.append(trainer.model)
+        save_ordinal(trainer, *others)
+
+    monkeypatch.setitem(KINDS, "ordinal", KINDS["ordinal"]._replace(save=save))
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, max_steps=10)))
+    lines = read_training_lines(training_files[1])
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+    loaded = load_judge(folder, "tiny", CPU)
+    trained = OrdinalJudge("tiny", kept[0].eval(), loaded.tokenizer, loaded.settings)
+    body = load_encoder(str(tiny_encoder))
+    fresh = OrdinalJudge("tiny", OrdinalModel(body, 32).eval(), loaded.tokenizer, OrdinalSettings(64))
+    resumed, other, untrained = [
+        np.array([judgment.probabilities for judgment in judge.judge(work)]) for judge in (loaded, trained, fresh)
+    ]
+    assert resumed == pytest.approx(
+        other, abs=0.02
+    )  # bfloat16: the adapter is merged in one and beside the body in the other
+    assert np.abs(resumed - untrained).max() > 0.05
+
+
+def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_files, tmp_path) -> None:
+    for path in training_files:
+        changed(path, good_or_bad)
+    steps = {"max_steps": 60, "eval_steps": 60, "save_steps": 60}
+    # The tiny tokenizer is never quite the same, and with a rate of 0.01 one training in dozens leaps away.
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **steps, learning_rate=3e-3)))
+    training = read_card(folder).training
+    losses = [loss for _, loss in training["loss"]]
+    assert sum(losses[-10:]) < 0.2 * sum(losses[:10])
+    assert training["validation"]["eval_usable_agreement"] == 1.0
+
+
+def a_match(side: str, number: int, line: dict) -> None:
+    line.update(source="matching", made_from=[f"{side}-{number}"])
+
+
+def test_intermediate_training_learns_matches_and_says_so(recipe, tiny_encoder, training_files) -> None:
+    for side, path in zip(("train", "validation"), training_files, strict=True):
+        changed(path, partial(a_match, side))
+    card = read_card(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, stage="intermediate"))))
+    assert (card.training["stage"], card.training["sources"]) == ("intermediate", ["matching"])
+    assert "train-0" in card.trained_on.question_ids  # its text was in an answer
+    assert "validation-0" in card.trained_on.tuned_question_ids
+
+
+def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    for name in ("head.safetensors", "adapter_model.safetensors"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(InputError, match="files are corrupt") as caught:
+            load_judge(folder, "tiny", CPU)
+        assert str(folder) in str(caught.value)
+        (folder / name).write_bytes(whole)
+    for broken in ({}, dict(list(load_file(folder / "adapter_model.safetensors").items())[:3])):
+        whole = (folder / "adapter_model.safetensors").read_bytes()
+        save_file(broken, folder / "adapter_model.safetensors")
+        with pytest.raises(InputError, match="does not hold the tensors"):
+            load_judge(folder, "tiny", CPU)
+        (folder / "adapter_model.safetensors").write_bytes(whole)
+    head = load_file(folder / "head.safetensors")
+    save_file({**head, "slope": head["slope"] * float("nan")}, folder / "head.safetensors")
+    with pytest.raises(InputError, match="not finite"):
+        load_judge(folder, "tiny", CPU)
+    (folder / "head.safetensors").unlink()
+    with pytest.raises(InputError, match=r"head.safetensors is missing"):
+        load_judge(folder, "tiny", CPU)
+
+
+def test_a_judge_is_never_overwritten(recipe, tiny_encoder) -> None:
+    arguments = recipe("ordinal", tiny_encoder)
+    train_judge(*parse_arguments(arguments))
+    with pytest.raises(InputError, match="holds a judge already"):
+        train_judge(*parse_arguments(arguments))
