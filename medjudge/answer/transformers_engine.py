@@ -211,6 +211,7 @@ class TransformersEngine:
                 temperature=None,
                 top_p=None,
                 top_k=None,
+                repetition_penalty=1.0,
                 logits_processor=LogitsProcessorList(sampling),
                 pad_token_id=self.pad_id,
             )

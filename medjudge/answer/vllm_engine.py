@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -11,6 +11,7 @@ from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer, model_name
 from medjudge.errors import InputError
 from medjudge.models.loading import window
+from medjudge.records import Question
 
 _CHUNK = 512
 """Requests passed to vLLM together: more than it runs in parallel, so it is never idle. This many answers at most are
@@ -29,6 +30,25 @@ def require_vllm() -> Any:
     return vllm
 
 
+class VllmMemory(NamedTuple):
+    """How vLLM uses the GPUs.
+
+    Attributes:
+        tensor_parallel: The number of GPUs that share the model.
+        gpu_share: The share of each GPU's memory that vLLM takes, for weights and cache.
+    """
+
+    tensor_parallel: int = 1
+    gpu_share: float = 0.9
+
+
+class Asked(NamedTuple):
+    """The questions that a model will be asked, and the system message before each conversation."""
+
+    questions: Sequence[Question] = ()
+    system: str | None = None
+
+
 class VllmEngine:
     """A chat model in vLLM.
 
@@ -38,6 +58,9 @@ class VllmEngine:
         max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
         thinking: Whether the model thinks before it answers.
+        asked: What will be asked. The window is made as long as their longest conversation needs: vLLM wants cache
+            for a whole window, and Qwen3-8B's own window does not fit a GPU of 24 GiB beside its weights.
+        memory: How the GPUs are used.
 
     Raises:
         InputError: vLLM is not installed, or the model cannot be loaded or has no chat template.
@@ -50,17 +73,27 @@ class VllmEngine:
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
         thinking: ThinkingOptions = ThinkingOptions(),
+        asked: Asked = Asked(),
+        memory: VllmMemory = VllmMemory(),
     ) -> None:
         self.vllm = require_vllm()
         self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
         self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
-        self.window = window(model_id, revision)
+        most = window(model_id, revision)
+        needed = longest_chat(self.template, asked, max_new_tokens)
+        self.window = min(most, needed) if asked.questions else most
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
         try:
             self.llm = self.vllm.LLM(
-                model=model_id, revision=revision, trust_remote_code=False, load_format="safetensors"
+                model=model_id,
+                revision=revision,
+                trust_remote_code=False,
+                load_format="safetensors",
+                max_model_len=self.window,
+                tensor_parallel_size=memory.tensor_parallel,
+                gpu_memory_utilization=memory.gpu_share,
             )
         except (RuntimeError, ValueError) as error:
             raise InputError(
@@ -97,3 +130,18 @@ class VllmEngine:
 
     def _reply(self, chat: ChatPrompt, completion: Any) -> Reply:
         return self.template.reply(chat, completion.token_ids, ended=completion.finish_reason != "length")
+
+
+def longest_chat(template: ChatTemplate, asked: Asked, max_new_tokens: int) -> int:
+    """The tokens that the longest conversation can reach: its prompts, its answers, and the last turn's thought."""
+    conversations: dict[str, list[Question]] = {}
+    for question in asked.questions:
+        conversations.setdefault(question.group, []).append(question)
+    beginning = [] if asked.system is None else [{"role": "system", "content": asked.system}]
+    longest = 0
+    for turns in conversations.values():
+        prompts = sum(
+            len(template.prompt([*beginning, {"role": "user", "content": turn.prompt}]).ids) for turn in turns
+        )
+        longest = max(longest, prompts + (len(turns) - 1) * max_new_tokens + template.most_tokens)
+    return longest

@@ -32,20 +32,24 @@ def answer(
     prices: options.Prices = None,
     device: options.Device = "auto",
     engine: options.Engine = "transformers",
+    tensor_parallel: options.TensorParallel = 1,
+    gpu_share: options.GpuShare = 0.9,
     offline: options.Offline = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Answer a benchmark's questions with models."""
     from medjudge.answer.thinking import ThinkingOptions
+    from medjudge.answer.vllm_engine import VllmMemory
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.answer import AnswerOptions, answer_questions
 
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
+    gpus = VllmMemory(tensor_parallel, gpu_share)
     thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
     answering = AnswerOptions(
-        samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system
+        samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
     )
     result = answer_questions(
         benchmark, scheme=scheme, models=model, run=run, limit=limit, options=answering, offline=offline

@@ -79,6 +79,8 @@ def evaluate(
     ] = False,
     device: options.Device = "auto",
     engine: options.Engine = "transformers",
+    tensor_parallel: options.TensorParallel = 1,
+    gpu_share: options.GpuShare = 0.9,
     offline: options.Offline = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -90,6 +92,7 @@ def evaluate(
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
     from medjudge.answer.thinking import ThinkingOptions
+    from medjudge.answer.vllm_engine import VllmMemory
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.workflows.answer import AnswerOptions
@@ -97,6 +100,7 @@ def evaluate(
     from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
     from medjudge.workflows.judge import JudgeOptions
 
+    gpus = VllmMemory(tensor_parallel, gpu_share)
     thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
     request = EvaluationRequest(
@@ -110,7 +114,7 @@ def evaluate(
         offline=offline,
         defer_share=defer_to_physicians,
         answering=AnswerOptions(
-            samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system
+            samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
         ),
         judging=JudgeOptions(device, engine, rounds, rationale, server, cost_limit),
     )

@@ -128,6 +128,16 @@ Engine = Annotated[
         rich_help_panel=MACHINE,
     ),
 ]
+TensorParallel = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="GPUs that share a model in vLLM.", rich_help_panel=MACHINE),
+]
+GpuShare = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE", min=0.05, max=1.0, help="Share of each GPU that vLLM takes.", rich_help_panel=MACHINE
+    ),
+]
 Offline = Annotated[
     bool,
     typer.Option(

@@ -3,10 +3,12 @@
 import gc
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -33,8 +35,13 @@ def choose_device(device: str) -> torch.device:
 def fast_dtype(device: torch.device) -> torch.dtype:
     """The format of fast matrix products: bfloat16 with hardware support; else float16 on a GPU, float32 on a CPU."""
     if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+        return torch.bfloat16 if gpu_has_bf16() else torch.float16
     return torch.bfloat16 if cpu_has_bf16() else torch.float32
+
+
+def gpu_has_bf16() -> bool:
+    """Whether the GPU multiplies bfloat16 itself. Older ones emulate it, several times slower than float16."""
+    return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def cpu_has_bf16() -> bool:
@@ -104,6 +111,37 @@ def _peak_of_process() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+class UnusedGpu(NamedTuple):
+    """A GPU that the driver sees and torch does not: its name, the driver's version, and why."""
+
+    name: str
+    driver: str
+    reason: str
+
+
+def unused_gpu() -> UnusedGpu | None:
+    """The first GPU of a machine where nvidia-smi works and CUDA does not; None where both work, or neither."""
+    program = shutil.which("nvidia-smi")
+    if torch.cuda.is_available() or program is None:
+        return None
+    query = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    name, _, driver = (done.stdout.splitlines() or [""])[0].rpartition(",")
+    if not name:
+        return None
+    if torch.version.cuda is None:
+        reason = "this torch is a CPU build; install a CUDA build of torch"
+    else:
+        reason = (
+            f"the driver is too old for this torch, which is built for CUDA {torch.version.cuda}, or the GPU is "
+            "hidden by CUDA_VISIBLE_DEVICES; update the driver, or install torch for an older CUDA"
+        )
+    return UnusedGpu(name.strip(), driver.strip(), reason)
+
+
 def describe() -> dict[str, Any]:
     """Describes the machine for the manifest and the results."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -111,7 +149,7 @@ def describe() -> dict[str, Any]:
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
         "gpus": gpus,
-        "bf16": cpu_has_bf16() if not gpus else torch.cuda.is_bf16_supported(),
+        "bf16": cpu_has_bf16() if not gpus else gpu_has_bf16(),
         "platform": platform.platform(),
     }
 

@@ -12,7 +12,7 @@ from trl import ModelConfig, SFTConfig, TrlParser
 
 from medjudge.errors import InputError
 from medjudge.files import read_yaml
-from medjudge.models.hardware import cpu_has_bf16
+from medjudge.models.hardware import cpu_has_bf16, gpu_has_bf16
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import deepspeed_on_cpu, under_deepspeed
 from medjudge.train.kinds import require_own_options
@@ -76,7 +76,7 @@ def _machine_defaults() -> dict[str, Any]:
     return {
         "use_cpu": not has_gpu and not deepspeed_on_cpu(),
         "ddp_backend": "gloo" if deepspeed_on_cpu() else None,
-        "bf16": torch.cuda.is_bf16_supported() if has_gpu else cpu_has_bf16() and not deepspeed_on_cpu(),
+        "bf16": gpu_has_bf16() if has_gpu else cpu_has_bf16() and not deepspeed_on_cpu(),
         "gradient_checkpointing": False,
         "eval_strategy": "epoch",
         "save_strategy": "best",

@@ -14,7 +14,7 @@ from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.thinking import ThinkingOptions, check_thinking
 from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
-from medjudge.answer.vllm_engine import VllmEngine
+from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
@@ -42,6 +42,7 @@ class AnswerOptions(NamedTuple):
         limit: What the run may cost.
         thinking: Whether models think before they answer, and how long.
         system: The system message that every conversation begins with.
+        vllm: How the engine `vllm` uses the GPUs.
     """
 
     samples: int = 3
@@ -54,6 +55,7 @@ class AnswerOptions(NamedTuple):
     limit: Limit = Limit()
     thinking: ThinkingOptions = ThinkingOptions()
     system: str | None = None
+    vllm: VllmMemory = VllmMemory()
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def answer_questions(
     check_answering(models, options, group, offline)
     folder = Run(Path(run) if run else default_run(benchmark))
     opened = open_benchmark(benchmark, scheme, folder)
-    loaded = load_before_writing(folder, models, options)
+    loaded = load_before_writing(folder, models, options, opened.questions[:limit])
     command = {
         "benchmark": benchmark,
         "models": list(models),
@@ -165,7 +167,9 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
             require_chat_model(name)
 
 
-def load_before_writing(run: Run, models: Sequence[str], options: AnswerOptions) -> AnsweringModel | None:
+def load_before_writing(
+    run: Run, models: Sequence[str], options: AnswerOptions, questions: Sequence[Question]
+) -> AnsweringModel | None:
     """Loads the models before their run folder is made: one that cannot be loaded leaves no folder behind.
 
     Returns:
@@ -175,9 +179,9 @@ def load_before_writing(run: Run, models: Sequence[str], options: AnswerOptions)
         return None
     on_this_machine = [name for name in models if server_model(name, "--model") is None]
     if len(models) == 1 and on_this_machine:
-        return _load(run, models[0], options)
+        return _load(run, models[0], options, questions)
     for name in on_this_machine:
-        _load(run, name, options)
+        _load(run, name, options, questions)
     return None
 
 
@@ -207,7 +211,7 @@ def answer_with(
     Raises:
         InputError: The run holds answers of this model made with other settings.
     """
-    loaded = loaded or _load(run, model, options)
+    loaded = loaded or _load(run, model, options, run.questions())
     models = run.manifest().get("models", {})
     existing = run.answers()
     settings = {
@@ -248,7 +252,7 @@ def answer_with(
             record_spending(run, options.limit.prices)
 
 
-def _load(run: Run, model: str, options: AnswerOptions) -> AnsweringModel:
+def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> AnsweringModel:
     if name := server_model(model, "--model"):
         base_url = options.server.base_url
         source = f"{model} at {base_url}" if base_url else model
@@ -272,7 +276,12 @@ def _load(run: Run, model: str, options: AnswerOptions) -> AnsweringModel:
         return AnsweringModel(name, source, commit(model), ray.answer_questions)
     if options.engine == "vllm":
         vllm = VllmEngine(
-            model, max_new_tokens=options.max_new_tokens, temperature=options.temperature, thinking=options.thinking
+            model,
+            max_new_tokens=options.max_new_tokens,
+            temperature=options.temperature,
+            thinking=options.thinking,
+            asked=Asked(questions, options.system),
+            memory=options.vllm,
         )
         return AnsweringModel(name, source, commit(model), partial(answered_by, vllm, system=options.system))
     local = TransformersEngine(

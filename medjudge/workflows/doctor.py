@@ -8,7 +8,7 @@ import psutil
 
 from medjudge.errors import InputError
 from medjudge.judge.open import resolve_judge
-from medjudge.models.hardware import describe
+from medjudge.models.hardware import describe, unused_gpu
 from medjudge.models.loading import MINILM, located
 from medjudge.shipped import shipped
 
@@ -87,7 +87,9 @@ def _local_judge() -> LocalJudge:
 
 def _advice(hardware: dict[str, Any], packages: dict[str, str | None], minilm_missing: bool) -> list[str]:
     advice = []
-    if not hardware["gpus"]:
+    if (gpu := unused_gpu()) is not None:
+        advice.append(f"{gpu.name} (driver {gpu.driver}) is not used: {gpu.reason}")
+    elif not hardware["gpus"]:
         advice.append(
             "no GPU: ordinal and similarity judges are fine here; answering and generative judges will be slow"
         )

@@ -313,7 +313,7 @@ def _answered(prepared: Prepared) -> Iterator[None]:
         "max_new_tokens": answering.max_new_tokens,
         "temperature": answering.temperature,
     }
-    model = load_before_writing(run, request.models, answering)
+    model = load_before_writing(run, request.models, answering, prepared.questions)
     with run.lock() if group.first else nullcontext():
         if group.first:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)

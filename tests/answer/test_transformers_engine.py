@@ -89,6 +89,13 @@ def test_answers_that_do_not_fit_memory_are_made_in_smaller_batches(engine, monk
     assert max(rows[3:]) <= 2
 
 
+def test_a_repetition_penalty_of_the_model_is_left_out_as_its_other_settings_are(tiny_lm) -> None:
+    greedy = TransformersEngine(str(tiny_lm), device="cpu", max_new_tokens=12, temperature=0)
+    plain = texts_of(greedy, requests("How much?", "为什么？"))
+    greedy.model.generation_config.repetition_penalty = 50.0
+    assert texts_of(greedy, requests("How much?", "为什么？")) == plain
+
+
 def test_sampling_draws_from_the_softmax() -> None:
     logits = torch.log(torch.tensor([0.6, 0.3, 0.1]))
     sampling = SeededSampling(range(6000), temperature=1.0, top_p=1.0)
