@@ -87,7 +87,10 @@ class Question(_Record):
 
 
 class Answer(_Record):
-    """A model's answer. An empty text needs a `finish_reason` that explains it."""
+    """A model's answer. An empty text needs a `finish_reason` that explains it.
+
+    `thinking` is what the model thought before it answered; it is no part of the answer and is not judged.
+    """
 
     question_id: Text
     model: Text
@@ -96,6 +99,7 @@ class Answer(_Record):
     finish_reason: str | None = None
     tokens_in: Count | None = None
     tokens_out: Count | None = None
+    thinking: str | None = None
 
     @model_validator(mode="after")
     def _empty_has_a_reason(self) -> "Answer":

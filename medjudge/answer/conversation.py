@@ -17,12 +17,16 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The reply to a request. `finish_reason` is `stop`, `length` (truncated), or the reason for an empty text."""
+    """The reply to a request. `finish_reason` is `stop`, `length` (truncated), or the reason for an empty text.
+
+    `thinking` is the thought before the answer, without its marks; `tokens_out` counts it.
+    """
 
     text: str
     finish_reason: str
     tokens_in: int | None = None
     tokens_out: int | None = None
+    thinking: str | None = None
 
 
 class Engine(Protocol):
@@ -36,7 +40,12 @@ class Engine(Protocol):
 
 
 def answer_questions(
-    engine: Engine, questions: Sequence[Question], samples: int, seed: int, done: Sequence[Answer] = ()
+    engine: Engine,
+    questions: Sequence[Question],
+    samples: int,
+    seed: int,
+    done: Sequence[Answer] = (),
+    system: str | None = None,
 ) -> Iterator[Answer]:
     """Answers every question `samples` times, except for the answers that exist already.
 
@@ -47,7 +56,9 @@ def answer_questions(
         samples: Independent answers per question.
         seed: Determines, with question and sample, the seed of each request, whatever else runs.
         done: Answers of an earlier, interrupted run.
+        system: The system message that every conversation begins with.
     """
+    beginning = [] if system is None else [{"role": "system", "content": system}]
     answers = {answer.key: answer for answer in done if answer.model == engine.name}
     for turn in sorted({question.round for question in questions}):
         wave = [
@@ -59,7 +70,7 @@ def answer_questions(
         ]
         requests = [
             Request(
-                _messages(question, sample, questions_before(question, questions), engine.name, answers),
+                beginning + _messages(question, sample, questions_before(question, questions), engine.name, answers),
                 request_seed(seed, question.id, sample),
             )
             for question, sample in wave
@@ -74,6 +85,7 @@ def answer_questions(
                 finish_reason=reply.finish_reason,
                 tokens_in=reply.tokens_in,
                 tokens_out=reply.tokens_out,
+                thinking=reply.thinking,
             )
             answers[answer.key] = answer
             yield answer

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from tqdm import tqdm
 
 from medjudge.answer.conversation import Reply, Request
+from medjudge.answer.thinking import NO_ANSWER, ThinkingOptions, split_thought
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
@@ -20,6 +21,8 @@ class OpenAIEngine:
         spending: The account that the requests are charged to.
         max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
+        thinking: Whether the model thinks before it answers. Its tokens are added only with mode `on`: whether a model
+            thinks by default is not known here, and requests are paid for.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -32,10 +35,12 @@ class OpenAIEngine:
         spending: Spending | None = None,
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
+        thinking: ThinkingOptions = ThinkingOptions(),
     ) -> None:
         self.name = model
         self.client = ChatClient(f"--model openai:{model}", model, server, spending)
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens = max_new_tokens + (thinking.tokens if thinking.mode == "on" else 0)
+        self.thinking = thinking.enabled
         self.temperature = temperature
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
@@ -50,6 +55,7 @@ class OpenAIEngine:
             request = requests[index]
             # Some servers accept 32-bit seeds only.
             chat = ChatRequest(request.messages, request.seed % 2**31, self.max_new_tokens, self.temperature)
+            chat = chat._replace(thinking=self.thinking)
             try:
                 return index, await self.client.ask(chat)
             except RequestError as error:
@@ -72,6 +78,9 @@ class OpenAIEngine:
 
 
 def _answer(reply: ChatReply) -> Reply:
-    text = (reply.text or "").strip()
+    thinking, text = split_thought(reply.text or "")
+    thinking = reply.thinking or thinking
+    if thinking is not None and not text and not reply.refusal:
+        return Reply("", NO_ANSWER, reply.tokens_in, reply.tokens_out, thinking)
     reason = f"refused: {reply.refusal[:200]}" if reply.refusal and not text else reply.finish_reason
-    return Reply(text, reason, reply.tokens_in, reply.tokens_out)
+    return Reply(text, reason, reply.tokens_in, reply.tokens_out, thinking or None)

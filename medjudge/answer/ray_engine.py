@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from medjudge.answer.conversation import answer_questions, unanswered
+from medjudge.answer.thinking import ThinkingOptions
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Answer, Question
 
@@ -26,6 +27,8 @@ class RayEngine(NamedTuple):
         device: The workers' device: `auto`, `cpu` or `cuda`.
         max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
+        thinking: Whether the model thinks before it answers.
+        system: The system message that every conversation begins with.
     """
 
     name: str
@@ -33,6 +36,8 @@ class RayEngine(NamedTuple):
     device: str
     max_new_tokens: int
     temperature: float
+    thinking: ThinkingOptions = ThinkingOptions()
+    system: str | None = None
 
     def answer_questions(
         self, questions: Sequence[Question], samples: int, seed: int, done: Sequence[Answer] = ()
@@ -54,7 +59,7 @@ class RayEngine(NamedTuple):
         with tqdm(total=missing, desc=f"answering ({self.name}, Ray)", unit="answer", disable=None) as bar:
             for answers in map_on_actors(
                 _load,
-                (self.model_id, self.device, self.max_new_tokens, self.temperature, samples, seed),
+                (self, samples, seed),
                 work,
                 key=lambda item: item.question.group,
                 weight=lambda item: len(item.question.prompt),
@@ -64,15 +69,20 @@ class RayEngine(NamedTuple):
                 bar.update(len(answers))
 
 
-def _load(
-    model: str, device: str, max_new_tokens: int, temperature: float, samples: int, seed: int
-) -> Callable[[list[PartlyAnswered]], list[Answer]]:
+def _load(work_of: RayEngine, samples: int, seed: int) -> Callable[[list[PartlyAnswered]], list[Answer]]:
     from medjudge.answer.transformers_engine import TransformersEngine
 
-    engine = TransformersEngine(model, device=device, max_new_tokens=max_new_tokens, temperature=temperature)
+    engine = TransformersEngine(
+        work_of.model_id,
+        device=work_of.device,
+        max_new_tokens=work_of.max_new_tokens,
+        temperature=work_of.temperature,
+        thinking=work_of.thinking,
+    )
 
     def answers(work: list[PartlyAnswered]) -> list[Answer]:
         done = [answer for item in work for answer in item.done]
-        return list(answer_questions(engine, [item.question for item in work], samples, seed, done))
+        questions = [item.question for item in work]
+        return list(answer_questions(engine, questions, samples, seed, done, work_of.system))
 
     return answers

@@ -13,13 +13,18 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 from transformers.generation.logits_process import TopPLogitsWarper
+from transformers.utils import is_flash_attn_2_available
 
 from medjudge.answer.conversation import Reply, Request
+from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
 from medjudge.models.padding import pad_left
+
+TOP_P = 0.95
+"""The mass of nucleus sampling, in both engines."""
 
 
 class SeededSampling(LogitsProcessor):
@@ -75,6 +80,14 @@ def require_chat_model(model_id: str) -> None:
     window(model_id)
 
 
+def continuous_batching_pays(device: torch.device, temperature: float) -> bool:
+    """Whether greedy answers are made by continuous batching: only with flash attention on a GPU.
+
+    Over sdpa it needs a dense mask over all requests at once, which grows with the square of their number.
+    """
+    return device.type == "cuda" and temperature == 0 and bool(is_flash_attn_2_available())
+
+
 class TransformersEngine:
     """A chat model, loaded once.
 
@@ -84,9 +97,9 @@ class TransformersEngine:
         device: `auto`, `cpu` or `cuda`.
         max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
-        top_p: The mass of nucleus sampling; 1 for none.
         batch_tokens: The tokens of the first batches, prompt, answer and padding included; later ones adapt to the
             memory.
+        thinking: Whether the model thinks before it answers.
 
     Raises:
         InputError: The model cannot be loaded, has no chat template, or the device is not available.
@@ -99,31 +112,29 @@ class TransformersEngine:
         device: str = "auto",
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
-        top_p: float = 0.95,
         batch_tokens: int = 32_768,
+        thinking: ThinkingOptions = ThinkingOptions(),
     ) -> None:
         chosen_device = choose_device(device)
         self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
-        self.model = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device)).to(chosen_device).eval()
-        self.window = window(model_id, revision)
-        self.max_new_tokens = max_new_tokens
-        self.temperature = temperature
-        self.top_p = top_p
-        self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
+        self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
         # Continuous batching has one seed for all requests, so sampled answers would depend on each other.
-        self.continuous = chosen_device.type == "cuda" and temperature == 0
+        self.continuous = continuous_batching_pays(chosen_device, temperature)
+        attention = {"attn_implementation": "flash_attention_2"} if self.continuous else {}
+        loaded = load_causal_lm(model_id, revision, dtype=fast_dtype(chosen_device), **attention)
+        self.model = loaded.to(chosen_device).eval()
+        self.window = window(model_id, revision)
+        self.max_new_tokens = self.template.most_tokens
+        self.temperature = temperature
+        self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
         self.batching = ContinuousBatchingConfig(auto_switch_to_flash=False)  # True may download kernels from the hub
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        prompts = [
-            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)[
-                "input_ids"
-            ]
-            for request in requests
-        ]
+        chats = [self.template.prompt(request.messages) for request in requests]
+        prompts = [chat.ids for chat in chats]
         room = [self.window - len(prompt) for prompt in prompts]
         # A prompt that leaves less room than `max_new_tokens` gets a batch of its own; the others are sorted by length.
         tight = [index for index in range(len(prompts)) if 0 < room[index] < self.max_new_tokens]
@@ -131,7 +142,7 @@ class TransformersEngine:
         lengths = [len(prompt) + self.max_new_tokens for prompt in prompts]
 
         def generated(batch: Sequence[int]) -> list[Reply]:
-            return self._generated([prompts[index] for index in batch], [requests[index].seed for index in batch])
+            return self._generated([chats[index] for index in batch], [requests[index].seed for index in batch])
 
         with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
             for index in set(range(len(prompts))) - {*tight, *roomy}:
@@ -139,7 +150,7 @@ class TransformersEngine:
                 yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
                 bar.update()
             if self.continuous:
-                for index, reply in self._continuously(prompts, sorted([*roomy, *tight])):
+                for index, reply in self._continuously(chats, sorted([*roomy, *tight])):
                     yield index, reply
                     bar.update()
             if self.continuous:
@@ -149,7 +160,7 @@ class TransformersEngine:
                     yield from zip(batch, replies, strict=True)
                     bar.update(len(batch))
 
-    def _continuously(self, prompts: Sequence[list[int]], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
+    def _continuously(self, chats: Sequence[ChatPrompt], waiting: Sequence[int]) -> Iterator[tuple[int, Reply]]:
         """Uses transformers' continuous batching: a new prompt starts as soon as an answer is finished."""
         config = GenerationConfig(
             do_sample=False, eos_token_id=self.model.generation_config.eos_token_id, pad_token_id=self.pad_id
@@ -160,8 +171,9 @@ class TransformersEngine:
                 generation_config=config, continuous_batching_config=self.batching, block=True
             ) as manager:
                 for index in waiting:
-                    most = min(self.max_new_tokens, self.window - len(prompts[index]))
-                    manager.add_request(list(prompts[index]), request_id=str(index), max_new_tokens=most)
+                    ids = chats[index].ids
+                    most = min(self.max_new_tokens, self.window - len(ids))
+                    manager.add_request(list(ids), request_id=str(index), max_new_tokens=most)
                 try:
                     while unfinished:
                         result = manager.get_result(timeout=1)
@@ -169,8 +181,9 @@ class TransformersEngine:
                         if failed:
                             raise RuntimeError(result.error if result else "its thread ended")
                         if result is not None and result.is_finished():
-                            unfinished.remove(int(result.request_id))
-                            yield int(result.request_id), self._reply(len(result.prompt_ids), result.generated_tokens)
+                            index = int(result.request_id)
+                            unfinished.remove(index)
+                            yield index, self._reply(chats[index], result.generated_tokens)
                 finally:
                     if unfinished:  # otherwise leaving the context would wait for all of them
                         manager.stop(block=True, hard_stop=True)
@@ -184,10 +197,10 @@ class TransformersEngine:
             notify(f"{self.name}: continuous batching failed, using static batches ({reason})")
             self.continuous = False
 
-    def _generated(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Reply]:
-        ids, mask = pad_left(prompts, self.pad_id, self.model.device)
+    def _generated(self, chats: Sequence[ChatPrompt], seeds: Sequence[int]) -> list[Reply]:
+        ids, mask = pad_left([chat.ids for chat in chats], self.pad_id, self.model.device)
         longest = ids.shape[1]
-        sampling = [SeededSampling(seeds, self.temperature, self.top_p)] if self.temperature > 0 else []
+        sampling = [SeededSampling(seeds, self.temperature, TOP_P)] if self.temperature > 0 else []
         with torch.inference_mode():
             sequences = self.model.generate(
                 ids,
@@ -201,14 +214,10 @@ class TransformersEngine:
                 logits_processor=LogitsProcessorList(sampling),
                 pad_token_id=self.pad_id,
             )
-        return [
-            self._reply(len(prompt), row) for prompt, row in zip(prompts, sequences[:, longest:].tolist(), strict=True)
-        ]
+        return [self._reply(chat, row) for chat, row in zip(chats, sequences[:, longest:].tolist(), strict=True)]
 
-    def _reply(self, tokens_in: int, row: list[int]) -> Reply:
+    def _reply(self, chat: ChatPrompt, row: list[int]) -> Reply:
         ends = self.model.generation_config.eos_token_id
         stops = set(ends if isinstance(ends, list) else [ends]) - {None}
         end = next((position for position, token in enumerate(row) if token in stops), None)
-        tokens = row if end is None else row[:end]
-        text = self.tokenizer.decode(tokens, skip_special_tokens=True).strip()
-        return Reply(text, "length" if end is None else "stop", tokens_in, len(tokens))
+        return self.template.reply(chat, row if end is None else row[:end], ended=end is not None)

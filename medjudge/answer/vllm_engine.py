@@ -7,7 +7,8 @@ from typing import Any
 from tqdm import tqdm
 
 from medjudge.answer.conversation import Reply, Request
-from medjudge.answer.transformers_engine import chat_tokenizer, model_name
+from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
+from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer, model_name
 from medjudge.errors import InputError
 from medjudge.models.loading import window
 
@@ -36,7 +37,7 @@ class VllmEngine:
         revision: A branch, tag or commit of the hub.
         max_new_tokens: The most tokens of an answer.
         temperature: The sampling temperature; 0 for greedy decoding.
-        top_p: The mass of nucleus sampling; 1 for none.
+        thinking: Whether the model thinks before it answers.
 
     Raises:
         InputError: vLLM is not installed, or the model cannot be loaded or has no chat template.
@@ -48,15 +49,15 @@ class VllmEngine:
         revision: str | None = None,
         max_new_tokens: int = 1024,
         temperature: float = 0.7,
-        top_p: float = 0.95,
+        thinking: ThinkingOptions = ThinkingOptions(),
     ) -> None:
         self.vllm = require_vllm()
         self.name = model_name(model_id)
         self.tokenizer = chat_tokenizer(model_id, revision)
+        self.template = ChatTemplate(self.tokenizer, max_new_tokens, thinking)
         self.window = window(model_id, revision)
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
-        self.top_p = top_p
         try:
             self.llm = self.vllm.LLM(
                 model=model_id, revision=revision, trust_remote_code=False, load_format="safetensors"
@@ -68,12 +69,8 @@ class VllmEngine:
 
     def answer(self, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """As `Engine.answer`."""
-        prompts = [
-            self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, return_dict=True)[
-                "input_ids"
-            ]
-            for request in requests
-        ]
+        chats = [self.template.prompt(request.messages) for request in requests]
+        prompts = [chat.ids for chat in chats]
         fitting = [index for index, ids in enumerate(prompts) if len(ids) < self.window]
         for index in set(range(len(prompts))) - set(fitting):
             reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
@@ -87,17 +84,16 @@ class VllmEngine:
                     use_tqdm=False,
                 )
                 for index, output in zip(group, outputs, strict=True):
-                    yield index, self._reply(len(prompts[index]), output.outputs[0])
+                    yield index, self._reply(chats[index], output.outputs[0])
                 bar.update(len(group))
 
     def _sampling(self, seed: int, prompt_tokens: int) -> Any:
         return self.vllm.SamplingParams(
             temperature=self.temperature,
-            top_p=self.top_p,
+            top_p=TOP_P,
             seed=seed % 2**63,
             max_tokens=min(self.max_new_tokens, self.window - prompt_tokens),
         )
 
-    def _reply(self, tokens_in: int, completion: Any) -> Reply:
-        reason = "length" if completion.finish_reason == "length" else "stop"
-        return Reply(completion.text.strip(), reason, tokens_in, len(completion.token_ids))
+    def _reply(self, chat: ChatPrompt, completion: Any) -> Reply:
+        return self.template.reply(chat, completion.token_ids, ended=completion.finish_reason != "length")

@@ -27,7 +27,7 @@ from medjudge.errors import InputError, UnfinishedError, notify
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-REFUSABLE = ("response_format", "max_tokens", "temperature", "seed")
+REFUSABLE = ("response_format", "max_tokens", "temperature", "seed", "chat_template_kwargs")
 """Parameters that some servers or models reject; once rejected, they are left out of all requests."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
@@ -37,13 +37,18 @@ _LASTING = ("context_length_exceeded", "content_filter")
 
 
 class ChatRequest(NamedTuple):
-    """One chat to continue. `schema` is the JSON schema of the reply, for servers that support constrained output."""
+    """One chat to continue.
+
+    `schema` is the JSON schema of the reply, for servers that support constrained output. `thinking` switches the
+    thinking of a model on or off at servers that take chat_template_kwargs; None leaves it to the server.
+    """
 
     messages: list[dict[str, str]]
     seed: int
     max_tokens: int
     temperature: float = 0.0
     schema: dict[str, Any] | None = None
+    thinking: bool | None = None
 
 
 class Server(NamedTuple):
@@ -296,7 +301,7 @@ class ChatClient:
     def _learnt(self, error: openai.APIStatusError, body: dict[str, Any]) -> bool:
         """Whether the server rejected an optional parameter of this request, which is then remembered."""
         name = refused_parameter(error.status_code, one_line(error), error.param)
-        if name is None or name not in body:
+        if name is None or name not in {*body, *body.get("extra_body", {})}:
             return False
         if name not in self.refused:
             notify(f"{self.option}: continues without {name}, which the server rejects")
@@ -375,6 +380,10 @@ def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()
     if request.schema is not None:
         schema = {"name": "reply", "strict": True, "schema": request.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.thinking is not None:
+        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": request.thinking}}
+    if "chat_template_kwargs" in refused:
+        fields.pop("extra_body", None)
     if "max_tokens" in refused:
         fields["max_completion_tokens"] = request.max_tokens
     return {name: value for name, value in fields.items() if name not in refused}
@@ -403,7 +412,12 @@ def refused_parameter(status: int, message: str, named: str | None) -> str | Non
             # "Too large" has a similar message, but leaving the limit out would not help.
             if (named == name or quoted) and ("max_completion_tokens" in message and "too large" not in message):
                 return name
-        elif named == name or quoted or (name == "response_format" and (name in message or "json_schema" in message)):
+        elif (
+            named == name
+            or quoted
+            or (name == "response_format" and (name in message or "json_schema" in message))
+            or (name == "chat_template_kwargs" and name in message)
+        ):
             return name
     return None
 

@@ -5,13 +5,17 @@ from typing import Any, NamedTuple
 
 
 class ChatReply(NamedTuple):
-    """One reply. `text` is None if the server returned none; `refusal` says why the model or a filter refused."""
+    """One reply. `text` is None if the server returned none; `refusal` says why the model or a filter refused.
+
+    `thinking` is the reasoning that a server returns apart, in `reasoning_content` (vLLM, DeepSeek) or `reasoning`.
+    """
 
     text: str | None
     finish_reason: str
     refusal: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    thinking: str | None = None
 
 
 class ReplyError(Exception):
@@ -51,6 +55,7 @@ def read_reply(body: Any) -> ChatReply:
         choice = body["choices"][0]
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")
+        thinking = message.get("reasoning_content") or message.get("reasoning")
         usage = body.get("usage") or {}
         tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     except (LookupError, TypeError, AttributeError):
@@ -58,11 +63,18 @@ def read_reply(body: Any) -> ChatReply:
     if not isinstance(text, str | None):
         raise ReplyError("the server sent a reply that is not text")
     if text is not None:
-        text = text.encode("utf-8", "replace").decode()  # a lone surrogate could not be written
+        text = _writable(text)
     finish_reason = str(choice.get("finish_reason") or "stop")
     if finish_reason == "content_filter" and not refusal:
         refusal = "content filter"
-    return ChatReply(text, finish_reason, str(refusal) if refusal else None, *tokens)
+    # A server may send a list of summaries or an object there: only text is a thought.
+    thought = _writable(thinking) if isinstance(thinking, str) else None
+    return ChatReply(text, finish_reason, str(refusal) if refusal else None, *tokens, thought)
+
+
+def _writable(text: str) -> str:
+    """The text with a mark in place of a lone surrogate, which could not be written."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _count(value: object) -> int | None:

@@ -22,6 +22,9 @@ def answer(
     samples: options.Samples = 3,
     max_new_tokens: options.MaxNewTokens = 1024,
     temperature: options.Temperature = 0.7,
+    thinking: options.Thinking = "default",
+    thinking_tokens: options.ThinkingTokens = 8192,
+    system: options.System = None,
     base_url: options.BaseUrl = None,
     concurrency: options.Concurrency = 8,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -33,13 +36,17 @@ def answer(
     as_json: options.AsJson = False,
 ) -> None:
     """Answer a benchmark's questions with models."""
+    from medjudge.answer.thinking import ThinkingOptions
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.answer import AnswerOptions, answer_questions
 
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
-    answering = AnswerOptions(samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit)
+    thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
+    answering = AnswerOptions(
+        samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system
+    )
     result = answer_questions(
         benchmark, scheme=scheme, models=model, run=run, limit=limit, options=answering, offline=offline
     )

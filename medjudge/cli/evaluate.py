@@ -32,6 +32,9 @@ def evaluate(
     samples: options.Samples = 3,
     max_new_tokens: options.MaxNewTokens = 1024,
     temperature: options.Temperature = 0.7,
+    thinking: options.Thinking = "default",
+    thinking_tokens: options.ThinkingTokens = 8192,
+    system: options.System = None,
     rounds: options.Rounds = 1,
     rationale: Annotated[
         int,
@@ -86,6 +89,7 @@ def evaluate(
     """
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
+    from medjudge.answer.thinking import ThinkingOptions
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.workflows.answer import AnswerOptions
@@ -93,6 +97,7 @@ def evaluate(
     from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
     from medjudge.workflows.judge import JudgeOptions
 
+    thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
     request = EvaluationRequest(
         benchmark=benchmark,
@@ -104,7 +109,9 @@ def evaluate(
         limit=limit,
         offline=offline,
         defer_share=defer_to_physicians,
-        answering=AnswerOptions(samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit),
+        answering=AnswerOptions(
+            samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system
+        ),
         judging=JudgeOptions(device, engine, rounds, rationale, server, cost_limit),
     )
     if dry_run:

@@ -83,6 +83,23 @@ Temperature = Annotated[
     float, typer.Option(metavar="T", min=0.0, help="Sampling temperature; 0 is greedy.", rich_help_panel=ANSWERING)
 ]
 
+Thinking = Annotated[
+    str,
+    typer.Option(
+        metavar="on|off|default",
+        help="Whether models think before they answer; default leaves it to the model.",
+        rich_help_panel=ANSWERING,
+    ),
+]
+ThinkingTokens = Annotated[
+    int,
+    typer.Option(metavar="N", min=1, help="Most tokens per thought, beside the answer's.", rich_help_panel=ANSWERING),
+]
+System = Annotated[
+    Optional[str],
+    typer.Option(metavar="TEXT", help="System message of every conversation.", rich_help_panel=ANSWERING),
+]
+
 # Servers that models and judges named openai:MODEL are asked at, and what they may cost.
 BaseUrl = Annotated[
     Optional[str],

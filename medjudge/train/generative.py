@@ -24,6 +24,7 @@ from medjudge.judge.generative import (
     score_line,
     score_token_ids,
 )
+from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
@@ -38,6 +39,8 @@ from medjudge.train.weighted_steps import WeightedSteps
 
 _REASONED_LINES = 200
 """Validation lines that a reason-first judge is measured on after each epoch: it writes a rationale for each."""
+_ZERO3_BATCH_TOKENS = 8192
+"""Tokens of an evaluation batch under ZeRO-3, where every process must run the same batches."""
 _TEXT = ("input_ids", "attention_mask", "position_ids")
 
 
@@ -327,6 +330,14 @@ def require_lines_apart(model: PreTrainedModel, training: SFTConfig) -> None:
         )
 
 
+def readable(model: Any) -> Any:
+    """The model that peft wraps, with its adapter in it, so that the judge can share prefixes.
+
+    Under ZeRO-3 the wrapper stays: DeepSpeed gathers the weights of a pass from there.
+    """
+    return model.get_base_model() if isinstance(model, PeftModel) and not is_deepspeed_zero3_enabled() else model
+
+
 def score_logits(
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
@@ -348,7 +359,9 @@ def score_logits(
     """
     training = model.training
     model.eval()
-    judge = GenerativeJudge("trained", model, tokenizer, GenerativeSettings(max_length, style=style))
+    judge = GenerativeJudge("trained", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
+    if is_deepspeed_zero3_enabled():
+        judge.memory = MemoryLimit(judge.model.device, _ZERO3_BATCH_TOKENS, fixed=True)
     work = [line_assignment(line, scheme) for line in lines]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     readings = judge.read(prompts, [score_line(assignment) for assignment in work])

@@ -30,6 +30,7 @@ from medjudge.train.generative import (
     load_for_training,
     lora_refusal,
     on_device,
+    readable,
     require_installed,
 )
 from medjudge.train.lora import lora_config
@@ -62,7 +63,7 @@ def preference_dataset(
     """
     backed = [line for line in lines if line.source != "teacher"]
     label_ids = score_token_ids(tokenizer)
-    judge = GenerativeJudge("current", model, tokenizer, GenerativeSettings(max_length, style=style))
+    judge = GenerativeJudge("current", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
     work = [line_assignment(line, scheme) for line in backed]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     score_lines = [score_line(assignment) for assignment in work]

@@ -12,6 +12,7 @@ from medjudge.answer.conversation import answer_questions as answered_by
 from medjudge.answer.conversation import unanswered
 from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
+from medjudge.answer.thinking import ThinkingOptions, check_thinking
 from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
 from medjudge.answer.vllm_engine import VllmEngine
 from medjudge.chat_api.client import Server, check_server
@@ -39,6 +40,8 @@ class AnswerOptions(NamedTuple):
         engine: `transformers`, `vllm` or `ray`, for models of folders and the hub.
         server: Where `openai:` models are, and how patiently they are asked.
         limit: What the run may cost.
+        thinking: Whether models think before they answer, and how long.
+        system: The system message that every conversation begins with.
     """
 
     samples: int = 3
@@ -49,6 +52,8 @@ class AnswerOptions(NamedTuple):
     engine: str = "transformers"
     server: Server = Server()
     limit: Limit = Limit()
+    thinking: ThinkingOptions = ThinkingOptions()
+    system: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,9 @@ def answer_questions(
         "seed": options.seed,
         "max_new_tokens": options.max_new_tokens,
         "temperature": options.temperature,
+        "thinking": options.thinking.mode,
+        "thinking_tokens": options.thinking.tokens,
+        "system": options.system,
     }
     with folder.lock() if group.first else nullcontext():
         if group.first:
@@ -148,6 +156,7 @@ def check_answering(models: Sequence[str], options: AnswerOptions, group: Group,
         InputError: One of them cannot.
     """
     check_engine(options.engine, options.device)
+    check_thinking(options.thinking.mode)
     check_sharing(group, options.engine, servers_asked(models))
     for name in models:
         if model := server_model(name, "--model"):
@@ -208,6 +217,9 @@ def answer_with(
         "max_new_tokens": options.max_new_tokens,
         # vLLM draws other answers from the same seeds; Ray's workers draw those of one process.
         "vllm": options.engine == "vllm",
+        "thinking": options.thinking.mode,
+        "thinking_tokens": options.thinking.tokens,
+        "system": options.system,
     }
     entry = models.setdefault(loaded.name, {**settings, "revision": loaded.revision, "answers": 0, "seconds": 0.0})
     for name, value in settings.items():
@@ -241,17 +253,33 @@ def _load(run: Run, model: str, options: AnswerOptions) -> AnsweringModel:
         base_url = options.server.base_url
         source = f"{model} at {base_url}" if base_url else model
         spending = Spending(run, options.limit)
-        engine = OpenAIEngine(name, options.server, spending, options.max_new_tokens, options.temperature)
-        return AnsweringModel(name, source, None, partial(answered_by, engine))
+        engine = OpenAIEngine(
+            name, options.server, spending, options.max_new_tokens, options.temperature, options.thinking
+        )
+        return AnsweringModel(name, source, None, partial(answered_by, engine, system=options.system))
     name = model_name(model)
     source = str(Path(model).resolve()) if Path(model).is_dir() else model
     if options.engine == "ray":
-        ray = RayEngine(name, source, options.device, options.max_new_tokens, options.temperature)
+        ray = RayEngine(
+            name,
+            source,
+            options.device,
+            options.max_new_tokens,
+            options.temperature,
+            options.thinking,
+            options.system,
+        )
         return AnsweringModel(name, source, commit(model), ray.answer_questions)
     if options.engine == "vllm":
-        vllm = VllmEngine(model, max_new_tokens=options.max_new_tokens, temperature=options.temperature)
-        return AnsweringModel(name, source, commit(model), partial(answered_by, vllm))
+        vllm = VllmEngine(
+            model, max_new_tokens=options.max_new_tokens, temperature=options.temperature, thinking=options.thinking
+        )
+        return AnsweringModel(name, source, commit(model), partial(answered_by, vllm, system=options.system))
     local = TransformersEngine(
-        model, device=options.device, max_new_tokens=options.max_new_tokens, temperature=options.temperature
+        model,
+        device=options.device,
+        max_new_tokens=options.max_new_tokens,
+        temperature=options.temperature,
+        thinking=options.thinking,
     )
-    return AnsweringModel(name, source, commit(model), partial(answered_by, local))
+    return AnsweringModel(name, source, commit(model), partial(answered_by, local, system=options.system))

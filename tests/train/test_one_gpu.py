@@ -46,3 +46,13 @@ def test_few_optimizer_steps_are_warned_of_unless_chosen(steps, chosen, warned, 
     training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, max_steps=chosen)
     WarnOfFewSteps().on_train_begin(training, TrainerState(max_steps=steps), TrainerControl())
     assert ("training takes 20 optimizer steps" in capsys.readouterr().err) == warned
+
+
+def test_zero3_with_a_quantised_model_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.train.checks.is_deepspeed_zero3_enabled", lambda: True)
+    judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
+    training = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    require_possible(judge, ModelConfig(model_name_or_path="some/model"), training, tmp_path, None)
+    options = ModelConfig(model_name_or_path="some/model", load_in_4bit=True)
+    with pytest.raises(InputError, match=r"ZeRO-3 cannot share out a quantised model; launch with zero2\.yaml"):
+        require_possible(judge, options, training, tmp_path, None)
