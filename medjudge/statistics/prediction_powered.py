@@ -89,9 +89,8 @@ def prediction_powered_rate(
     large studies, where the result is that of PPI++. In `eval/simulated_studies.py` 95 % intervals cover in 93 to 98 %
     of studies with 50 or more scored conversations, but in 91 % of those with 50 of nearly repeated answers.
 
-    Assumed: the scored conversations are a random sample of the conversations and, where a conversation is scored in
-    part, the scored answers are a random share of its answers. Scores of the easy, short or suspicious ones give a
-    wrong rate.
+    Assumed: the scored conversations are a random sample and, where a conversation is scored in part, so are its scored
+    answers. Scores of the easy, short or suspicious ones give a wrong rate.
 
     Args:
         usable_by_judge: The judge's P(usable), or 0 and 1, for each answer, shape (N,).

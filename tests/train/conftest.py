@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from recipe_runs import REPOSITORY, write_lines
 
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
-from medjudge.files import write_whole
-from medjudge.records import TrainingLine
 from medjudge.store import Run
-
-REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -30,11 +27,6 @@ def training_files(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
     for name, lines in (("train", training_set.train), ("validation", training_set.validation)):
         write_lines(tmp_path / f"{name}.jsonl", lines)
     return tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
-
-
-def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
-    """Writes a training or validation file."""
-    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
 
 
 @pytest.fixture

@@ -3,12 +3,20 @@
 import json
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from medjudge.files import write_whole
+from medjudge.records import TrainingLine
+
 REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def write_lines(path: Path, lines: Sequence[TrainingLine]) -> None:
+    """Writes a training or validation file."""
+    write_whole(path, "".join(line.model_dump_json() + "\n" for line in lines))
 
 
 def changed(path: Path, change: Callable[[int, dict], None]) -> None:

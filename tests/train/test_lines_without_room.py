@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, write_lines
+from recipe_runs import REPOSITORY, write_lines
 from train_judge import main as train_judge
 
 from medjudge.errors import InputError

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_simple_launcher_cmd_env
-from conftest import REPOSITORY
+from recipe_runs import REPOSITORY
 from transformers import TrainerControl, TrainerState
 from trl import ModelConfig, SFTConfig
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import write_lines
+from recipe_runs import write_lines
 from scipy.special import expit, softmax
 from train_judge import main as train_judge
 
