@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
@@ -124,11 +124,14 @@ def _yaml_errors_explained(place: Path | str) -> Iterator[None]:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
 
 
-def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
+def json_lines(
+    path: Path, growing: bool = False, on_error: Callable[[int, str], None] | None = None
+) -> Iterator[tuple[int, Any]]:
     """Yields the values of a JSON-lines file with their line numbers, from 1; empty lines are skipped.
 
     Args:
         growing: Another process may be writing the last line: it is left out if it is incomplete.
+        on_error: Is given the number of a line that is not JSON, and what is wrong with it; the line is left out.
 
     Raises:
         InputError: The file cannot be read, is too large, or a line is not JSON. The message names the file and the
@@ -152,9 +155,11 @@ def json_lines(path: Path, growing: bool = False) -> Iterator[tuple[int, Any]]:
             try:
                 fields = parse_json(line, constants=False)
             except ValueError as error:
-                raise InputError(
-                    f"{path}, line {number}: not valid JSON ({error}); each line must be one JSON object"
-                ) from None
+                what = f"not valid JSON ({error}); each line must be one JSON object"
+                if on_error is None:
+                    raise InputError(f"{path}, line {number}: {what}") from None
+                on_error(number, what)
+                continue
             yield number, fields
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to match a level; no physician scored them."""
@@ -63,7 +63,20 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class Question(_Record):
+class _WithExtra(_Record):
+    """A record that keeps what its file had beside the known fields; nothing is written where there is nothing."""
+
+    extra: dict[str, Any] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_empty_extra(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if not fields.get("extra"):
+            fields.pop("extra", None)
+        return fields
+
+
+class Question(_WithExtra):
     """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation.
 
     `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them.
@@ -86,7 +99,7 @@ class Question(_Record):
         return self.id
 
 
-class Answer(_Record):
+class Answer(_WithExtra):
     """A model's answer. An empty text needs a `finish_reason` that explains it.
 
     `thinking` is what the model thought before it answered; it is no part of the answer and is not judged.

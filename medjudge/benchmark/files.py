@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.llmeval_med import Benchmark, Oddity, missing_turns, read_llmeval_med
+from medjudge.benchmark.own_files import SUFFIXES, first_entry, read_own_answers, read_own_questions
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
-from medjudge.files import json_lines
+from medjudge.files import read_text
 from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
@@ -36,7 +37,7 @@ class Contents(NamedTuple):
 
 
 def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
-    """Reads `sample`, a file in LLMEval-Med's format (.json) or a questions file (.jsonl).
+    """Reads `sample`, a file in LLMEval-Med's format (.json), or questions as .jsonl, a JSON array, .csv or .xlsx.
 
     Args:
         scheme: What the questions belong to; unless given, the scheme beside a questions file, else LLMEval-Med's.
@@ -48,13 +49,16 @@ def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
         scheme = scheme or LLMEVAL_MED
         return Benchmark(read_questions(sample_folder() / "questions.jsonl", scheme), [], scheme)
     path = Path(source)
-    if path.suffix == ".json":
+    if path.suffix == ".json" and not _is_array(path):
         benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
-    elif path.suffix == ".jsonl":
+    elif path.suffix.lower() in SUFFIXES:
         scheme = scheme or scheme_beside(path)
-        benchmark = Benchmark(read_questions(path, scheme), [], scheme)
+        benchmark = Benchmark(read_own_questions(path, scheme), [], scheme)
     else:
-        raise InputError(f"{path}: a benchmark is 'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions")
+        raise InputError(
+            f"{path}: a benchmark is 'sample', LLMEval-Med's dataset.json, or a .jsonl, .json, .csv or .xlsx file of "
+            "questions"
+        )
     if not benchmark.questions:
         raise InputError(f"{path}: no question in it")
     return benchmark
@@ -69,32 +73,40 @@ def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
     Raises:
         InputError: No station could use the file; the message says where it breaks.
     """
-    if path.suffix == ".json":
+    if path.suffix == ".json" and not _is_array(path):
         benchmark = read_llmeval_med(path, scheme or LLMEVAL_MED)
         return Contents("benchmark in LLMEval-Med's format", _question_counts(benchmark.questions), benchmark.oddities)
-    if path.suffix != ".jsonl":
+    if path.suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"{path}: .json (LLMEval-Med) or .jsonl (records) is expected; `medjudge data convert` reads others"
+            f"{path}: .json (LLMEval-Med, or an array), .jsonl, .csv or .xlsx is expected; `medjudge data convert` "
+            "reads others"
         )
     record = _record_of(path)
     if record is Question:
-        questions = read_questions(path, scheme)
+        questions = read_own_questions(path, scheme or scheme_beside(path))
         return Contents("questions", _question_counts(questions), _question_oddities(path, questions))
-    records = read_records(path, record)
+    records = read_own_answers(path) if record is Answer else read_records(path, record)
+    if not records:
+        raise InputError(f"{path}: no answer in it; every row is blank")
     return Contents(_PLURAL[record], _other_counts(records), [])
 
 
+def _is_array(path: Path) -> bool:
+    return read_text(path).lstrip()[:1] == "["
+
+
 def _record_of(path: Path) -> type[Any]:
-    first = next(json_lines(path), None)
+    first = first_entry(path)
     if first is None:
         raise InputError(f"{path}: the file is empty")
-    number, fields = first
+    place, fields = first
+    if {"text", "model"} <= fields.keys() and not {"judge", "rater"} & fields.keys():
+        return Answer  # whose rows may hold the prompt, too
     for mark, record in _MARKS:
-        if isinstance(fields, dict) and mark in fields:
+        if mark in fields:
             return record
     raise InputError(
-        f"{path}, line {number}: no field tells what this is; questions have 'prompt', answers 'text', judgments "
-        "'judge'"
+        f"{path}, {place}: no field tells what this is; questions have 'prompt', answers 'text', judgments 'judge'"
     )
 
 
@@ -112,6 +124,7 @@ def _question_counts(questions: list[Question]) -> dict[str, Any]:
         "questions": len(questions),
         "conversations": len({question.group for question in questions}),
         "languages": dict(Counter(question.language for question in questions)),
+        "example_ids": [question.id for question in questions[:3]],
         "categories": categories,
     }
 
@@ -134,6 +147,7 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
 
 def _other_counts(records: list[Any]) -> dict[str, Any]:
     counts: dict[str, Any] = {"records": len(records), "questions": len({record.question_id for record in records})}
+    counts["example_ids"] = list(dict.fromkeys(record.question_id for record in records))[:3]
     counts["models"] = dict(Counter(record.model for record in records))
     if isinstance(records[0], PhysicianScore):
         counts["raters"] = dict(Counter(record.rater for record in records))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -33,9 +33,17 @@ class Format(str, Enum):
     red_teaming = "red-teaming"
 
 
+class TemplateFormat(str, Enum):
+    """Formats that `template` writes."""
+
+    jsonl = "jsonl"
+    csv = "csv"
+    xlsx = "xlsx"
+
+
 @app.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or a .jsonl of records.")],
+    file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or records: .jsonl, .json, .csv, .xlsx.")],
     scheme: options.Scheme = None,
     everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
@@ -59,7 +67,9 @@ def check(
     screen.print(f"{file}: {contents.kind}")
     categories: dict[str, dict[str, int]] = contents.counts.get("categories", {})
     for name, count in contents.counts.items():
-        if name != "categories":
+        if name == "example_ids":
+            screen.print(f"  example ids: {', '.join(count)}")
+        elif name != "categories":
             screen.print(f"  {name}: {count}")
     if categories:
         table = Table(box=None, pad_edge=False)
@@ -69,6 +79,29 @@ def check(
             table.add_row(name, *[str(value) for value in counts.values()])
         screen.print(table)
     screen.print(f"{len(contents.oddities)} oddities; the file can be used")
+
+
+@app.command("template")
+def template(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="As for `medjudge eval --benchmark`.")],
+    format: Annotated[TemplateFormat, typer.Option(metavar="jsonl|csv|xlsx", help="Format of the file.")] = (
+        TemplateFormat.jsonl
+    ),
+    out: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="The file. Default: stdout, which xlsx cannot take.")
+    ] = None,
+    scheme: options.Scheme = None,
+) -> None:
+    """Write id, prompt and an empty answer for each question, to fill in for `medjudge eval --answers`."""
+    import sys
+
+    from medjudge.workflows.template import answer_template, write_template
+
+    if out is None:
+        sys.stdout.buffer.write(answer_template(benchmark, format.value, scheme))
+        sys.stdout.buffer.flush()
+    else:
+        print(f"{out}: {write_template(benchmark, format.value, out, scheme)} questions")
 
 
 @app.command("convert")

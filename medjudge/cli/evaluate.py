@@ -24,10 +24,15 @@ def evaluate(
             rich_help_panel=options.ANSWERING,
         ),
     ] = None,
-    answers: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Existing answers (.jsonl).")] = None,
+    answers: Annotated[
+        Optional[Path], typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx.")
+    ] = None,
     judge: options.Judge = "local",
     run: options.NewRun = None,
     limit: options.Limit = None,
+    ids: options.Ids = None,
+    per_category: options.PerCategory = None,
+    answered_only: options.AnsweredOnly = False,
     seed: options.Seed = 0,
     samples: options.Samples = 3,
     max_new_tokens: options.MaxNewTokens = 1024,
@@ -96,6 +101,7 @@ def evaluate(
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.workflows.answer import AnswerOptions
+    from medjudge.workflows.choice import Choice
     from medjudge.workflows.cost_estimate import estimate_cost
     from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
     from medjudge.workflows.judge import JudgeOptions
@@ -111,6 +117,7 @@ def evaluate(
         judge=judge,
         run=run,
         limit=limit,
+        choice=Choice(ids, per_category, answered_only),
         offline=offline,
         defer_share=defer_to_physicians,
         answering=AnswerOptions(
@@ -141,9 +148,12 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
     for note in result.notes:
         screen.print(note)
+    answers, questions = result.scores.coverage, result.scores.questions
+    why = f" ({answers.why})" if answers.unscored else ""
+    screen.print(f"{answers.answers} answers judged, {answers.unscored} unscored{why}")
     screen.print(
-        f"{result.scores.coverage.answers} answers judged, {result.scores.coverage.unscored} unscored; "
-        f"{result.unscored_questions} questions without any score"
+        f"{questions.questions} questions: {questions.not_answered} not answered by any model, {questions.unscored} "
+        "answered and without any score"
     )
     screen.print(f"judge {result.judge}: {result.status_line}")
     if result.spent_usd is not None:

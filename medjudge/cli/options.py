@@ -27,7 +27,9 @@ OUTPUT = "Output"
 # What is judged, and where it lies.
 Benchmark = Annotated[
     str,
-    typer.Option(metavar="FILE", help="'sample', LLMEval-Med's dataset.json, or a .jsonl file of questions."),
+    typer.Option(
+        metavar="FILE", help="'sample', LLMEval-Med's dataset.json, or questions: .jsonl, .json, .csv, .xlsx."
+    ),
 ]
 Scheme = Annotated[
     Optional[str],
@@ -46,6 +48,14 @@ RunFolder = Annotated[
 ]
 RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)]
 Limit = Annotated[Optional[int], typer.Option(metavar="N", min=1, help="Use only the first N questions.")]
+Ids = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="Use only the questions whose ids stand in this text file, one a line."),
+]
+PerCategory = Annotated[
+    Optional[int], typer.Option(metavar="N", min=1, help="Use only the first N questions of each category.")
+]
+AnsweredOnly = Annotated[bool, typer.Option("--answered-only", help="Use only the questions that have an answer.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write.", show_default=False)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed; the same seed gives the same result.")]
 

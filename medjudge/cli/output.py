@@ -78,9 +78,13 @@ def leaderboard_table(
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unscored", justify="right")
+    with_gaps = any(rates.overall.not_answered for rates in models.values())
+    if with_gaps:
+        table.add_column("not\nanswered", justify="right")
     for model, rates in models.items():
         cells = [_rate(rates.parts.get(column)) for column in columns]
-        table.add_row(model, *cells, str(rates.overall.unscored))
+        gaps = [str(rates.overall.not_answered)] if with_gaps else []
+        table.add_row(model, *cells, str(rates.overall.unscored), *gaps)
     if status is not None:
         judged = {name for rates in models.values() for name in rates.parts}
         table.add_row("judge validated", *[_SHORT[status[name].state] if name in judged else "" for name in columns])
@@ -115,7 +119,9 @@ def _subcategories(category: str, rates: Mapping[str, Mapping[str, "Rate"]]) -> 
     for name in sorted({name for cells in rates.values() for name in cells}):
         cells = [by_subcategory.get(name) for by_subcategory in rates.values()]
         questions = next(cell.questions for cell in cells if cell is not None)
-        table.add_row(name, str(questions), *["-" if cell is None else f"{cell.rate:.2f}" for cell in cells])
+        table.add_row(
+            name, str(questions), *["-" if cell is None or cell.rate is None else f"{cell.rate:.2f}" for cell in cells]
+        )
     return table
 
 
@@ -139,7 +145,7 @@ def agreement_table(studies: Sequence["Study"], title: str) -> Table:
 
 
 def _rate(cell: "Rate | None") -> str:
-    return "-" if cell is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
+    return "-" if cell is None or cell.rate is None else f"{cell.rate:.2f}\n{cell.low:.0f}–{cell.high:.0f}"
 
 
 def _measure(cell: "Estimate") -> str:

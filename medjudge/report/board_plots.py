@@ -55,9 +55,12 @@ def _longest(names: Iterable[str]) -> int:
 def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
     cells = [rates.parts[column] for rates in board.models.values()]
     rows = range(len(cells))
-    axes.barh(rows, [cell.rate for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
+    axes.barh(rows, [cell.rate or 0 for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
     for row, cell in enumerate(cells):
-        axes.plot([cell.low, cell.high], [row, row], color=INK, linewidth=1)
+        if cell.low is not None and cell.high is not None:
+            axes.plot([cell.low, cell.high], [row, row], color=INK, linewidth=1)
+        else:
+            axes.text(1, row, "no score", va="center", fontsize=7.5, color=SOFT)
     axes.set_yticks(rows, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, 100)
@@ -73,6 +76,8 @@ def _rates_title(board: Board) -> str:
     others = len(board.models) - 1
     ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
     state = board.validation_status["OP"].state
+    if rate is None:
+        return f"Judge {label(board.judge, 28)} ({state}) scored no answer"
     return (
         f"By judge {label(board.judge, 28)} ({state}), {label(first, _NAMES)} has the highest "
         f"usability rate, {rate:.1f} %{f'; {ties}' if others else ''}"
@@ -105,13 +110,21 @@ def subcategories_plot(board: Board) -> Figure:
 
 
 def _cell(axes: Axes, column: int, row: int, rate: Rate) -> None:
-    shade = 0.75 * rate.rate / 100
+    shade = 0.75 * (rate.rate or 0) / 100
     face = [1 - shade * (1 - part) for part in to_rgb(ACCENT)]
     axes.add_patch(
         Rectangle((column, row), 1, 1, facecolor=face, edgecolor=LINE if shade == 0 else "white", linewidth=0.5)
     )
     colour = "white" if shade > 0.6 else INK if rate.rate else SOFT
-    axes.text(column + 0.5, row + 0.5, f"{rate.rate:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
+    axes.text(
+        column + 0.5,
+        row + 0.5,
+        "–" if rate.rate is None else f"{rate.rate:.0f}",
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=colour,
+    )
 
 
 def _subcategories_title(board: Board) -> str:

@@ -1,5 +1,6 @@
 """Leaderboards over several runs: one per benchmark and judge, because rates of different ones do not compare."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
-from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, score_models, usable_table
+from medjudge.report.leaderboard import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
 from medjudge.validation.status import ValidationState, ValidationStatus
@@ -64,26 +65,35 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
     names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
     for run, names_of_run in zip(runs, names, strict=True):
         judgments = run.judgments[judge]
-        rates = score_models(questions, judgments, run.models, scheme)
+        keys = [answer.key for answer in run.answers]
+        rates = score_models(questions, judgments, run.models, scheme, keys)
         table = usable_table(questions, judgments, run.models)
         for model, name, row in zip(run.models, names_of_run, table, strict=True):
             models[name], usable[name] = rates[model], row
-        counts.append(coverage([answer.key for answer in run.answers], judgments))
-    ordered = dict(sorted(models.items(), key=lambda item: -item[1].overall.rate))
+        counts.append(coverage(keys, judgments))
+    ordered = best_first(models)
+    with_rates = any(rates.overall.rate is not None for rates in ordered.values())
     return Board(
         benchmark=runs[0].benchmark,
         scheme=scheme,
         judge=judge,
         runs=list(positions),
         models=ordered,
-        ties=ties(questions, {name: usable[name] for name in ordered}),
+        ties=ties(questions, {name: usable[name] for name in ordered}) if with_rates else {},
         validation_status=_worst([statuses_in(run.run, judge) for run in runs]),
+        coverage=_together(counts),
         signatures=_signatures(runs, judge),
-        coverage=Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts)),
         questions=len(questions),
         conversations=len({question.group for question in questions}),
         subcategories=_subcategories(ordered),
     )
+
+
+def _together(counts: Sequence[Coverage]) -> Coverage:
+    reasons: Counter[str] = Counter()
+    for count in counts:
+        reasons.update(count.reasons)
+    return Coverage(sum(count.answers for count in counts), sum(count.unscored for count in counts), dict(reasons))
 
 
 def _worst(by_run: Sequence[dict[str, ValidationStatus]]) -> dict[str, ValidationStatus]:

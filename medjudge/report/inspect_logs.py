@@ -248,6 +248,7 @@ def _usability(rates: ModelUsability) -> dict[str, EvalMetric]:
     return {
         part: EvalMetric(name=part, group="usable, percent", value=rate.rate, metadata=asdict(rate))
         for part, rate in rates.parts.items()
+        if rate.rate is not None
     }
 
 

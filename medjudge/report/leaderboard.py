@@ -1,27 +1,49 @@
 """Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.records import AnswerKey, Judgment, Question
+from medjudge.records import AnswerKey, ErrorKind, Judgment, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import Bounds, wilson
 
+REASONS = {
+    ErrorKind.EMPTY_ANSWER: "empty answer",
+    ErrorKind.LANGUAGE: "language that the judge does not read",
+    ErrorKind.WINDOW: "too long for the judge",
+    ErrorKind.NO_REFERENCE: "no reference to compare with",
+    ErrorKind.REQUEST_FAILED: "request failed",
+    ErrorKind.REFUSED: "refused by the server or the model",
+    ErrorKind.EMPTY_REPLY: "empty reply",
+    ErrorKind.UNREADABLE_REPLY: "unreadable reply",
+    ErrorKind.NOT_IN_FILE: "no valid score in the imported file",
+}
+"""Why answers have no score, for people."""
+NO_REASON, NOT_JUDGED = "reason not recorded", "not judged yet"
+
 
 @dataclass(frozen=True)
 class Rate:
-    """A usability rate with its 95 % interval, in percent, and the numbers of questions behind it."""
+    """A usability rate with its 95 % interval, in percent, and the numbers of questions behind it.
 
-    rate: float
-    low: float
-    high: float
+    Attributes:
+        rate: None, as are its ends, where no question has a score.
+        unscored: Questions that the model answered and the judge left without a score.
+        not_answered: Questions that the model did not answer.
+    """
+
+    rate: float | None
+    low: float | None
+    high: float | None
     usable: int
     questions: int
     unscored: int
+    not_answered: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,10 +74,35 @@ class ModelUsability:
 
 
 class Coverage(NamedTuple):
-    """How many answers there are, and how many of them no judgment scored."""
+    """How many answers there are, how many of them no judgment scored, and why not: the number by reason."""
 
     answers: int
     unscored: int
+    reasons: Mapping[str, int] = {}
+
+    @property
+    def why(self) -> str:
+        """The reasons, the most frequent first: `3 empty answer, 1 request failed`."""
+        ordered = sorted(self.reasons.items(), key=lambda item: -item[1])
+        return ", ".join(f"{number:,} {reason}" for reason, number in ordered)
+
+
+class QuestionCounts(NamedTuple):
+    """How many questions there are, how many no model answered, and how many have answers and no score."""
+
+    questions: int
+    not_answered: int
+    unscored: int
+
+
+def best_first(models: Mapping[str, ModelUsability]) -> dict[str, ModelUsability]:
+    """The models by their overall rate, the highest first; those without a rate come last."""
+
+    def place(item: tuple[str, ModelUsability]) -> float:
+        rate = item[1].overall.rate
+        return 1.0 if rate is None else -rate
+
+    return dict(sorted(models.items(), key=place))
 
 
 def score_models(
@@ -63,6 +110,7 @@ def score_models(
     judgments: Sequence[Judgment],
     models: Sequence[str],
     scheme: Scheme = LLMEVAL_MED,
+    answers: Collection[AnswerKey] | None = None,
 ) -> dict[str, ModelUsability]:
     """Usability rates of every model.
 
@@ -73,12 +121,14 @@ def score_models(
         judgments: Of one judge.
         models: The models to list, so that one with no score at all still shows.
         scheme: What the questions belong to.
+        answers: The answers that exist; every question counts as answered unless given.
 
     Returns:
         Model -> rates.
     """
     scores = _by_question(judgments)
-    return {model: _model_usability(questions, model, scores, scheme) for model in models}
+    answered = None if answers is None else {(key.model, key.question_id) for key in answers}
+    return {model: _model_usability(questions, model, scores, scheme, answered) for model in models}
 
 
 def usable_table(questions: Sequence[Question], judgments: Sequence[Judgment], models: Sequence[str]) -> np.ndarray:
@@ -103,10 +153,18 @@ def _is_usable(values: Sequence[int] | None) -> bool:
 
 
 def _model_usability(
-    questions: Sequence[Question], model: str, scores: dict[tuple[str, str], list[int]], scheme: Scheme
+    questions: Sequence[Question],
+    model: str,
+    scores: dict[tuple[str, str], list[int]],
+    scheme: Scheme,
+    answered: Collection[tuple[str, str]] | None,
 ) -> ModelUsability:
     def rate(chosen: Callable[[Question], bool]) -> Rate:
-        return _rate([(question.group, scores.get((model, question.id))) for question in questions if chosen(question)])
+        inside = [question for question in questions if chosen(question)]
+        rows = [(question.group, scores.get((model, question.id))) for question in inside]
+        without_score = [question for question in inside if (model, question.id) not in scores]
+        missing = sum(answered is not None and (model, question.id) not in answered for question in without_score)
+        return _rate(rows, missing)
 
     parts = {"OP": rate(lambda _: True)}
     subcategories: dict[str, dict[str, Rate]] = {}
@@ -123,8 +181,11 @@ def _model_usability(
     return ModelUsability(parts, subcategories)
 
 
-def _rate(rows: list[tuple[str, list[int] | None]]) -> Rate:
+def _rate(rows: list[tuple[str, list[int] | None]], not_answered: int) -> Rate:
     usable = np.array([_is_usable(values) for _, values in rows])
+    without_score = sum(values is None for _, values in rows)
+    if without_score == len(rows):
+        return Rate(None, None, None, 0, len(rows), without_score - not_answered, not_answered)
     low, high = usability_interval(usable, np.array([group for group, _ in rows]))
     return Rate(
         rate=round(float(usable.sum()) / len(rows) * 100, 2),
@@ -132,7 +193,8 @@ def _rate(rows: list[tuple[str, list[int] | None]]) -> Rate:
         high=round(100 * high, 2),
         usable=int(usable.sum()),
         questions=len(rows),
-        unscored=sum(values is None for _, values in rows),
+        unscored=without_score - not_answered,
+        not_answered=not_answered,
     )
 
 
@@ -158,6 +220,22 @@ def usability_interval(usable: np.ndarray, group: np.ndarray, confidence: float 
 
 
 def coverage(keys: Sequence[AnswerKey], judgments: Sequence[Judgment]) -> Coverage:
-    """Counts the answers, and those that no judgment scored."""
+    """Counts the answers, and those that no judgment scored, by the reason of the last one."""
     with_score = {judgment.answer_key for judgment in judgments if judgment.score is not None}
-    return Coverage(len(keys), sum(key not in with_score for key in keys))
+    reason = {
+        judgment.answer_key: NO_REASON if judgment.error_kind is None else REASONS[judgment.error_kind]
+        for judgment in judgments
+    }
+    unscored = [key for key in keys if key not in with_score]
+    return Coverage(len(keys), len(unscored), dict(Counter(reason.get(key, NOT_JUDGED) for key in unscored)))
+
+
+def count_questions(
+    questions: Sequence[Question], keys: Collection[AnswerKey], judgments: Sequence[Judgment]
+) -> QuestionCounts:
+    """Counts the questions, each once however many models answered it."""
+    answered = {key.question_id for key in keys}
+    with_score = {judgment.question_id for judgment in judgments if judgment.score is not None}
+    ids = [question.id for question in questions]
+    unscored = sum(name in answered and name not in with_score for name in ids)
+    return QuestionCounts(len(ids), sum(name not in answered for name in ids), unscored)

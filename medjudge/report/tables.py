@@ -13,7 +13,7 @@ from medjudge.judge.study import Study
 from medjudge.records import Question
 from medjudge.report.board_key import BoardKey
 from medjudge.report.contents import models_apart
-from medjudge.report.leaderboard import ModelUsability, Rate
+from medjudge.report.leaderboard import ModelUsability, Rate, best_first
 from medjudge.report.ties import ties
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
@@ -104,7 +104,7 @@ def rates_csv(boards: Sequence[Board], kinds: Sequence[Kind] = ()) -> str:
         kinds: `leaderboard`, `subcategories`; both unless given.
     """
     fields = ["run", "judge", "validated", "model", "part", "subcategory"]
-    numbers = ["rate", "low", "high", "usable", "questions", "unscored"]
+    numbers = ["rate", "low", "high", "usable", "questions", "unscored", "not_answered"]
     rows = (
         [
             *map(_no_formula, [board.run, board.judge, _state(board, part), model, part, name]),
@@ -162,10 +162,11 @@ def _models(group: Sequence[Board]) -> dict[str, tuple[ModelUsability, np.ndarra
 
 
 def _leaderboard(group: Sequence[Board]) -> Table:
-    models = dict(sorted(_models(group).items(), key=lambda entry: -entry[1][0].overall.rate))
+    named = _models(group)
+    models = {name: named[name] for name in best_first({name: rates for name, (rates, _) in named.items()})}
     names = _columns(group[0])
     columns = [_column(part, group[0].questions, models) for part in names]
-    unscored = [Cell(str(rates.overall.unscored)) for rates, _ in models.values()]
+    unscored = [Cell(str(rates.overall.unscored + rates.overall.not_answered)) for rates, _ in models.values()]
     counts = next((rates.parts for rates, _ in models.values()), {})
     question_counts = ", ".join(f"{part} {counts[part].questions}" for part in names if part in counts)
     return Table(
@@ -254,12 +255,13 @@ def _column(
     """Cells of rates that are compared with each other, on the questions of a part."""
     inside = [index for index, question in enumerate(questions) if part in ("OP", question.category)]
     differences = ties([questions[index] for index in inside], {name: row[inside] for name, (_, row) in models.items()})
-    best = max((rates.parts[part].rate for rates, _ in models.values() if part in rates.parts), default=None)
+    known = [rates.parts[part].rate for rates, _ in models.values() if part in rates.parts]
+    best = max((value for value in known if value is not None), default=None)
     cells = []
     for name, (rates, _) in models.items():
         rate = rates.parts.get(part)
         mark: Mark = ""
-        if rate is not None and rate.rate == best:
+        if rate is not None and rate.rate is not None and rate.rate == best:
             mark = "best"
         elif name in differences and differences[name].tie:
             mark = "tied"
@@ -268,7 +270,7 @@ def _column(
 
 
 def _rate(rate: Rate | None, mark: Mark = "") -> Cell:
-    if rate is None:
+    if rate is None or rate.rate is None:
         return Cell(_NONE)
     return Cell(f"{rate.rate:.2f}", f"{rate.low:.1f}–{rate.high:.1f}", mark)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError, notify
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
@@ -15,7 +16,7 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
-from medjudge.store import Run, read_records
+from medjudge.store import Run
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -24,11 +25,13 @@ from medjudge.workflows.answer import (
     load_before_writing,
 )
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
+from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
+from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
-from medjudge.workflows.run_folder import add_answers, answers_to, default_run, open_benchmark, start_run
+from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
 
 
 class EvaluationRequest(NamedTuple):
@@ -43,6 +46,7 @@ class EvaluationRequest(NamedTuple):
         judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
+        choice: Which questions.
         offline: Refuses `openai:` models and judges of a server that is not this machine.
         defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
         answering: How models answer.
@@ -56,6 +60,7 @@ class EvaluationRequest(NamedTuple):
     judge: str = "local"
     run: Path | None = None
     limit: int | None = None
+    choice: Choice = Choice()
     offline: bool = False
     defer_share: float | None = None
     answering: AnswerOptions = AnswerOptions()
@@ -63,10 +68,11 @@ class EvaluationRequest(NamedTuple):
 
 
 class EvaluateOptions(NamedTuple):
-    """How models answer, and how the judge is run."""
+    """How models answer, how the judge is run, and which questions are used."""
 
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
+    choice: Choice = Choice()
 
 
 @dataclass(frozen=True)
@@ -97,19 +103,14 @@ class Evaluation:
         return self.scores.models
 
     @property
-    def unscored_questions(self) -> int:
-        """Questions without any score, over all models."""
-        return sum(rates.overall.unscored for rates in self.rates.values())
-
-    @property
     def status_line(self) -> str:
         """How far the judge's scores can be trusted, in one sentence."""
         return self.scores.validation_status["OP"].line
 
     @property
     def complete(self) -> bool:
-        """Whether every answer and every question has a score."""
-        return not self.scores.coverage.unscored and not self.unscored_questions
+        """Whether every answer has a score, and every model answered every question."""
+        return not any([self.scores.coverage.unscored, *(rates.overall.not_answered for rates in self.rates.values())])
 
     def __repr__(self) -> str:
         lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
@@ -134,7 +135,7 @@ class Evaluation:
 
     @staticmethod
     def _cell(rate: Rate | None) -> str:
-        return "-" if rate is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
+        return "-" if rate is None or rate.rate is None else f"{rate.rate:.1f} ({rate.low:.0f}–{rate.high:.0f})"
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class Prepared(NamedTuple):
     answers: list[Answer] | None
     run: Run
     introduction: str
+    preflight: Preflight
 
 
 def evaluate(
@@ -192,7 +194,7 @@ def evaluate(
         judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
-        options: How models answer, and how the judge is run.
+        options: How models answer, how the judge is run, and which questions are used.
 
     Raises:
         InputError: The input or an option is wrong; nothing was written.
@@ -207,6 +209,7 @@ def evaluate(
             judge=judge,
             run=Path(run) if run else None,
             limit=limit,
+            choice=options.choice,
             answering=options.answering,
             judging=options.judging,
         )
@@ -254,6 +257,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     Raises:
         InputError: Something is wrong.
     """
+    if request.models and request.choice.answered_only:
+        raise InputError("--answered-only: is for answers that exist; --model answers every question")
     if request.models and request.answers:
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
     judging = request.judging
@@ -273,14 +278,21 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         file = sample_folder() / "answers.jsonl"
     answers = None
     if file is not None:
-        answers = answers_to(benchmark.questions, request.limit, read_records(file, Answer), str(file))
+        answers = read_own_answers(file, benchmark.questions)
+        require_answers_to(benchmark.questions, answers, str(file))
     check_answering(request.models, request.answering, group, request.offline)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
-    models = {answer.model for answer in answers or run.answers()} | set(map(answering_name, request.models))
+    existing = run.answers() if answers is None else answers
+    answered = {answer.question_id for answer in existing}
+    questions = chosen(benchmark.questions, request.choice, answered, request.limit)
+    used = {question.id for question in questions}
+    if answers is not None:
+        answers = [answer for answer in answers if answer.question_id in used]
+    counts = preflight(judge_ref, questions, used if request.models else answered)
+    models = {answer.model for answer in existing} | set(map(answering_name, request.models))
     line = introduction(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
-    questions = benchmark.questions[: request.limit]
-    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line)
+    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts)
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
@@ -321,6 +333,7 @@ def _answered(prepared: Prepared) -> Iterator[None]:
                 run.update_manifest(notes=[NOTICE])
             require_same_judge(run, prepared.judge_ref, request.judging)
             notify(prepared.introduction)
+            notify(prepared.preflight.line)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()

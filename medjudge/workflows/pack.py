@@ -11,6 +11,7 @@ import yaml
 
 from medjudge import __version__
 from medjudge.benchmark.files import read_benchmark
+from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import sample_folder
 from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
@@ -19,12 +20,11 @@ from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import JudgeRef, resolve_judge
 from medjudge.models.loading import files_of_model
-from medjudge.records import Answer
 from medjudge.scheme import open_scheme
 from medjudge.signatures import sign
-from medjudge.store import read_records, write_records, write_scheme
+from medjudge.store import write_records, write_scheme
 from medjudge.validation.gate import read_gate
-from medjudge.workflows.run_folder import answers_to
+from medjudge.workflows.run_folder import require_answers_to
 from medjudge.workflows.unpack import ANSWERS, QUESTIONS
 from medjudge.workflows.wheels import WheelsFor, download_wheels, medjudge_requirement
 
@@ -135,7 +135,9 @@ def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> Abo
     file = request.answers
     if request.benchmark == "sample" and file is None:
         file = sample_folder() / "answers.jsonl"
-    answers = [] if file is None else answers_to(benchmark.questions, None, read_records(file, Answer), str(file))
+    answers = [] if file is None else read_own_answers(file, benchmark.questions)
+    if file is not None:
+        require_answers_to(benchmark.questions, answers, str(file))
     gate = benchmark.scheme.gate if request.gate is None else read_gate(request.gate, benchmark.scheme)
     write_records(folder / Path(QUESTIONS).name, benchmark.questions)
     write_scheme(folder, benchmark.scheme)

@@ -11,7 +11,16 @@ from medjudge.files import write_json, write_whole
 from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
-from medjudge.report.leaderboard import Coverage, ModelUsability, coverage, score_models, usable_table
+from medjudge.report.leaderboard import (
+    Coverage,
+    ModelUsability,
+    QuestionCounts,
+    best_first,
+    count_questions,
+    coverage,
+    score_models,
+    usable_table,
+)
 from medjudge.report.page import write_page
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
@@ -27,14 +36,16 @@ class Scores:
     Attributes:
         judge: The judge's name.
         validation_status: The judge's, overall (`OP`) and by category.
-        models: Rates by model.
-        coverage: The numbers of answers, and of those without a score.
+        models: Rates by model, the highest first.
+        coverage: The numbers of answers, and of those without a score, by reason.
+        questions: The numbers of questions, and of those without an answer or a score.
     """
 
     judge: str
     validation_status: dict[str, ValidationStatus]
     models: dict[str, ModelUsability]
     coverage: Coverage
+    questions: QuestionCounts
 
     def as_json(self) -> dict[str, Any]:
         """The object of `scores.json`."""
@@ -42,6 +53,8 @@ class Scores:
             "judge": self.judge,
             "validation_status": {part: status._asdict() for part, status in self.validation_status.items()},
             "models": {model: rates.as_json() for model, rates in self.models.items()},
+            "answers": {**self.coverage._asdict(), "reasons": dict(self.coverage.reasons)},
+            "questions": self.questions._asdict(),
         }
 
 
@@ -51,8 +64,10 @@ def score_run(run: Run, judge_name: str) -> Scores:
     judgments = run.judgments(judge_name)
     models = list(dict.fromkeys(answer.model for answer in answers))
     statuses = statuses_in(run, judge_name)
-    rates = score_models(run.questions(), judgments, models, scheme)
-    return Scores(judge_name, statuses, rates, coverage([answer.key for answer in answers], judgments))
+    questions, keys = run.questions(), [answer.key for answer in answers]
+    rates = best_first(score_models(questions, judgments, models, scheme, keys))
+    counts = count_questions(questions, keys, judgments)
+    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts)
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:
@@ -69,7 +84,7 @@ class Leaderboard:
     Attributes:
         benchmark: The sha256 of the questions.
         judge: The judge's name.
-        models: Rates by model.
+        models: Rates by model, the highest first.
         statuses: The judge's validation status by run, overall (`OP`) and by category.
     """
 
@@ -171,7 +186,7 @@ def _leaderboards(runs: Sequence[Run], judges: Sequence[str]) -> list[Leaderboar
             for name, rate in zip(names_of_run, rates_of_run.values(), strict=True)
         }
         statuses = {f"judge {key.judge}, {run.path}": scores.validation_status for run, scores in scored_runs}
-        boards.append(Leaderboard(key.benchmark, key.judge, models, statuses))
+        boards.append(Leaderboard(key.benchmark, key.judge, best_first(models), statuses))
     return boards
 
 

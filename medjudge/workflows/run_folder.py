@@ -17,6 +17,7 @@ from medjudge.records import Answer, Question
 from medjudge.rubrics.render import STYLES, prompt_hashes
 from medjudge.scheme import Scheme, open_scheme
 from medjudge.store import Run, read_questions, write_records, write_scheme
+from medjudge.workflows.choice import examples
 
 _VERSIONS = ("medjudge", "torch", "transformers", "peft")
 
@@ -78,7 +79,8 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
             )
         if run.questions() != list(questions):
             raise InputError(
-                f"--run {run.path}: holds other questions than {benchmark} (or another --limit); choose another --run"
+                f"--run {run.path}: holds other questions than {benchmark} (or another choice of them); choose "
+                "another --run"
             )
     else:
         run.write_questions(questions, scheme)
@@ -94,23 +96,23 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
     )
 
 
-def answers_to(
-    questions: Sequence[Question], limit: int | None, answers: Sequence[Answer], source: str
-) -> list[Answer]:
-    """The answers that belong to the first `limit` questions of a benchmark.
+def require_answers_to(questions: Sequence[Question], answers: Sequence[Answer], source: str) -> None:
+    """Refuses answers that are none, or not all to questions of a benchmark.
 
     Raises:
-        InputError: An answer belongs to no question of the benchmark.
+        InputError: There is no answer, or an answer belongs to no question of the benchmark.
     """
+    if not answers:
+        raise InputError(f"{source}: no answer in it; `medjudge data template` writes a file to fill in")
     known = {question.id for question in questions}
-    for answer in answers:
-        if answer.question_id not in known:
-            raise InputError(
-                f"{source}: the answer of {answer.model} to '{answer.question_id}' belongs to no question of the "
-                "benchmark"
-            )
-    used = {question.id for question in questions[:limit]}
-    return [answer for answer in answers if answer.question_id in used]
+    strangers = [answer for answer in answers if answer.question_id not in known]
+    if strangers:
+        first = strangers[0]
+        raise InputError(
+            f"{source}: the answer of {first.model} to '{first.question_id}' belongs to no question of the benchmark "
+            f"({len(strangers):,} of {len(answers):,} answers belong to none); its ids look like "
+            f"{examples([question.id for question in questions])}, and `medjudge data template` writes them"
+        )
 
 
 def add_answers(run: Run, answers: Sequence[Answer], source: str) -> None:

@@ -40,7 +40,7 @@ def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_
     scores = json.loads(done.stdout)
     assert set(scores["models"]) == {f"model-{letter}" for letter in "abcde"}
     rate = scores["models"]["model-a"]["OP"]
-    assert set(rate) == {"rate", "low", "high", "usable", "questions", "unscored"}
+    assert set(rate) == {"rate", "low", "high", "usable", "questions", "unscored", "not_answered"}
     assert (rate["questions"], rate["unscored"]) == (56, 12)
     assert json.loads((tmp_path / "runs" / "sample" / "scores.json").read_text()) == scores
     manifest = json.loads((tmp_path / "runs" / "sample" / "run.json").read_text())
@@ -82,7 +82,8 @@ def test_unscored_answers_end_in_exit_1_and_are_counted(medjudge, jsonl) -> None
     done = medjudge("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["models"]["m"]["OP"]["unscored"] == 1
-    assert "2 answers judged, 1 unscored" in done.stderr
+    assert "2 answers judged, 1 unscored (1 no reference to compare with)" in done.stderr
+    assert "2 questions: 0 not answered by any model, 1 answered and without any score" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -462,7 +463,7 @@ def test_questions_without_an_answer_are_counted_and_a_stranger_is_refused(medju
     answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
     done = medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "a")
     assert done.returncode == 1
-    assert "1 questions without any score" in done.stdout
+    assert "2 questions: 1 not answered by any model, 0 answered and without any score" in done.stdout
     answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q7")])
     refused(
         medjudge("eval", "--benchmark", questions, "--answers", answers, "--run", "b"), "'q7' belongs to no question"

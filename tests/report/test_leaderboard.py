@@ -7,8 +7,18 @@ import pytest
 from scipy.stats import binomtest
 
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
-from medjudge.records import Judgment
-from medjudge.report.leaderboard import Rate, score_models, usability_interval
+from medjudge.records import AnswerKey, ErrorKind, Judgment
+from medjudge.report.leaderboard import (
+    NOT_JUDGED,
+    REASONS,
+    QuestionCounts,
+    Rate,
+    best_first,
+    count_questions,
+    coverage,
+    score_models,
+    usability_interval,
+)
 from medjudge.scheme import LLMEVAL_MED
 
 CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
@@ -39,6 +49,31 @@ def test_usable_is_the_mean_over_samples_and_rounds(question) -> None:
     assert rates["m"].parts["MSE"].rate == 0
     assert rates["silent"].overall.unscored == 3
     assert "MTG" not in rates["m"].parts
+
+
+def test_where_nothing_was_scored_there_is_no_rate_and_missing_answers_are_counted_apart(question) -> None:
+    questions = [question(id="a"), question(id="b"), question(id="c", category="MSE")]
+    judgments = [judged("a", None), judged("c", 5, model="best")]
+    answers = [AnswerKey("a", "m", 0), AnswerKey("b", "m", 0), AnswerKey("c", "best", 0)]
+    rates = score_models(questions, judgments, ["m", "best"], answers=answers)
+    assert rates["m"].overall == Rate(None, None, None, usable=0, questions=3, unscored=2, not_answered=1)
+    assert rates["best"].parts["MK"].rate is None
+    assert (rates["best"].overall.usable, rates["best"].overall.not_answered) == (1, 2)
+    assert list(best_first(rates)) == ["best", "m"]
+
+
+def test_unscored_answers_are_counted_by_reason_and_questions_once(question) -> None:
+    questions = [question(id=name) for name in "abcd"]
+    keys = [AnswerKey(name, model, 0) for name in "abc" for model in ("m", "n")]
+    kinds = [("a", "m", "language"), ("a", "n", "language"), ("b", "m", "window")]
+    judgments = [judged(name, None, model=model, error_kind=kind) for name, model, kind in kinds]
+    judgments.append(judged("c", 4))
+    counted = coverage(keys, judgments)
+    assert (counted.answers, counted.unscored) == (6, 5)
+    assert counted.reasons == {REASONS[ErrorKind.LANGUAGE]: 2, REASONS[ErrorKind.WINDOW]: 1, NOT_JUDGED: 2}
+    assert counted.why.startswith("2 ")
+    assert set(REASONS) == set(ErrorKind)
+    assert count_questions(questions, keys, judgments) == QuestionCounts(questions=4, not_answered=1, unscored=2)
 
 
 def test_subcategories_stand_under_their_category(question) -> None:

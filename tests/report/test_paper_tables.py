@@ -272,9 +272,8 @@ def test_csv_is_the_scores_as_pandas_reads_them(board) -> None:
     assert list(dict.fromkeys(table["model"])) == names
     rates = written_board.models["=1+1"]
     whole = table[(table["model"] == "=1+1") & (table["subcategory"] == "")].set_index("part")
-    assert whole.loc["MTG", ["rate", "low", "high", "usable", "questions", "unscored"]].to_dict() == asdict(
-        rates.parts["MTG"]
-    )
+    numbers = ["rate", "low", "high", "usable", "questions", "unscored", "not_answered"]
+    assert whole.loc["MTG", numbers].to_dict() == asdict(rates.parts["MTG"])
     assert whole.loc["OP", "validated"] == "never validated"
     inside = table[(table["model"] == "=1+1") & (table["subcategory"] != "")]
     assert inside[["part", "subcategory", "rate"]].values.tolist() == [["MK", "Drugs_& co", 0.0]]

@@ -18,7 +18,7 @@ def test_evaluate_returns_the_rates_that_it_writes_and_prints_them(tiny_similari
     written = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert written["models"] == {model: rates.as_json() for model, rates in result.rates.items()}
     rate = written["models"]["model-a"]["OP"]
-    assert list(rate) == ["rate", "low", "high", "usable", "questions", "unscored"]
+    assert list(rate) == ["rate", "low", "high", "usable", "questions", "unscored", "not_answered"]
     assert rate["questions"] == 3
     assert rate["low"] <= rate["rate"] <= rate["high"]
     assert set(result.rates) == {f"model-{letter}" for letter in "abcde"}

@@ -1,0 +1,78 @@
+"""Before the first judgment: which questions have an answer, and which of these a judge can read."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from medjudge.errors import InputError
+from medjudge.judge.open import JudgeRef
+from medjudge.records import Question
+
+NEARLY_NONE = 0.05
+"""A judge that can read no larger share of the answered questions is refused."""
+
+
+class Preflight(NamedTuple):
+    """What a judge will find.
+
+    Attributes:
+        questions: All questions.
+        answered: Those that have an answer, or get one in this run.
+        readable: Those of the answered ones that the judge can read.
+        why_not: The number of the other answered ones by reason.
+    """
+
+    questions: int
+    answered: int
+    readable: int
+    why_not: Mapping[str, int]
+
+    @property
+    def reasons(self) -> str:
+        """Why the judge cannot read the others: `12 in zh, 3 without a reference`."""
+        return ", ".join(f"{number:,} {reason}" for reason, number in self.why_not.items())
+
+    @property
+    def line(self) -> str:
+        """The numbers in one line. Answers that belong to no question were refused before."""
+        reasons = f"; it cannot read {self.reasons}" if self.why_not else ""
+        return (
+            f"{self.questions:,} questions, {self.answered:,} of them with an answer; the judge can read "
+            f"{self.readable:,} of these{reasons}; 0 answers belong to no question"
+        )
+
+
+def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Collection[str]) -> Preflight:
+    """Counts before anything is written.
+
+    Args:
+        answered: The ids of the questions that have an answer, or get one in this run.
+
+    Raises:
+        InputError: No question has an answer, or the judge can read none or nearly none of those that have one.
+    """
+    asked = [question for question in questions if question.id in answered]
+    if not asked:
+        raise InputError(
+            f"none of the {len(questions):,} questions has an answer; `medjudge data template` writes a file to fill "
+            "in, and --model answers first; nothing was written"
+        )
+    reasons = [_why_unreadable(judge_ref, question) for question in asked]
+    why_not = Counter(reason for reason in reasons if reason is not None)
+    counts = Preflight(len(questions), len(asked), len(asked) - why_not.total(), dict(why_not.most_common()))
+    if counts.readable <= NEARLY_NONE * counts.answered:
+        raise InputError(
+            f"judge {judge_ref.name}: can read {counts.readable:,} of {counts.answered:,} answered questions; it "
+            f"cannot read {counts.reasons}. Choose a --judge that can, such as openai:MODEL or a judge trained for "
+            "them, or name the questions with --ids FILE; nothing was written"
+        )
+    return counts
+
+
+def _why_unreadable(judge_ref: JudgeRef, question: Question) -> str | None:
+    card = judge_ref.card
+    if card is None:
+        return None
+    if card.only_languages is not None and question.language not in card.only_languages:
+        return f"in {question.language}"
+    return "without a reference" if card.kind == "similarity" and not question.reference else None

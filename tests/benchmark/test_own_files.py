@@ -1,0 +1,137 @@
+"""Questions and answers as people have them: formats, defaults, matching, and all problems at once."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook, load_workbook
+
+from medjudge.benchmark.files import check_file, read_benchmark
+from medjudge.benchmark.own_files import read_own_answers, read_own_questions
+from medjudge.errors import InputError
+from medjudge.scheme import LLMEVAL_MED
+
+ROWS = [
+    {"id": "a", "category": "MK", "prompt": "How much?", "reference": "4 g", "ward": "3"},
+    {"id": "b", "category": "MSE", "prompt": "一天多少?", "round": 2, "group": "g"},
+]
+
+
+def written(folder: Path, suffix: str, rows: list[dict]) -> Path:
+    file = folder / f"own{suffix}"
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if suffix == ".jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif suffix == ".json":
+        file.write_text(json.dumps(rows))
+    elif suffix == ".csv":
+        with file.open("w", newline="", encoding="utf-8") as text:
+            writer = csv.DictWriter(text, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        book = Workbook()
+        book.active.append([name.upper() for name in columns])
+        for row in rows:
+            book.active.append([row.get(name) for name in columns])
+        book.save(file)
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".xlsx"])
+def test_every_format_gives_the_same_questions_with_their_defaults(suffix, tmp_path, capsys) -> None:
+    file = written(tmp_path, suffix, ROWS)
+    first, second = read_benchmark(str(file)).questions
+    assert (first.group, first.round, first.language, first.reference) == ("a", 1, "en", "4 g")
+    assert (second.group, second.round, second.language, second.reference) == ("g", 2, "zh", None)
+    assert (first.extra, second.extra) == ({"ward": "3"}, {})
+    assert capsys.readouterr().err == f"{file}: kept in extra, and used nowhere: ward\n"
+    contents = check_file(file)
+    assert (contents.kind, contents.counts["example_ids"]) == ("questions", ["a", "b"])
+
+
+def test_what_a_file_had_beside_its_fields_is_written_and_nothing_where_there_is_nothing(tmp_path) -> None:
+    first, second = read_own_questions(written(tmp_path, ".jsonl", ROWS), LLMEVAL_MED)
+    assert json.loads(first.model_dump_json())["extra"] == {"ward": "3"}
+    assert "extra" not in json.loads(second.model_dump_json())
+
+
+def test_all_problems_of_a_file_are_told_at_once_in_words(tmp_path) -> None:
+    rows = [
+        {"id": "a", "category": "MK", "promt": "How much?"},
+        {"id": 7, "category": "MK", "prompt": "How much?"},
+        {"id": "c", "category": "XX", "prompt": "How much?"},
+        {"id": "d", "category": "MK", "prompt": " ", "round": "two"},
+        {"id": "e", "category": "MK"},
+    ]
+    file = written(tmp_path, ".jsonl", rows)
+    with file.open("a") as text:
+        text.write("{broken\n[1]\n")
+    with pytest.raises(InputError) as refused:
+        read_own_questions(file, LLMEVAL_MED)
+    message = str(refused.value)
+    for part in (
+        "line 1: field 'promt' is not known, and prompt is; rename it",
+        'line 2: id is 7, and a text is needed, for example "q1"',
+        "line 3: category: scheme llmeval-med has 'MK'",
+        "line 4: prompt is empty; for example",
+        'line 4: round is "two", and a whole number from 1 to 1,000 is needed, for example 1',
+        "line 5: prompt is missing; for example",
+        "line 6: not valid JSON",
+        "line 7: an object with named fields is expected",
+    ):
+        assert part in message, message
+    assert "pydantic" not in message
+    assert "Input should" not in message
+
+
+def test_answers_are_matched_by_prompt_or_by_group_and_round(question, tmp_path) -> None:
+    questions = [
+        question(id="a", prompt="How much?"),
+        question(id="b", prompt="Why?", group="g", round=2),
+        question(id="c", prompt="Twice?"),
+        question(id="d", prompt="Twice?"),
+    ]
+    rows = [
+        {"prompt": "How much? ", "model": "m", "text": "x"},
+        {"group": "g", "round": 2, "model": "m", "text": "y"},
+        {"question_id": "c", "prompt": "Twice?", "model": "m", "text": "z"},
+        {"question_id": "d", "model": "", "text": ""},
+    ]
+    answers = read_own_answers(written(tmp_path, ".csv", rows), questions)
+    assert [answer.question_id for answer in answers] == ["a", "b", "c"]
+    rows = [{"prompt": text, "model": "m", "text": "x"} for text in ("Twice?", "Never?")]
+    with pytest.raises(InputError, match="row 2: its prompt is that of no question, or of several; give the question"):
+        read_own_answers(written(tmp_path, ".csv", rows), questions)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "xlsx"])
+def test_a_template_that_was_filled_in_is_read_as_answers(format, medjudge, jsonl, tmp_path) -> None:
+    prompts = ["=How much?", "-Why?", "一天多少?"]
+    base = {"category": "MK", "language": "en", "reference": "4 g"}
+    lines = [{**base, "id": f"q{number}", "prompt": prompt} for number, prompt in enumerate(prompts)]
+    questions = jsonl("questions.jsonl", *lines)
+    out = tmp_path / f"answers.{format}"
+    done = medjudge("data", "template", questions, "--format", format, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "3 questions" in done.stdout
+    known = read_benchmark(str(questions)).questions
+    assert read_own_answers(out, known) == []
+    if format == "xlsx":
+        book = load_workbook(out)
+        assert (book.active["B2"].value, book.active["B2"].data_type) == ("=How much?", "s")
+        book.active["C2"], book.active["D2"] = "m", "4 g"
+        book.save(out)
+    else:
+        text = out.read_text(encoding="utf-8")
+        filled = text.replace('"model": "", "text": ""', '"model": "m", "text": "4 g"', 1)
+        out.write_text(filled.replace("?,,", "?,m,4 g", 1), encoding="utf-8")
+    (answer,) = read_own_answers(out, known)
+    assert (answer.question_id, answer.model, answer.text) == ("q0", "m", "4 g")
+
+
+def test_a_workbook_does_not_go_to_stdout(medjudge) -> None:
+    done = medjudge("data", "template", "sample", "--format", "xlsx")
+    assert done.returncode == 2
+    assert "needs --out FILE" in done.stderr

@@ -1,0 +1,93 @@
+"""What `medjudge eval` says and refuses before the first judgment, and which questions it uses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.judge.folder import JudgeCard
+from medjudge.judge.open import JudgeRef
+from medjudge.workflows.choice import Choice, chosen
+from medjudge.workflows.preflight import preflight
+
+QUESTION = {"id": "q1", "category": "MK", "group": "q1", "prompt": "How much?", "language": "en", "reference": "4 g"}
+ENGLISH = JudgeRef(
+    "mine", Path("mine"), JudgeCard(kind="ordinal", base_model="b", max_length=64, only_languages=["en"])
+)
+SIMILARITY = JudgeRef("similarity", Path("s"), JudgeCard(kind="similarity", base_model="b", max_length=64))
+
+
+def test_the_preflight_counts_questions_answers_and_what_the_judge_can_read(question) -> None:
+    questions = [question(id=f"q{number}", language="zh" if number < 2 else "en") for number in range(5)]
+    counts = preflight(ENGLISH, questions, {"q0", "q2", "q3"})
+    assert (counts.questions, counts.answered, counts.readable) == (5, 3, 2)
+    assert counts.why_not == {"in zh": 1}
+    assert "5 questions, 3 of them with an answer; the judge can read 2 of these; it cannot read 1 in zh" in counts.line
+
+
+def test_a_judge_that_can_read_nearly_none_is_refused(question) -> None:
+    chinese = [question(id=f"q{number}", language="zh") for number in range(40)]
+    with pytest.raises(InputError, match=r"can read 0 of 40 answered questions; it cannot read 40 in zh.*--judge"):
+        preflight(ENGLISH, chinese, {q.id for q in chinese})
+    mixed = [*chinese, question(id="e")]
+    with pytest.raises(InputError, match="can read 1 of 41"):
+        preflight(ENGLISH, mixed, {q.id for q in mixed})
+    assert preflight(ENGLISH, [*mixed, question(id="f"), question(id="g")], {"e", "f", "g"}).readable == 3
+    bare = [question(id="a", reference=None)]
+    with pytest.raises(InputError, match="1 without a reference"):
+        preflight(SIMILARITY, bare, {"a"})
+    assert preflight(JudgeRef("gpt", api_model="gpt"), bare, {"a"}).readable == 1
+    with pytest.raises(InputError, match="none of the 1 questions has an answer"):
+        preflight(ENGLISH, bare, set())
+
+
+def test_eval_refuses_before_it_writes_anything(medjudge, jsonl, tmp_path) -> None:
+    questions = jsonl("questions.jsonl", {**QUESTION, "prompt": "多少?", "language": "zh", "reference": None})
+    answers = jsonl("answers.jsonl", {"question_id": "q1", "model": "m", "text": "4 g"})
+    asked = ("eval", "--benchmark", questions, "--judge", "similarity", "--answers")
+    done = medjudge(*asked, answers)
+    assert done.returncode == 2
+    assert "can read 0 of 1 answered questions" in done.stderr
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    done = medjudge(*asked, empty)
+    assert done.returncode == 2
+    assert "no answer in it" in done.stderr
+    strangers = jsonl("strangers.jsonl", *[{"question_id": f"x{n}", "model": "m", "text": "x"} for n in range(3)])
+    done = medjudge(*asked, strangers)
+    assert done.returncode == 2
+    assert "(3 of 3 answers belong to none); its ids look like 'q1'" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_only_answered_questions_are_used_where_asked(medjudge, jsonl) -> None:
+    questions = jsonl("questions.jsonl", *[{**QUESTION, "id": name, "group": name} for name in ("q1", "q2", "q3")])
+    answers = jsonl("answers.jsonl", {"question_id": "q2", "model": "m", "text": "4 g"})
+    asked = ("eval", "--benchmark", questions, "--answers", answers, "--judge", "similarity", "--json")
+    done = medjudge(*asked, "--run", "a", "--answered-only")
+    assert done.returncode == 0, done.stderr
+    assert "1 questions, 1 of them with an answer; the judge can read 1 of these" in done.stderr
+    assert json.loads(done.stdout)["questions"] == {"questions": 1, "not_answered": 0, "unscored": 0}
+
+
+def test_questions_are_chosen_by_id_and_by_category_and_bring_their_earlier_turns(question, tmp_path) -> None:
+    questions = [
+        question(id="a", category="MK"),
+        question(id="b1", category="MK", group="b"),
+        question(id="b2", category="MK", group="b", round=2),
+        question(id="c", category="MSE"),
+        question(id="d", category="MSE"),
+    ]
+    ids = tmp_path / "ids.txt"
+    ids.write_text("b2\n\nd\n")
+    assert [q.id for q in chosen(questions, Choice(ids=ids), ())] == ["b1", "b2", "d"]
+    assert [q.id for q in chosen(questions, Choice(per_category=1), ())] == ["a", "c"]
+    assert [q.id for q in chosen(questions, Choice(answered_only=True), {"b2"})] == ["b1", "b2"]
+    assert [q.id for q in chosen(questions, Choice(), (), 2)] == ["a", "b1"]
+    ids.write_text("a\nx\n")
+    with pytest.raises(InputError, match=r"line 2: 'x' is no question of the benchmark \(1 of 2 are none\); its ids"):
+        chosen(questions, Choice(ids=ids), ())
+    ids.write_text("\n")
+    with pytest.raises(InputError, match="no id in it"):
+        chosen(questions, Choice(ids=ids), ())
