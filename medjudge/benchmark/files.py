@@ -20,6 +20,9 @@ _MARKS: list[tuple[str, type[Any]]] = [
     ("rater", PhysicianScore),
     ("text", Answer),
 ]
+_TWICE = "the later turns of these conversations are judged after both"
+_MIXED = "the turns of these conversations are judged by different rubrics, and count in different rates"
+_THIN = "these are judged by the question alone; a similarity judge leaves them unscored"
 _PLURAL: dict[type[Any], str] = {
     Answer: "answers",
     ItemScore: "verdicts on items",
@@ -134,11 +137,17 @@ def _question_oddities(path: Path, questions: list[Question]) -> list[Oddity]:
     categories = {(question.group, question.category) for question in questions}
     groups = Counter(group for group, _ in categories)
     twice = [
-        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times") for (group, turn), n in turns.items() if n > 1
+        Oddity(f"{path}, {group}", f"round {turn} occurs {n} times", means=_TWICE)
+        for (group, turn), n in turns.items()
+        if n > 1
     ]
-    mixed = [Oddity(f"{path}, {group}", f"one conversation in {n} categories") for group, n in groups.items() if n > 1]
+    mixed = [
+        Oddity(f"{path}, {group}", f"one conversation in {n} categories", means=_MIXED)
+        for group, n in groups.items()
+        if n > 1
+    ]
     thin = [
-        Oddity(f"{path}, {question.id}", "neither reference nor checklist")
+        Oddity(f"{path}, {question.id}", "neither reference nor checklist", means=_THIN)
         for question in questions
         if question.reference is None and question.checklist is None
     ]

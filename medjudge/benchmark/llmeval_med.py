@@ -24,12 +24,21 @@ _MOST_ROUNDS = 100
 class Oddity(NamedTuple):
     """Something in a file that was read anyway, but that its owner should know.
 
-    `about_score`: it concerns a score, not the question.
+    `about_score`: it concerns a score, not the question. `means`: what it means for judging; empty for nothing.
     """
 
     place: str
     what: str
     about_score: bool = False
+    means: str = ""
+
+
+LONG_PROMPT = "a judge may have to cut these prompts; each judgment counts the tokens that it left out"
+TURN_MISSING = "these conversations are judged without the missing turns"
+_WITHOUT = {
+    "sanswer": "these are judged without a reference; a similarity judge leaves them unscored",
+    "checklist": "these are judged without a checklist, so a judge that reads one knows less about them",
+}
 
 
 class Benchmark(NamedTuple):
@@ -220,7 +229,7 @@ def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
     if not isinstance(item["problem"], str):
         oddities.append(Oddity(place, "problem is not text; read as text"))
     if len(prompt) > _LONG_PROMPT:
-        oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters"))
+        oddities.append(Oddity(place, f"prompt of {len(prompt):,} characters", means=LONG_PROMPT))
     stated = item.get("category1")
     if stated != name:
         oddities.append(
@@ -248,11 +257,12 @@ def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
 
 def _text(item: dict[str, Any], field: str, place: str, oddities: list[Oddity]) -> str | None:
     if field not in item:
-        oddities.append(Oddity(place, f"{field} is missing"))
+        oddities.append(Oddity(place, f"{field} is missing", means=_WITHOUT.get(field, "")))
         return None
     value = item[field]
     if _nothing(value):
-        oddities.append(Oddity(place, f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"))
+        what = f"{field} is {'NaN' if isinstance(value, float) else 'empty'}"
+        oddities.append(Oddity(place, what, means=_WITHOUT.get(field, "")))
         return None
     if not isinstance(value, str):
         oddities.append(Oddity(place, f"{field} is the number {value}; read as text"))
@@ -277,7 +287,8 @@ def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
         for before, after in pairwise([0, *sorted(present)]):
             if after - before > 2:
                 what = f"rounds {before + 1} to {after - 1} of the conversation are missing"
-                oddities.append(Oddity(f"{path}, {group}", what))
+                oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
             elif after - before == 2:
-                oddities.append(Oddity(f"{path}, {group}", f"round {before + 1} of the conversation is missing"))
+                what = f"round {before + 1} of the conversation is missing"
+                oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
     return oddities

@@ -57,7 +57,7 @@ def check(
 
     contents = check_file(file, None if scheme is None else open_scheme(scheme))
     if as_json:
-        oddities = [{"place": oddity.place, "what": oddity.what} for oddity in contents.oddities]
+        oddities = [{"place": oddity.place, "what": oddity.what, "means": oddity.means} for oddity in contents.oddities]
         print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
         return
     screen = console(as_json)
@@ -79,6 +79,8 @@ def check(
             table.add_row(name, *[str(value) for value in counts.values()])
         screen.print(table)
     screen.print(f"{len(contents.oddities)} oddities; the file can be used")
+    for line in meaning_lines(contents.oddities):
+        screen.print(f"  {line}")
 
 
 @app.command("template")
@@ -133,6 +135,14 @@ def convert(
         screen.print(f"  {line}")
     for file, count in converted.written.items():
         screen.print(f"{file}: {count}")
+
+
+def meaning_lines(oddities: Sequence["Oddity"]) -> Iterator[str]:
+    """What the oddities mean for judging, a line for each meaning, the most frequent first."""
+    from collections import Counter
+
+    for meaning, count in Counter(oddity.means for oddity in oddities if oddity.means).most_common():
+        yield f"{count:,}: {meaning}"
 
 
 def oddity_lines(oddities: Sequence["Oddity"], everything: bool) -> Iterator[str]:
