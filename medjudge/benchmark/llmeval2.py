@@ -81,7 +81,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
         InputError: A file has another layout, or the two sides do not hold the same answers.
     """
     subjects: list[str] = []
-    wordings: dict[str, Counter[Question]] = {}
+    wordings: dict[str, list[Question]] = {}
     result = ScoredTwice(scheme_of([]), [], [], [], [], [])
     for files in _pairs(people, gpt4):
         subject = files[0].stem.removesuffix(_SUFFIX)
@@ -89,7 +89,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
         by_person, by_gpt4 = (_read(file, subject) for file in files)
         _require_same(files, by_person, by_gpt4)
         for key, entry in by_person.items():
-            wordings.setdefault(entry.question.id, Counter())[entry.question] += 1
+            wordings.setdefault(entry.question.id, []).append(entry.question)
             result.answers.append(entry.answer)
             result.oddities.extend(entry.oddities)
             if entry.level is not None:
@@ -97,9 +97,10 @@ def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
                 result.scores.append(score)
             result.judgments.append(_judgment(key, by_gpt4[key].level))
             result.oddities.extend(oddity for oddity in by_gpt4[key].oddities if oddity.about_score)
-    for name, counts in wordings.items():
-        result.questions.append(counts.most_common(1)[0][0])
-        if len(counts) > 1:
+    for name, asked in wordings.items():
+        (wording, _), *others = Counter((question.prompt, question.reference) for question in asked).most_common()
+        result.questions.append(next(each for each in asked if (each.prompt, each.reference) == wording))
+        if others:
             what = "models were asked in different wordings; the most frequent one is kept"
             result.oddities.append(Oddity(name, what))
     return result._replace(scheme=scheme_of(subjects))

@@ -186,7 +186,8 @@ def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path)
     command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "openai:gpt", "--base-url", url, "--limit", "9"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    introduction, error = done.stderr.strip().splitlines()
+    introduction, counts, error = done.stderr.strip().splitlines()
+    assert "the judge can read" in counts
     assert introduction.startswith("judge gpt: ")
     assert error.startswith("error: --judge openai:gpt at ")
     assert "bad key" in error
