@@ -172,9 +172,11 @@ def test_of_two_writers_the_second_is_refused_and_the_first_loses_nothing(
 def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     sent: signal.Signals, status: int, start: Path, tmp_path: Path, chat_server: Callable
 ) -> None:
+    pause = [0.5]  # until the signal is sent: on a busy machine a quick run would end before it
+
     def slowly(body: dict) -> Act:
         reply = json.dumps({"rationale": "It holds.", "score": 4})
-        return completion(reply, prompt_tokens=9, completion_tokens=4)._replace(wait=0.05)
+        return completion(reply, prompt_tokens=9, completion_tokens=4)._replace(wait=pause[0])
 
     server = chat_server(slowly)
     command = ["eval", "--judge", "openai:gpt", "--base-url", server.url, "--limit", "8", "--concurrency", "2"]
@@ -186,6 +188,7 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
                 break
             time.sleep(0.01)
         os.kill(process.pid, sent)
+        pause[0] = 0.0
 
     ended, text = run_command(tmp_path, command, meanwhile=once_it_judges)
     assert ended == status, text
