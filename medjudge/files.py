@@ -169,9 +169,7 @@ def first_problem(error: ValidationError) -> str:
     first = problems[0]
     field = ".".join(str(part) for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
-    value = (
-        "" if first["type"] in ("missing", "value_error", "json_invalid") else f" (found {_clipped(first['input'])})"
-    )
+    value = "" if first["type"] in ("missing", "value_error", "json_invalid") else f" (found {clipped(first['input'])})"
     count = len(problems) - 1
     more = f"; and {count} more problem{'s' if count > 1 else ''}" if count else ""
     return f"{field}: {message}{value}{more}" if field else f"{message}{value}{more}"
@@ -387,7 +385,8 @@ def _first_twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def _clipped(value: Any) -> str:
+def clipped(value: Any) -> str:
+    """A value as JSON for a message, cut where it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:

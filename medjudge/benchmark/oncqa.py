@@ -27,7 +27,7 @@ def read_oncqa(path: Path) -> PublishedSet:
         place = f"row {number}"
         wrong = [f"{name}: the cell is empty" for name in ("id", "q3", "raw_response") if not cells[name]]
         if cells["q3"] and cells["q3"].casefold() not in LEVELS:
-            wrong.append(f"q3 is {cells['q3']!r}; {', '.join(name.capitalize() for name in LEVELS)} are expected")
+            wrong.append(f"q3 is {cells['q3']!r}; one of {', '.join(name.capitalize() for name in LEVELS)} is expected")
         name = f"oncqa-{cells['id']}"
         if name in seen:
             wrong.append(f"id {cells['id']} occurs twice")

@@ -4,7 +4,6 @@ Fields that can be left out have defaults, fields that no record has are kept in
 are reported at once. Record files of a run folder are read by `medjudge.store`, which takes them as they are written.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 
 from medjudge.benchmark.published import language_of_text
 from medjudge.errors import InputError, notify
-from medjudge.files import json_lines, read_json
+from medjudge.files import clipped, json_lines, read_json
 from medjudge.records import Answer, Question
 from medjudge.scheme import Scheme
 from medjudge.store import MOST_QUESTIONS
@@ -45,7 +44,6 @@ _SOME_TEXT = '"a text"'
 _NUMBERS = ("round", "sample", "tokens_in", "tokens_out")
 _MATCHED_BY = ("prompt", "group", "round")
 _WHOLE = re.compile(r"(\d{1,9})(\.0+)?")
-_LONGEST_VALUE = 60
 
 Record = TypeVar("Record", Question, Answer)
 
@@ -281,12 +279,4 @@ def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, give
         return f"{field} is empty; for example {example}"
     needed = "a whole number" if field in _NUMBERS else "an object" if field == "extra" else "a text"
     bound = " from 1 to 1,000" if field == "round" else " from 0 on" if field in _NUMBERS else ""
-    return f"{field} is {_clipped(value)}, and {needed}{bound} is needed, for example {example}"
-
-
-def _clipped(value: Any) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except RecursionError:
-        return "a deeply nested value"
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+    return f"{field} is {clipped(value)}, and {needed}{bound} is needed, for example {example}"

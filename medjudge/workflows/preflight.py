@@ -38,7 +38,7 @@ class Preflight(NamedTuple):
         reasons = f"; it cannot read {self.reasons}" if self.why_not else ""
         return (
             f"{self.questions:,} questions, {self.answered:,} of them with an answer; the judge can read "
-            f"{self.readable:,} of these{reasons}; 0 answers belong to no question"
+            f"{self.readable:,} of these{reasons}"
         )
 
 
