@@ -33,7 +33,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
     wrong: list[str] = []
     contexts = []
 
-    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+    def report(*runs: Run, address: str = "#answers", **context: Any) -> Page:
         file = tmp_path / "report.html"
         write_page(file, runs)
         contexts.append(browser.new_context(**context))
@@ -45,7 +45,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
         page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else wrong.append(sent.url))
         page.goto(file.as_uri() + address)
         if context.get("java_script_enabled", True):
-            page.locator("#reader").wait_for(state="visible")
+            page.locator("html[data-ready]").wait_for(state="attached")
         return page
 
     yield report
@@ -103,7 +103,7 @@ def count(page: Page) -> int:
 def choose(page: Page, **values: str) -> int:
     """Sets filters, from none set, and counts."""
     page.locator("button[type=reset]").click()
-    expect(page.locator("#count")).to_contain_text(page.locator("nav small").inner_text())
+    expect(page.locator("#count")).to_contain_text(page.locator("nav.main small").inner_text())
     for name, value in values.items():
         page.locator(f"#filters select[name={name}]").select_option(value)
     return count(page)
