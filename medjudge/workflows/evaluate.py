@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
@@ -16,6 +16,7 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
+from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.workflows.answer import (
     AnswerOptions,
@@ -332,8 +333,8 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
             require_same_judge(run, prepared.judge_ref, request.judging)
-            notify(prepared.introduction)
-            notify(prepared.preflight.line)
+            say(prepared.introduction)
+            say(prepared.preflight.line)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()
