@@ -42,7 +42,7 @@ def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
             columns.setdefault(status.state, []).append(column)
     if len(columns) < 2 and overall in columns:
         return Banner(overall, words(_MEANING[overall]))
-    parts = [f"{words(state)}: {', '.join(names)}" for state, names in columns.items()]
+    parts = [f"{', '.join(names)} {words(state)}" for state, names in columns.items()]
     return Banner(overall, Markup("{}.").format("; ".join(parts)))
 
 

@@ -295,11 +295,11 @@ def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report
 
 def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
-    boards = open_report(run, java_script_enabled=False).locator("#leaderboard section.board")
-    mine, gpt = (boards.filter(has_text=f"Usability rate by judge {judge}").first for judge in ("mine", "gpt"))
-    expect(mine.locator("> p").first).to_contain_text(re.compile("; judge's files: unsigned$"))
-    expect(mine).to_contain_text("medjudge judge verify")
-    expect(gpt).not_to_contain_text("signed")
+    trust = open_report(run, java_script_enabled=False).locator("#trust")
+    mine, gpt = (trust.locator(f"#trust-board-{number} + dl dd") for number in (1, 0))
+    expect(mine.first).to_contain_text(re.compile("; judge's files: unsigned$"))
+    expect(trust).to_contain_text("medjudge judge verify")
+    expect(gpt.first).not_to_contain_text("signed")
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:

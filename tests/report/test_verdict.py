@@ -103,7 +103,7 @@ def test_the_banner_groups_columns_by_state() -> None:
     assert alike.state == state.FAILED
     assert alike.line.unescape() == "In every category the judge failed a check against physicians' scores."
     mixed = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words())
-    assert mixed == (state.FAILED, "validated: MK, MR, MSE, MTG; failed: MLU.")
+    assert mixed == (state.FAILED, "MK, MR, MSE, MTG validated; MLU failed.")
 
 
 def test_names_in_a_sentence_are_text(board) -> None:
