@@ -29,6 +29,7 @@ from medjudge.files import (
     write_whole,
 )
 from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.run_log import logging_to
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore)
@@ -221,7 +222,8 @@ class Run:
             self._repair()
             self._locked = True
             self.merge_parts()
-            yield
+            with logging_to(self.path):
+                yield
         finally:
             self._locked = False
             for file in self._synced:

@@ -108,6 +108,8 @@ def evaluate(
     tensor_parallel: options.TensorParallel = 1,
     gpu_share: options.GpuShare = 0.9,
     offline: options.Offline = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Judge a benchmark's answers: usability rates.

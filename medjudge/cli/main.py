@@ -32,6 +32,7 @@ from medjudge.cli import (
 )
 from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError, notify
+from medjudge.screen import Detail, show
 
 app = typer.Typer(
     name="medjudge",
@@ -75,6 +76,7 @@ show_readable_help(app)
 
 @app.callback(invoke_without_command=True)
 def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    show(Detail.NORMAL)  # the command's own --quiet and --verbose come after this
     if version:
         print(__version__)
         raise typer.Exit()
@@ -144,7 +146,8 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def _stop_here(status: int) -> NoReturn:
-    notify("\nstopped; the same command again goes on from here")
+    if sys.argv[1:2] != ["train"]:  # training has said whether there is a checkpoint to --resume from
+        notify("\nstopped; the same command again goes on from here")
     sys.exit(status)
 
 

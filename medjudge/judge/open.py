@@ -15,6 +15,7 @@ from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.screen import say_on_terminal
 from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
@@ -132,4 +133,5 @@ def load_judge_ref(
     if judge_ref.api_model is not None:
         return ApiJudge(judge_ref.api_model, server, spending)
     assert judge_ref.folder is not None
+    say_on_terminal(f"loading judge {judge_ref.name} ...")
     return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)

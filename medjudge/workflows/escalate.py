@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.chat_api.spending import Limit, Spending
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.cascade import CascadeRecord, Stage
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
@@ -16,6 +16,7 @@ from medjudge.records import AnswerKey, Judgment
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import Scheme
+from medjudge.screen import say
 from medjudge.statistics.conformal import Conformal, usable_sets
 from medjudge.store import Run, write_records
 from medjudge.validation.status import measured_in_use
@@ -103,7 +104,7 @@ def escalate(run: Run, cascade: Cascade, options: JudgeOptions) -> CascadeRecord
     answers = [answer for answer in run.answers() if answer.text.strip()]
     by_local = run.judgments(cascade.local.name)
     local = _open_to_local([answer.key for answer in answers], by_local, cascade.conformal)
-    notify(f"{len(answers) - len(local.open)} of {len(answers)} answers settled by {cascade.local.name}")
+    say(f"{len(answers) - len(local.open)} of {len(answers)} answers settled by {cascade.local.name}")
     by_api = []
     if local.open:
         by_api = judge_answers(run, cascade.api, options, set(local.open))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Judge
@@ -17,6 +17,7 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
+from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.workflows.answer import (
     AnswerOptions,
@@ -361,8 +362,8 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             require_same_judge(run, prepared.judge_ref, request.judging)
             if prepared.cascade is not None:
                 require_same_judge(run, prepared.cascade.api, request.judging)
-            notify(prepared.introduction)
-            notify(prepared.preflight.line)
+            say(prepared.introduction)
+            say(prepared.preflight.line)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()
