@@ -452,7 +452,7 @@ function judgedBy(run, of, judgments) {
   const head = ["Judge", "Level", "Expected", "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
   const rounds = judgments.some((one) => one[1] > 1);
   const place = run.questions.id.indexOf(of("id"));
-  const lines = judgments.map(([judge, round, score, expected, probabilities, , error]) =>
+  const lines = judgments.map(([judge, round, score, expected, probabilities, , error, , , by]) =>
     element(
       "tr",
       {},
@@ -460,6 +460,7 @@ function judgedBy(run, of, judgments) {
         "th",
         { scope: "row" },
         element("bdi", {}, run.judges[judge].name),
+        by ? element("small", {}, `scored by ${by}`) : "",
         rounds ? element("small", {}, `round ${round}`) : "",
         run.judges[judge].seen.has(place) ? element("small", {}, "trained or tuned on this question") : "",
       ),

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from medjudge.judge.cascade import read_cascade
 from medjudge.judge.study import (
     AgainstKind,
     CheckKind,
@@ -92,12 +93,16 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
         studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
         judges[judge] = {
             "name": judge,
+            "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "hint": _hint(run, judge, studied, compared, len(seen)),
             "usability": _usability(studies),
             "studies": [_shown(study) for study in studies],
         }
         if compared and not seen:
-            differing += _differing(judgments, run.scores, run_index)
+            # What a cascade took from its judges is among theirs.
+            others = run.judgments.keys() - {judge}
+            own = [judgment for judgment in judgments if judgment.judge not in others]
+            differing += _differing(own, run.scores, run_index)
     differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
