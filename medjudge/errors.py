@@ -1,7 +1,12 @@
 """The errors whose messages are written for users, and what of a message may reach a terminal."""
 
+import logging
 import re
 import sys
+
+LOG = logging.getLogger("medjudge")
+"""What is printed for users goes here as well; a run folder that is written keeps it in its log."""
+LOG.setLevel(logging.INFO)
 
 _LONGEST_LINE, _MOST_LINES = 2000, 1000
 # Control characters but tab and line feed, marks that change the direction of text, line separators, surrogates.
@@ -40,9 +45,16 @@ def on_terminal(message: str) -> str:
     return printable("\n".join(shown))
 
 
-def notify(message: str) -> None:
-    """Prints to stderr what a user should know while the work goes on; names and texts of files cannot do harm."""
-    print(on_terminal(message), file=sys.stderr)
+def notify(message: str, shown: bool = True) -> None:
+    """Prints to stderr what a user must know while the work goes on; names and texts of files cannot do harm.
+
+    Args:
+        shown: False for what goes into the log only.
+    """
+    text = on_terminal(message)
+    if shown:
+        print(text, file=sys.stderr)
+    LOG.info(text)
 
 
 class NetworkRefusedError(InputError, OSError):

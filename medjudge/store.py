@@ -29,6 +29,7 @@ from medjudge.files import (
     write_whole,
 )
 from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.run_log import logging_to
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore)
@@ -169,6 +170,7 @@ class Run:
         self.answers_file = path / "answers.jsonl"
         self.physicians_file = path / "physician_scores.jsonl"
         self.items_file = path / "item_scores.jsonl"
+        self.deferred_file = path / "for_physicians.jsonl"
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
         self.parts_folder = path / "parts"
@@ -220,7 +222,8 @@ class Run:
             self._repair()
             self._locked = True
             self.merge_parts()
-            yield
+            with logging_to(self.path):
+                yield
         finally:
             self._locked = False
             for file in self._synced:

@@ -20,6 +20,7 @@ from medjudge.errors import InputError, notify
 from medjudge.judge.card import write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.scheme import scheme_beside
+from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import (
     StopWhereNotFinite,
@@ -33,6 +34,7 @@ from medjudge.train.command_line import TrainingConfig, parse_arguments, with_de
 from medjudge.train.curves import log_to_tensorboard, plot_curves
 from medjudge.train.features import TrainingData, read_training_lines, require_apart
 from medjudge.train.kinds import KINDS
+from medjudge.train.live_line import show_live_line
 from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import without_dropout
 from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
@@ -83,6 +85,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         data = kind.with_room(judge, training, tokenizer, data)
         require_teachable(judge.train_file, data.train, training)
         trainer = kind.trainer(judge, model, training, tokenizer, data)
+        show_live_line(trainer)
         trainer.add_callback(StopWhereNotFinite())
         trainer.add_callback(WarnOfFewSteps())
         if training.use_cpu:
@@ -111,7 +114,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
             card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
-            notify(f"judge written to {folder}")
+            say(f"judge written to {folder}")
         trainer.accelerator.wait_for_everyone()
     return folder
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from tqdm import tqdm
-
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.thinking import NO_ANSWER, ThinkingOptions, split_thought
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import UnfinishedError
+from medjudge.screen import progress_bar
 
 
 class OpenAIEngine:
@@ -61,7 +60,7 @@ class OpenAIEngine:
             except RequestError as error:
                 return index, error
 
-        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+        with progress_bar(len(requests), f"answering ({self.name})", "answer") as bar:
             for index, reply in self.client.gather(range(len(requests)), ask):
                 if isinstance(reply, ChatReply):
                     yield index, _answer(reply)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tqdm import tqdm
-
 from medjudge.answer.conversation import answer_questions, unanswered
 from medjudge.answer.thinking import ThinkingOptions
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Answer, Question
+from medjudge.screen import progress_bar
 
 
 class PartlyAnswered(NamedTuple):
@@ -56,7 +55,7 @@ class RayEngine(NamedTuple):
             for question in unanswered(questions, self.name, samples, done)
         ]
         missing = samples * len(work) - sum(len(item.done) for item in work)
-        with tqdm(total=missing, desc=f"answering ({self.name}, Ray)", unit="answer", disable=None) as bar:
+        with progress_bar(missing, f"answering ({self.name}, Ray)", "answer") as bar:
             for answers in map_on_actors(
                 _load,
                 (self, samples, seed),

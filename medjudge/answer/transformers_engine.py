@@ -5,7 +5,6 @@ from inspect import signature
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 from transformers import (
     ContinuousBatchingConfig,
     GenerationConfig,
@@ -23,6 +22,7 @@ from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
 from medjudge.models.padding import pad_left
+from medjudge.screen import progress_bar
 
 TOP_P = 0.95
 """The mass of nucleus sampling, in both engines."""
@@ -155,7 +155,7 @@ class TransformersEngine:
         def generated(batch: Sequence[int]) -> list[Reply]:
             return self._generated([chats[index] for index in batch], [requests[index].seed for index in batch])
 
-        with tqdm(total=len(requests), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+        with progress_bar(len(requests), f"answering ({self.name})", "answer") as bar:
             for index in set(range(len(prompts))) - {*tight, *roomy}:
                 reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
                 yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)

@@ -4,14 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
 from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer, model_name
 from medjudge.errors import InputError
 from medjudge.models.loading import window
 from medjudge.records import Question
+from medjudge.screen import progress_bar
 
 _CHUNK = 512
 """Requests passed to vLLM together: more than it runs in parallel, so it is never idle. This many answers at most are
@@ -108,7 +107,7 @@ class VllmEngine:
         for index in set(range(len(prompts))) - set(fitting):
             reason = f"prompt of {len(prompts[index])} tokens does not fit the window of {self.window}"
             yield index, Reply("", reason, tokens_in=len(prompts[index]), tokens_out=0)
-        with tqdm(total=len(fitting), desc=f"answering ({self.name})", unit="answer", disable=None) as bar:
+        with progress_bar(len(fitting), f"answering ({self.name})", "answer") as bar:
             for start in range(0, len(fitting), _CHUNK):
                 group = fitting[start : start + _CHUNK]
                 outputs = self.llm.generate(

@@ -35,6 +35,8 @@ def answer(
     tensor_parallel: options.TensorParallel = 1,
     gpu_share: options.GpuShare = 0.9,
     offline: options.Offline = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Answer a benchmark's questions with models."""

@@ -21,17 +21,20 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
+    init,
     judge,
     pack,
     quickstart,
     refine,
     report,
+    run,
     train,
     unpack,
     validate,
 )
 from medjudge.cli.help import show_readable_help
 from medjudge.errors import InputError, UnfinishedError, notify
+from medjudge.screen import Detail, show
 
 app = typer.Typer(
     name="medjudge",
@@ -46,6 +49,8 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
 
 app.command("quickstart", rich_help_panel=_START)(quickstart.quickstart)
+app.command("init", rich_help_panel=_START)(init.init)
+app.command("run", rich_help_panel=_START)(run.run)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
@@ -75,6 +80,7 @@ show_readable_help(app)
 
 @app.callback(invoke_without_command=True)
 def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    show(Detail.NORMAL)  # the command's own --quiet and --verbose come after this
     if version:
         print(__version__)
         raise typer.Exit()
@@ -144,7 +150,8 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def _stop_here(status: int) -> NoReturn:
-    notify("\nstopped; the same command again goes on from here")
+    if sys.argv[1:2] != ["train"]:  # training has said whether there is a checkpoint to --resume from
+        notify("\nstopped; the same command again goes on from here")
     sys.exit(status)
 
 

@@ -9,12 +9,25 @@ from typing import Annotated, Optional
 import typer
 
 from medjudge.offline import go_offline
+from medjudge.screen import Detail, show
 
 
 def _offline(offline: bool) -> bool:
     if offline:
         go_offline()
     return offline
+
+
+def _quiet(quiet: bool) -> bool:
+    if quiet:
+        show(Detail.QUIET)
+    return quiet
+
+
+def _verbose(verbose: bool) -> bool:
+    if verbose:
+        show(Detail.VERBOSE)
+    return verbose
 
 
 # Panels of a command's help, in the order in which most commands show them. What belongs to none is under "Options".
@@ -160,6 +173,26 @@ Offline = Annotated[
 ]
 
 # The screen.
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        help="Print only results, warnings and errors.",
+        rich_help_panel=OUTPUT,
+        callback=_quiet,
+        is_eager=True,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        help="Print also how much memory each stage took.",
+        rich_help_panel=OUTPUT,
+        callback=_verbose,
+        is_eager=True,
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),

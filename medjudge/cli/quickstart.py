@@ -18,6 +18,8 @@ def quickstart(
     ] = Path("judges/quickstart"),
     epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training set.")] = 4,
     seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Run the full pipeline on the bundled sample.

@@ -67,6 +67,8 @@ def refine(
     prices: options.Prices = None,
     device: options.Device = "auto",
     offline: options.Offline = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Improve checklists and rubrics where judge and physicians disagree.

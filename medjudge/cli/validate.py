@@ -144,6 +144,8 @@ def validate(
     prices: options.Prices = None,
     device: options.Device = "auto",
     offline: options.Offline = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a judge against physicians, and check it against the acceptance gate.

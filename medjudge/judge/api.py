@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from tqdm import tqdm
-
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
@@ -59,10 +57,7 @@ class ApiJudge:
         yield from empty
         if not work:
             return
-        with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for judgment in self.client.gather(work, self._judgment):
-                yield judgment
-                bar.update()
+        yield from self.client.gather(work, self._judgment)
 
     async def _judgment(self, assignment: Assignment) -> Judgment:
         request = judgment_request(assignment, self.seed, self.max_tokens)

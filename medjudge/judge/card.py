@@ -65,6 +65,8 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
 
 
 def _shape(card: JudgeCard) -> str:
+    if card.quantization is not None:
+        return f"{KINDS[card.kind].method} on a base quantised to {card.quantization}"
     return "trained in full" if card.training.get("full_fine_tuning") else KINDS[card.kind].method
 
 

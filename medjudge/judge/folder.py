@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
+from transformers import PreTrainedModel
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
-from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, merge_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
@@ -20,6 +21,7 @@ from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
+from medjudge.models.quantization import Quantization, require_bitsandbytes
 from medjudge.models.safety import refuse_pickles
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
@@ -65,6 +67,7 @@ class JudgeCard(BaseModel):
     kind: Kind
     base_model: str
     base_revision: str | None = None
+    quantization: Quantization | None = Field(default=None, description="of the base model, in training and judging")
     style: Style = "score-first"
     scheme: SchemeRef | None = Field(default=None, description="what the training questions belong to")
     prompt_hashes: dict[str, str] = Field(
@@ -236,11 +239,26 @@ def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
     _require_window(card, folder)
-    body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
-    model = merge_adapter(body, folder).to(device).eval()
+    model = _quantized(card, card.quantization, folder, device) if card.quantization else _merged(card, folder, device)
     tokenizer = load_tokenizer(str(folder))
     settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
     return GenerativeJudge(name, model, tokenizer, settings)
+
+
+def _merged(card: JudgeCard, folder: Path, device: torch.device) -> PreTrainedModel:
+    body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
+    return merge_adapter(body, folder).to(device).eval()
+
+
+def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device: torch.device) -> PreTrainedModel:
+    """The model as it was trained and calibrated: the adapter beside the quantised weights, in bfloat16."""
+    require_bitsandbytes(f"judge {folder}: its base model is quantised ({quantization}), which")
+    body = load_causal_lm(*base_of(card, folder), **quantization.load_options(device))
+    adapted = load_adapter(body, folder)
+    for name, parameter in adapted.named_parameters():
+        if "lora_A" in name or "lora_B" in name:  # as TRL has them in training
+            parameter.data = parameter.data.to(device, torch.bfloat16)
+    return adapted.get_base_model().eval()
 
 
 class JudgeKind(NamedTuple):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from tqdm import tqdm
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
@@ -204,19 +203,14 @@ class GenerativeJudge:
         # The background thread has its own tokenizer: a fast tokenizer changes its state while it encodes. A single
         # chunk is not prepared in advance, and a copy takes as long as several judgments.
         tokenizer = deepcopy(self.tokenizer) if len(chunks) > 1 else self.tokenizer
-        with (
-            tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar,
-            ThreadPoolExecutor(1) as background,
-        ):
+        with ThreadPoolExecutor(1) as background:
             pending = background.submit(self._prompts, tokenizer, chunks[0]) if chunks else None
             for number, chunk in enumerate(chunks, start=1):
                 assert pending is not None
                 prompts = pending.result()
                 if number < len(chunks):
                     pending = background.submit(self._prompts, tokenizer, chunks[number])
-                for judgment in self._judgments(chunk, prompts):
-                    yield judgment
-                    bar.update()
+                yield from self._judgments(chunk, prompts)
 
     def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
         prompts = []

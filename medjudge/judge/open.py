@@ -15,6 +15,7 @@ from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.screen import say_on_terminal
 from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
@@ -94,14 +95,19 @@ def _may_stand_in(folder: Path) -> bool:
         return False
 
 
-def check_judge_ref(judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+def check_judge_ref(
+    judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit(), option: str = "--judge"
+) -> None:
     """Checks, before any work is done, that an API judge has a key, network access and a price.
+
+    Args:
+        option: The option that named the judge, for messages.
 
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     if judge_ref.api_model is not None:
-        check_server(f"--judge openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
+        check_server(f"{option} openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
 
 
 def load_judge_ref(
@@ -127,4 +133,5 @@ def load_judge_ref(
     if judge_ref.api_model is not None:
         return ApiJudge(judge_ref.api_model, server, spending)
     assert judge_ref.folder is not None
+    say_on_terminal(f"loading judge {judge_ref.name} ...")
     return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)

@@ -17,7 +17,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
-from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.adapter import require_finite
@@ -31,6 +30,8 @@ from medjudge.records import ErrorKind, Judgment, Question
 
 HEAD_FILE = "head.safetensors"
 PARTS = ("question", "reference", "checklist")
+_CPU_CHUNK, _GPU_CHUNK = 64, 512
+"""On a CPU 64 answers take seconds: the progress bar moves, and an interruption loses little."""
 HEAD_RATE = 3.0
 """The head's parameters are stored divided by this, so that Adam changes them this much faster than the adapter's."""
 
@@ -312,7 +313,7 @@ class OrdinalSettings(NamedTuple):
         temperature: Divides the logits; calibrates the probabilities.
         languages: Answers in other languages get no score; None for no restriction.
         batch_tokens: The tokens, padding included, of the first batches; later ones grow to what memory holds.
-        chunk: How many answers are scored before their judgments are yielded.
+        chunk: How many answers are scored before their judgments are yielded; chosen by the device unless given.
     """
 
     max_length: int
@@ -320,7 +321,7 @@ class OrdinalSettings(NamedTuple):
     temperature: float = 1.0
     languages: Sequence[str] | None = None
     batch_tokens: int = 8192
-    chunk: int = 512
+    chunk: int | None = None
 
 
 class OrdinalJudge:
@@ -356,19 +357,18 @@ class OrdinalJudge:
                 yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
         # Shared texts are embedded once per chunk, so answers to one question are adjacent.
         work.sort(key=lambda item: item.question.id)
-        with tqdm(total=len(work), desc=f"judging ({self.name})", unit="answer", disable=None) as bar:
-            for start in range(0, len(work), self.settings.chunk):
-                chunk = work[start : start + self.settings.chunk]
-                encoded = [self._encoded(assignment) for assignment in chunk]
-                for assignment, texts, row in zip(chunk, encoded, self._probabilities(encoded), strict=True):
-                    yield scored(
-                        assignment,
-                        self.name,
-                        row,
-                        answer_tokens_cut=texts.answer_tokens_cut,
-                        context_tokens_cut=texts.context_tokens_cut,
-                    )
-                    bar.update()
+        size = self.settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
+        for start in range(0, len(work), size):
+            chunk = work[start : start + size]
+            encoded = [self._encoded(assignment) for assignment in chunk]
+            for assignment, texts, row in zip(chunk, encoded, self._probabilities(encoded), strict=True):
+                yield scored(
+                    assignment,
+                    self.name,
+                    row,
+                    answer_tokens_cut=texts.answer_tokens_cut,
+                    context_tokens_cut=texts.context_tokens_cut,
+                )
 
     def _foreign(self, assignment: Assignment) -> str | None:
         if self.settings.languages is None:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
@@ -35,18 +33,16 @@ class RayJudge:
         Raises:
             UnfinishedError: A worker failed.
         """
-        with tqdm(total=len(assignments), desc=f"judging ({self.name}, Ray)", unit="answer", disable=None) as bar:
-            for judgments in map_on_actors(
-                _load,
-                self.arguments,
-                assignments,
-                # The tokens that answers to one question share are computed once if one worker judges them all.
-                key=lambda assignment: assignment.question.id,
-                weight=lambda assignment: len(assignment.answer.text),
-                device=self.device,
-            ):
-                yield from judgments
-                bar.update(len(judgments))
+        for judgments in map_on_actors(
+            _load,
+            self.arguments,
+            assignments,
+            # The tokens that answers to one question share are computed once if one worker judges them all.
+            key=lambda assignment: assignment.question.id,
+            weight=lambda assignment: len(assignment.answer.text),
+            device=self.device,
+        ):
+            yield from judgments
 
 
 def _load(

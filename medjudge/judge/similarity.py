@@ -7,16 +7,19 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 from scipy.special import expit
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.models.batching import batches_by_length, cut_middle
 from medjudge.models.padding import pad_right
 from medjudge.records import ErrorKind, Judgment
+from medjudge.screen import progress_bar
 
 MAX_LENGTH = 256
 """The window that all-MiniLM-L6-v2 was trained with (see its model card)."""
+
+_CHUNK = 64
+"""How many answers are embedded before their judgments are yielded: few, so that an interruption loses little."""
 
 
 class CutPoints(NamedTuple):
@@ -83,27 +86,29 @@ class SimilarityJudge:
             if not assignment.question.reference:
                 reason = "the question has no reference to compare the answer with"
                 yield unscored(assignment, self.name, ErrorKind.NO_REFERENCE, reason)
-        work = [assignment for assignment in not_empty if assignment.question.reference]
-        if not work:
-            return
-        cosines, cut = cosines_to_reference(self.model, self.tokenizer, work)
-        for assignment, row, tokens_cut in zip(work, self.cut_points.probabilities(cosines), cut, strict=True):
-            yield scored(assignment, self.name, row, answer_tokens_cut=tokens_cut)
+        # A reference is embedded once per chunk, so answers to one question are adjacent.
+        work = sorted((item for item in not_empty if item.question.reference), key=lambda item: item.question.id)
+        for start in range(0, len(work), _CHUNK):
+            chunk = work[start : start + _CHUNK]
+            cosines, cut = cosines_to_reference(self.model, self.tokenizer, chunk, show_bar=False)
+            for assignment, row, tokens_cut in zip(chunk, self.cut_points.probabilities(cosines), cut, strict=True):
+                yield scored(assignment, self.name, row, answer_tokens_cut=tokens_cut)
 
 
 def cosines_to_reference(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment], show_bar: bool = True
 ) -> tuple[np.ndarray, list[int]]:
     """The cosine of each answer with its reference, shape (n,), and the tokens of each answer that did not fit."""
     references = list(dict.fromkeys(assignment.question.reference or "" for assignment in work))
-    vectors, cut = _embeddings(model, tokenizer, references + [assignment.answer.text for assignment in work])
+    texts = references + [assignment.answer.text for assignment in work]
+    vectors, cut = _embeddings(model, tokenizer, texts, show_bar)
     position = {text: index for index, text in enumerate(references)}
     reference_vectors = vectors[[position[assignment.question.reference or ""] for assignment in work]]
     return (reference_vectors * vectors[len(references) :]).sum(axis=1), cut[len(references) :]
 
 
 def _embeddings(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], show_bar: bool
 ) -> tuple[np.ndarray, list[int]]:
     sequences, cut = [], []
     for text in texts:
@@ -112,12 +117,12 @@ def _embeddings(
         sequences.append([tokenizer.cls_token_id, *shortened.tokens, tokenizer.sep_token_id])
         cut.append(shortened.left_out)
     vectors = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-    with tqdm(total=len(texts), desc="embedding (similarity)", unit="text", disable=None) as bar:
+    with progress_bar(len(texts), "embedding (similarity)", "text", show_bar) as shown:
         for batch in batches_by_length([len(sequence) for sequence in sequences], 8192):
             ids, mask = pad_right([sequences[index] for index in batch], tokenizer.pad_token_id)
             with torch.inference_mode():
                 hidden = model(ids.to(model.device), mask.to(model.device)).last_hidden_state.float().cpu()
             mean = (hidden * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
             vectors[batch] = torch.nn.functional.normalize(mean, dim=1).numpy()
-            bar.update(len(batch))
+            shown.update(len(batch))
     return vectors, cut

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
+from medjudge.screen import say_in_detail
 
 
 def choose_device(device: str) -> torch.device:
@@ -74,7 +75,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
-    """Prints the peak memory of a stage on stderr, and frees the GPU memory that the stage used.
+    """Frees the GPU memory that a stage used, and prints its peak memory on stderr where details were asked for.
 
     Args:
         stage: The stage, such as `answering with my-model`.
@@ -96,7 +97,7 @@ def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
     else:
         peak = _peak_of_process()
     kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
-    notify(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}")
+    say_in_detail(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}")
 
 
 def _peak_of_process() -> int:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tqdm import tqdm
-
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, notify
 from medjudge.files import read_text, write_whole
 from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
+from medjudge.screen import progress_bar
 
 _MAX_TOKENS = 2048
 _OPENINGS = 5
@@ -49,7 +48,7 @@ class ApiProposer:
         self.seed = seed
 
     def propose(self, prompts: Sequence[Prompt]) -> Iterator[Proposal]:
-        with tqdm(total=len(prompts), desc=f"proposing ({self.name})", unit="text", disable=None) as bar:
+        with progress_bar(len(prompts), f"proposing ({self.name})", "text") as bar:
             for made in self.client.gather(prompts, self._propose):
                 yield made
                 bar.update()

@@ -41,9 +41,9 @@ def cases(run: Contents) -> Cases:
     for score in run.scores:
         scores_by_answer.setdefault(score.answer_key, []).append(score)
     judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
-    for judge_index, judgments in enumerate(run.judgments.values()):
+    for place, (judge, judgments) in enumerate(run.judgments.items()):
         for judgment in judgments:
-            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(judge_index, judgment))
+            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judge, judgment))
     rows = (
         [
             answer.text,
@@ -112,14 +112,15 @@ def _usable(rounds: Sequence[Judgment] | None) -> int | None:
     return round(1000 * float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum()))
 
 
-def _judgment(judge: int, judgment: Judgment) -> list[Any]:
+def _judgment(place: int, judge: str, judgment: Judgment) -> list[Any]:
+    """The judgment as the page reads it; one of a cascade ends with the name of the judge that made it."""
     probabilities = None if judgment.probabilities is None else [round(share, 3) for share in judgment.probabilities]
     expected = None if judgment.expected is None else round(judgment.expected, 2)
     # The reply as it came is of use where nothing could be read from it.
     unread = judgment.raw if judgment.error else None
     cut = [judgment.answer_tokens_cut, judgment.context_tokens_cut]
     return [
-        judge,
+        place,
         judgment.round,
         judgment.score,
         expected,
@@ -128,6 +129,7 @@ def _judgment(judge: int, judgment: Judgment) -> list[Any]:
         judgment.error,
         unread,
         cut,
+        *([judgment.judge] if judgment.judge != judge else []),
     ]
 
 

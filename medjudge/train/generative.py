@@ -26,6 +26,7 @@ from medjudge.judge.generative import (
 )
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
+from medjudge.models.quantization import require_bitsandbytes
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -33,6 +34,7 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lora import lora_config
+from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
 from medjudge.train.weighted_steps import WeightedSteps
@@ -252,10 +254,10 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
         InputError: It cannot be loaded, or the adapter is corrupt or does not fit it.
     """
     assert options.model_name_or_path
+    if quantization_of(options) is not None:
+        require_bitsandbytes("config: load_in_4bit")
     quantization = get_quantization_config(options)
     extra = {} if quantization is None else {"quantization_config": quantization}
-    if quantization is not None and find_spec("bitsandbytes") is None:
-        raise InputError("config: load_in_4bit needs bitsandbytes; pip install 'medjudge[gpu]', or train without it")
     try:
         model = load_causal_lm(
             options.model_name_or_path,
@@ -267,22 +269,10 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
     except ImportError as error:
         raise InputError(f"attn_implementation {options.attn_implementation}: {' '.join(str(error).split())}") from None
     if options.load_in_4bit:
-        _keep_differentiable(model)
+        keep_differentiable(model)
     if start_from is None:
         return model
     return adapter_to_train(model, start_from)
-
-
-def _keep_differentiable(model: PreTrainedModel) -> None:
-    """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
-
-    No gradient goes through packed weights: training would continue, with wrong gradients in all layers but the last.
-    """
-    from bitsandbytes.nn.modules import Linear4bit
-
-    for module in model.modules():
-        if isinstance(module, Linear4bit):
-            module.support_avx512bf16_for_cpu = False
 
 
 def on_device(model: Any, training: SFTConfig) -> Any:
@@ -380,5 +370,6 @@ def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: Judg
     for name in ("README.md", "training_args.bin"):
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
-    if card.style == "score-first":
+    # The decision pipeline would run the judge on a base that is not quantised.
+    if card.style == "score-first" and card.quantization is None:
         write_decision_files(tokenizer, card.temperature, folder, trainer.scheme)

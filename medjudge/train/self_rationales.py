@@ -15,6 +15,7 @@ from medjudge.files import appending, write_whole
 from medjudge.judge.folder import load_judge, read_card
 from medjudge.records import TrainingLine
 from medjudge.scheme import scheme_beside
+from medjudge.screen import progress_bar
 from medjudge.store import repair_last_line, write_scheme
 from medjudge.train.features import line_assignment, read_training_lines
 
@@ -59,12 +60,14 @@ def write_self_rationales(judge_folder: Path, train_file: Path, out_file: Path, 
         # The round carries the line's number: the judge takes answers in an order of its own.
         work = [line_assignment(line, scheme)._replace(round=number) for number, line in enumerate(waiting, 1)]
         write_scheme(out_file.parent, scheme)
-        with appending(out_file) as file:
+        bar = progress_bar(len(work), "rationales", "answer")
+        with bar, appending(out_file) as file:
             for judgment in judge.judge(work):
                 line = waiting[judgment.round - 1].model_copy(update={"rationale": judgment.rationale})
                 file.write(line.model_dump_json().encode() + b"\n")
                 file.flush()
                 written.append(line)
+                bar.update()
     _in_order(out_file, lines, written)
     return out_file
 

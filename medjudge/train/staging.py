@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transformers.trainer_utils import get_last_checkpoint
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.train.checks import NotFiniteError
 from medjudge.train.curves import TENSORBOARD
@@ -61,7 +61,17 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
             shutil.rmtree(staging(folder), ignore_errors=True)
             if last_checkpoint(folder) is None or isinstance(error, NotFiniteError):
                 _remove(folder, had_checkpoints)
+            if not isinstance(error, Exception):
+                notify(f"\n{_what_is_kept(folder)}")
         raise
+
+
+def _what_is_kept(folder: Path) -> str:
+    """What a stopped run can continue from."""
+    checkpoint = last_checkpoint(folder)
+    if checkpoint is None:
+        return "training stopped before its first checkpoint: nothing is kept, and the same command starts it again"
+    return f"training stopped: {checkpoint} is kept; the same command with --resume continues from it"
 
 
 def _remove(folder: Path, had_checkpoints: bool) -> None:

@@ -15,6 +15,7 @@ from medjudge.errors import InputError
 from medjudge.files import read_text
 from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
+from medjudge.train.quantized import set_quantization
 
 _LORA_FIELDS = {
     "lora_r": "r",
@@ -31,12 +32,12 @@ def base_name(model_name_or_path: str) -> str:
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
-    """Reads the card of the judge to continue from, and sets its base model and adapter shape in the options.
+    """Reads the card of the judge to continue from, and sets its base model, quantised or not, and its adapter's shape.
 
     Args:
         folder: The judge folder.
         kind: Of the judge to train.
-        options: TRL's model options; base model, revision and LoRA shape are set to the folder's.
+        options: TRL's model options; base model, revision, quantisation and LoRA shape are set to the folder's.
 
     Raises:
         InputError: It is no judge folder, or one of another kind or base model, or `adapter_config.json` is corrupt.
@@ -51,6 +52,8 @@ def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
         )
     options.model_name_or_path = card.base_model
     options.model_revision = card.base_revision or "main"
+    if card.quantization is not None:
+        set_quantization(options, card.quantization)
     adapter = folder / ADAPTER_CONFIG
     if not adapter.is_file():
         raise InputError(

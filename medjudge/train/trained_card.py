@@ -19,6 +19,7 @@ from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
 from medjudge.train.kinds import KINDS
+from medjudge.train.quantized import quantization_of
 from medjudge.train.start import base_name, seen_before
 from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
 
@@ -69,6 +70,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         kind=judge.kind,
         base_model=base_name(model.model_name_or_path),
         base_revision=revision or commit(model.model_name_or_path, model.model_revision),
+        quantization=quantization_of(model),
         style=judge.style,
         scheme=data.scheme.ref,
         prompt_hashes=_rubric_hashes(judge.style, data) if kind.reads_rubrics else {},

@@ -23,6 +23,7 @@ from medjudge.models.hardware import report_peak_memory
 from medjudge.models.loading import commit
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
+from medjudge.screen import say_on_terminal, stop_explained
 from medjudge.store import Run
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
 from medjudge.workflows.run_folder import default_run, open_benchmark, record_spending, start_run
@@ -240,10 +241,16 @@ def answer_with(
     start = time.monotonic()
     questions = unanswered(run.questions(), loaded.name, options.samples, existing)
     own_questions = group.share(questions, lambda question: question.group, lambda question: len(question.prompt))
+    made = 0
+
+    def kept() -> str:
+        return f"{len(existing) + made} answers are kept in {run.path}, {made} of them new by {loaded.name}"
+
     try:
-        with group.writing(run) as part:
+        with stop_explained(kept), group.writing(run) as part:
             for answer in loaded.answer(own_questions, options.samples, options.seed, existing):
                 part.append(part.answers_file, answer.model_dump_json())
+                made += 1
     finally:
         if group.first:
             entry["answers"] = sum(answer.model == loaded.name for answer in run.answers())
@@ -262,6 +269,7 @@ def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Ques
         )
         return AnsweringModel(name, source, None, partial(answered_by, engine, system=options.system))
     name = model_name(model)
+    say_on_terminal(f"loading model {name} ...")
     source = str(Path(model).resolve()) if Path(model).is_dir() else model
     if options.engine == "ray":
         ray = RayEngine(

@@ -22,6 +22,7 @@ from medjudge.records import AnswerKey, Judgment
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
+from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
 from medjudge.store import Run, write_records
 from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import validate_command
@@ -55,6 +56,7 @@ def judge_answers(
     only: set[AnswerKey] | None = None,
     loaded: Judge | None = None,
     group: Group = Group(),
+    shared_bar: ProgressBar | None = None,
 ) -> list[Judgment]:
     """Judges what is not judged yet; every judgment is on disk before the next one is made.
 
@@ -62,6 +64,7 @@ def judge_answers(
         only: The answers to judge; None for all.
         loaded: The judge where it is in memory already; else it is loaded if there is anything to judge.
         group: The processes that share the work, which all call this.
+        shared_bar: The progress bar of a larger piece of work that this is a part of; else it has one of its own.
 
     Returns:
         All judgments of this judge in the run.
@@ -80,7 +83,7 @@ def judge_answers(
         work if only is None else [assignment for assignment in work if assignment.answer.key in only], judgments
     )
     if judgments and waiting and group.first:
-        notify(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go")
+        say(f"{len(judgments)} judgments of {judge_ref.name} exist; {len(waiting)} to go")
     if waiting:
         judge = loaded or load(judge_ref, options, run)
         if identity(judge_ref, options, run.scheme()) != judge_sha256:
@@ -94,11 +97,22 @@ def judge_answers(
         start = time.monotonic()
         # What the answers to one question share is computed once, where one process judges them all.
         own_work = group.share(waiting, lambda item: item.question.id, lambda item: len(item.answer.text))
+        label = f"judging ({judge_ref.name})"
+        bar = shared_bar or progress_bar(len(own_work), label, "answer", shown=group.first)
+        made = 0
+
+        def kept() -> str:
+            return f"{len(judgments) + made} of {len(judgments) + len(waiting)} judgments are kept in {run.path}"
+
         try:
-            with group.writing(run) as part:
+            with stop_explained(kept), group.writing(run) as part:
                 for judgment in judge.judge(own_work):
                     part.append(part.judgments_file(judge_ref.name), judgment.model_dump_json())
+                    made += 1
+                    bar.update()
         finally:
+            if shared_bar is None:
+                bar.close()
             refused = sorted(judge.client.refused) if isinstance(judge, ApiJudge) else []
             if group.first:
                 record_judge(run, judge_ref, options, judge_sha256, time.monotonic() - start, refused)
@@ -184,20 +198,35 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
     if card is None:
         return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
     assert judge_ref.folder is not None
-    use = Use(
-        identity(judge_ref, options, scheme),
-        rubrics_identity(judge_ref, scheme),
-        scheme.sha256,
-        frozenset(models),
-        validate_command(run, str(judge_ref.folder)),
-        stale_temperature(judge_ref.folder, card, scheme),
-    )
+    use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
     return (
         f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {card.base_model}, trained on "
         f"{answers}{questions} questions; {status}; {signed_files(judge_ref.folder, card).line}"
+    )
+
+
+def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
+    """What a judge folder is about to be used with.
+
+    Args:
+        run: Where the judgments will go; it need not exist.
+        models: The models whose answers it will judge.
+
+    Raises:
+        InputError: As for `identity`.
+    """
+    assert judge_ref.folder is not None
+    assert judge_ref.card is not None
+    return Use(
+        identity(judge_ref, options, scheme),
+        rubrics_identity(judge_ref, scheme),
+        scheme.sha256,
+        frozenset(models),
+        validate_command(run, str(judge_ref.folder)),
+        stale_temperature(judge_ref.folder, judge_ref.card, scheme),
     )
 
 

@@ -9,6 +9,7 @@ from medjudge.judge.study import ProbeEffect, ProbeStudy
 from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import consensus
+from medjudge.screen import progress_bar
 from medjudge.store import Run, write_records
 from medjudge.validation.probe_effect import probe_effect
 from medjudge.validation.study import Settings
@@ -44,20 +45,28 @@ def probe_judge(
     judge, scheme = load(judge_ref, judging, run), run.scheme()
     effects: dict[str, ProbeEffect] = {}
     not_applied = []
-    for probe in PROBES:
+
+    def changed_answers(probe: str) -> dict[AnswerKey, Answer]:
         attempts = [
             probed(questions[answer.question_id], answer, probe, settings.seed, consensus(levels[answer.key]), scheme)
             for answer in answers
         ]
-        changed = {answer.key: answer for answer in attempts if answer is not None}
+        return {answer.key: answer for answer in attempts if answer is not None}
+
+    changed_by = {probe: changed_answers(probe) for probe in PROBES}
+    bar = progress_bar(sum(map(len, changed_by.values())) * judging.rounds, "probes", "answer")
+    for probe, changed in changed_by.items():
         if not changed:
             not_applied.append(probe)
             continue
+        bar.set_description(f"probe {probe} ({judge_ref.name})")
         probe_run = Run(run.path / "probes" / probe)
         with probe_run.lock():
             probe_run.write_questions(questions.values(), scheme)
             _write_changed(probe_run, changed)
-            after = judge_answers(probe_run, judge_ref, judging, set(changed), judge)
+            existing = probe_run.judgments(judge_ref.name)
+            bar.update(sum(judgment.answer_key in changed for judgment in existing))
+            after = judge_answers(probe_run, judge_ref, judging, set(changed), judge, shared_bar=bar)
         effects[probe] = probe_effect(
             [judgment for judgment in judgments if judgment.answer_key in changed],
             [judgment for judgment in after if judgment.answer_key in changed],
@@ -66,6 +75,7 @@ def probe_judge(
             resamples=settings.resamples,
             seed=settings.seed,
         )
+    bar.close()
     record_spending(run, judging.limit.prices)
     return ProbeStudy(answers=len(answers), effects=effects, not_applied=not_applied)
 

@@ -197,6 +197,7 @@ def test_a_signal_ends_a_run_in_one_line_and_the_same_command_goes_on(
     assert not (file.parents[1] / ".pid").exists()
     kept = file.read_text().splitlines()
     assert len(kept) >= 3
+    assert f"{len(kept)} of 40 judgments are kept in runs/sample" in text
     assert run_command(tmp_path, command)[0] in (0, 1)
     lines = file.read_text().splitlines()
     assert lines[: len(kept)] == kept

@@ -164,3 +164,15 @@ def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:
     judge = OrdinalJudge("decoder", model, load_tokenizer(str(tiny_lm)), OrdinalSettings(64))
     (judgment,) = judge.judge([assignment()])
     assert judgment.score in range(1, 6)
+
+
+def test_on_a_cpu_judgments_come_before_the_last_answer_is_read(judge, assignment) -> None:
+    read = []
+    judge.model.body.register_forward_hook(lambda module, inputs, output: read.append(1))
+    judge.settings = judge.settings._replace(chunk=None)
+    texts = [f"{n} grams a day" for n in range(150)]
+    judgments = judge.judge([assignment(text, id=f"q{n:03}") for n, text in enumerate(texts)])
+    assert next(judgments).question_id == "q000"
+    first = len(read)
+    assert len(list(judgments)) == 149
+    assert len(read) > first

@@ -54,3 +54,14 @@ def test_minilm_ranks_the_samples_answers(sample_run) -> None:
     work = assignments(run.questions(), run.answers())[:60]
     cosines, _ = cosines_to_reference(load_encoder(MINILM).eval(), load_tokenizer(MINILM), work)
     assert spearmanr(cosines, [level[assignment.answer.key] for assignment in work])[0] > 0.3
+
+
+def test_judgments_come_before_the_last_answer_is_embedded(tiny_encoder, assignment) -> None:
+    encoder = load_encoder(str(tiny_encoder)).eval()
+    read = []
+    encoder.register_forward_hook(lambda module, inputs, output: read.append(len(inputs[0])))
+    judge = SimilarityJudge("s", encoder, load_tokenizer(str(tiny_encoder)), CutPoints(20, (5, 10, 15, 19)))
+    judgments = judge.judge([assignment(f"{n} grams a day", id=f"q{n:03}") for n in range(150)])
+    assert next(judgments).question_id == "q000"
+    assert sum(read) < 150
+    assert len(list(judgments)) == 149

@@ -1,0 +1,79 @@
+"""A judge on a quantised base: it is run as it was trained and calibrated."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from tiny_judges import build_generative_judge
+from train_judge import main as train_judge
+from trl import ModelConfig
+
+from medjudge.errors import InputError
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.generative import GenerativeJudge
+from medjudge.judge.identity import folder_identity
+from medjudge.models.quantization import Quantization
+from medjudge.records import TrainingLine
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import read_training_lines
+from medjudge.train.generative import GenerativeTrainer, score_logits
+from medjudge.train.quantized import quantization_of
+from medjudge.train.start import starting_card
+
+CPU = torch.device("cpu")
+
+
+def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
+    pytest.importorskip("bitsandbytes")
+    read_in_training = []
+    original = GenerativeTrainer.score_logits
+
+    def score_logits(self: GenerativeTrainer, lines: Sequence[TrainingLine]) -> np.ndarray:
+        read_in_training.append(original(self, lines))
+        return read_in_training[-1]
+
+    monkeypatch.setattr(GenerativeTrainer, "score_logits", score_logits)
+    options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16"}
+    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, max_steps=8)))
+    card = read_card(folder)
+    assert card.quantization == Quantization(bits=4, type="nf4", nested=True, dtype="bfloat16")
+    assert "LoRA on a base quantised to NF4, nested" in (folder / "README.md").read_text()
+    assert not (folder / "decision.json").exists()  # its pipeline would not quantise the base
+    judge = load_judge(folder, "tiny", CPU)
+    assert isinstance(judge, GenerativeJudge)
+    projection = judge.model.model.layers[0].self_attn.q_proj  # not merged
+    assert type(projection.base_layer).__name__ == "Linear4bit"
+    assert projection.lora_A["default"].weight.dtype == torch.bfloat16
+    assert judge.shares
+    lines = read_training_lines(training_files[1])
+    logits = score_logits_of(judge, lines)
+    assert logits == pytest.approx(read_in_training[-1], abs=0.05)
+    card.model_copy(update={"quantization": None}).write(folder)
+    assert folder_identity(folder, read_card(folder)) != folder_identity(folder, card)
+    merged = load_judge(folder, "tiny", CPU)
+    assert isinstance(merged, GenerativeJudge)
+    assert np.abs(score_logits_of(merged, lines) - read_in_training[-1]).max() > 0.05
+
+    # A judge that continues from it has the same base, whatever the config says.
+    card.write(folder)
+    start = ModelConfig()
+    starting_card(folder, "generative", start)
+    assert quantization_of(start) == card.quantization
+
+
+def score_logits_of(judge: GenerativeJudge, lines: Sequence[TrainingLine]) -> np.ndarray:
+    """What a loaded judge reads for training lines, (n, 5)."""
+    return score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length, "score-first")
+
+
+def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, monkeypatch) -> None:
+    folder = build_generative_judge(tmp_path / "judge", tiny_lm, quantization={"bits": 4, "type": "nf4"})
+    monkeypatch.setattr("medjudge.models.quantization.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"its base model is quantised \(NF4\), which needs bitsandbytes; pip install"):
+        load_judge(folder, "tiny", CPU)
+
+
+def test_a_quantised_base_needs_a_format_for_its_activations() -> None:
+    with pytest.raises(InputError, match="dtype is auto, and load_in_4bit needs bfloat16 or"):
+        quantization_of(ModelConfig(load_in_4bit=True, dtype="auto"))
