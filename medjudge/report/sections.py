@@ -106,7 +106,8 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
     differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
-        "notes": _notes(run.manifest),
+        "notes": run.manifest.get("notes", []),
+        "provenance": _provenance(run.manifest),
         "judges": judges,
         "against": run.against_kind,
         "differing": len(differing),
@@ -121,16 +122,16 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
     )
 
 
-def _notes(manifest: dict[str, Any]) -> list[str]:
-    notes = []
+def _provenance(manifest: dict[str, Any]) -> list[str]:
+    """Where a run comes from: what a reader needs only to repeat it."""
+    lines = []
     if benchmark := manifest.get("benchmark"):
-        notes.append(
+        lines.append(
             f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}."
         )
-    notes += manifest.get("notes", [])
     if manifest.get("updated"):
-        notes.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
-    return notes
+        lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    return lines
 
 
 # --- How far a judge may be trusted ---------------------------------------------------------------------------------

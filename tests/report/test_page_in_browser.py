@@ -33,7 +33,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
     wrong: list[str] = []
     contexts = []
 
-    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+    def report(*runs: Run, address: str = "#answers", **context: Any) -> Page:
         file = tmp_path / "report.html"
         write_page(file, runs)
         contexts.append(browser.new_context(**context))
@@ -45,7 +45,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
         page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else wrong.append(sent.url))
         page.goto(file.as_uri() + address)
         if context.get("java_script_enabled", True):
-            page.locator("#reader").wait_for(state="visible")
+            page.locator("html[data-ready]").wait_for(state="attached")
         return page
 
     yield report
@@ -103,7 +103,7 @@ def count(page: Page) -> int:
 def choose(page: Page, **values: str) -> int:
     """Sets filters, from none set, and counts."""
     page.locator("button[type=reset]").click()
-    expect(page.locator("#count")).to_contain_text(page.locator("nav small").inner_text())
+    expect(page.locator("#count")).to_contain_text(page.locator("nav.main small").inner_text())
     for name, value in values.items():
         page.locator(f"#filters select[name={name}]").select_option(value)
     return count(page)
@@ -295,11 +295,11 @@ def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report
 
 def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
-    boards = open_report(run, java_script_enabled=False).locator("#leaderboard section.board")
-    mine, gpt = (boards.filter(has_text=f"Usability rate by judge {judge}").first for judge in ("mine", "gpt"))
-    expect(mine.locator("> p").first).to_contain_text(re.compile("; judge's files: unsigned$"))
-    expect(mine).to_contain_text("medjudge judge verify")
-    expect(gpt).not_to_contain_text("signed")
+    trust = open_report(run, java_script_enabled=False).locator("#trust")
+    mine, gpt = (trust.locator(f"#trust-board-{number} + dl dd") for number in (1, 0))
+    expect(mine.first).to_contain_text(re.compile("; judge's files: unsigned$"))
+    expect(trust).to_contain_text("medjudge judge verify")
+    expect(gpt.first).not_to_contain_text("signed")
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:

@@ -9,6 +9,14 @@ const ROW_REM = 4.25; // the height of .row
 const BESIDE = 6; // rows drawn above and below those seen
 
 const byId = (id) => document.getElementById(id);
+
+let texts = {};
+
+/** A text of the page in its language, with its {values}. */
+function t(text, values = {}) {
+  return (texts[text] ?? text).replace(/\{(\w+)\}/gu, (_, name) => values[name]);
+}
+
 const form = byId("filters");
 const list = byId("list");
 const detail = byId("detail");
@@ -69,7 +77,7 @@ let categories, runs, total;
 
 async function readIndex() {
   readAlphabet();
-  ({ categories, runs } = await open(0));
+  ({ categories, runs, texts } = await open(0));
   total = 0;
   let block = 1;
   for (const run of runs) {
@@ -366,7 +374,7 @@ async function choose(row, goThere) {
   chosen = row;
   bringIntoView(row);
   drawList();
-  history.replaceState(null, "", addressOf(row));
+  history.replaceState(null, "", `${addressOf(row)}${filterQuery()}`);
   const parts = await detailOf(row);
   if (chosen !== row) return; // another one was chosen meanwhile
   detail.replaceChildren(...parts);
@@ -538,6 +546,7 @@ let asked = 0;
 
 async function refresh() {
   const mine = ++asked;
+  rememberFilters();
   const wanted = Object.fromEntries(new FormData(form));
   const words = wordsOf(wanted.words);
   highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
@@ -604,9 +613,29 @@ function listen() {
   addEventListener("hashchange", follow);
 }
 
+/** The filters as a query, without those that filter nothing. */
+function filterQuery() {
+  const query = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value !== "") query.append(name, value);
+  return query.size ? `?${query}` : "";
+}
+
+/** Sets the filters that an address names, and none but them. An address without a query leaves all as they are. */
+async function followFilters(query) {
+  if (query === undefined || `?${query}` === filterQuery()) return;
+  const wanted = new URLSearchParams(query);
+  form.reset();
+  for (const [name, value] of wanted) {
+    const field = form.elements[name];
+    if (field?.type === "checkbox") field.checked = true;
+    else if (field?.type === "search" || [...(field?.options ?? [])].some((one) => one.value === value)) field.value = value;
+  }
+  await refresh();
+}
+
 /** Shows the answer that the address names. */
-async function follow() {
-  const row = rowAt(location.hash);
+async function followAnswer(place) {
+  const row = rowAt(place);
   if (row < 0) return;
   if (!listed.includes(row)) {
     form.reset();
@@ -615,17 +644,9 @@ async function follow() {
   await choose(row, true);
 }
 
-async function start() {
-  await readIndex();
-  fillChoices();
-  byId("reader").hidden = false;
-  listen();
-  await refresh();
-  await follow();
+function rememberFilters() {
+  const [place] = addressParts();
+  if (!byId("answers").classList.contains("open")) return;
+  const here = place.startsWith("#answer/") ? place : "#answers";
+  history.replaceState(null, "", `${here}${filterQuery()}`);
 }
-
-start().catch((error) => {
-  const trouble = byId("trouble");
-  trouble.textContent = `The answers cannot be shown: ${error.message}. A current browser is needed, and the whole file.`;
-  trouble.hidden = false;
-});
