@@ -216,7 +216,7 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
     if file is None and not options.rater_columns and not options.label_map:
         scores = run.physician_scores()
     else:
-        labels = parse_label_map(options.label_map) if options.label_map else None
+        labels = parse_label_map(options.label_map) if options.label_map else {}
         scores = read_physician_scores(path, options.rater_columns, labels)
     if not scores:
         raise InputError(f"{path}: no score in it")
