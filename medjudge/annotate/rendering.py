@@ -102,7 +102,7 @@ def answer_page(
 
 
 def end_page(items: Sequence[ToScore], rater: str, scores: Mapping[AnswerKey, PhysicianScore], command: str) -> str:
-    """The page after the last answer; `command` is what comes next."""
+    """The page after the last answer; `command` is what comes next here, if anything."""
     return _template("end.html").render(
         words=page_texts(items[0].question.language, items[0].languages),
         titles=_titles(items, items[0].question.language),

@@ -78,6 +78,7 @@ class PageTexts(Texts):
     not_saved: str
     done_title: str
     done: str
+    done_elsewhere: str
     next: str
     next_text: str
     category: str
