@@ -14,17 +14,14 @@ from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
     GenerativeSettings,
-    Prompt,
     before_score_ids,
-    encode_prompt,
     prompt_room,
     reason_tokens,
-    require_chat_template,
     score_line,
     score_token_ids,
-    token_ids,
 )
 from medjudge.judge.ordinal import encode
+from medjudge.judge.prompts import Prompt, encode_prompt, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style

@@ -20,10 +20,10 @@ from medjudge.judge.folder import JudgeCard
 from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
-    require_chat_template,
     score_line,
     score_token_ids,
 )
+from medjudge.judge.prompts import require_chat_template
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes

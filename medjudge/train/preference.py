@@ -15,10 +15,10 @@ from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
     before_score_ids,
-    require_chat_template,
     score_line,
     score_token_ids,
 )
+from medjudge.judge.prompts import require_chat_template
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme

@@ -4,7 +4,8 @@ import pytest
 from datasets import Dataset
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import encode_prompt, reason_tokens
+from medjudge.judge.generative import reason_tokens
+from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
