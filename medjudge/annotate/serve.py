@@ -1,10 +1,11 @@
-"""A page on loopback on which a physician scores answers: plain HTML forms, one answer per screen, saved at once.
+"""Pages on which physicians score answers: plain HTML forms, one answer per screen, saved at once.
 
-Whoever has the link may score. Neither a model's name nor a judge's score is on the page or in its source.
+Whoever has a rater's link may score as that rater. Neither a model's name nor a judge's score is on the page or in its
+source.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -13,10 +14,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 
-from medjudge.annotate.access import HEADERS, refusal
+from medjudge.annotate.access import HEADERS, Access, refusal
 from medjudge.annotate.add_scores import add_scores, scores_lock
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.items import ToScore, to_score
+from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.plan import Plan
 from medjudge.annotate.rendering import Draft, answer_page, end_page, message_page
 from medjudge.annotate.wording import page_texts
@@ -24,37 +25,36 @@ from medjudge.errors import InputError, notify
 from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.store import Run
 
-HOST = "127.0.0.1"
 
-
-def scoring_app(run: Run, plan: Plan, rater: str, token: str) -> FastAPI:
-    """The scoring page of one rater.
+def scoring_app(run: Run, plan: Plan, access: Access) -> FastAPI:
+    """The scoring pages of the raters who have a link.
 
     Args:
         run: Where the questions and answers are, and the scores go.
         plan: Which answers, in which order.
-        rater: One of the plan's raters.
-        token: What the link must carry.
+        access: Links to raters of the plan, and the addresses of the server.
 
     Raises:
         InputError: The plan does not match the run.
     """
-    routes = _Routes(run, plan, rater)
+    items = all_to_score(run, plan)
+    pages = {rater: _Pages(run, rater, items[rater], access.for_others) for rater in access.raters.values()}
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    server.state.pages = pages
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
 
     @server.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = refusal(request, token) or await call_next(request)
+        response = refusal(request, access) or await call_next(request)
         response.headers.update(HEADERS)
         return response
 
     server.add_exception_handler(404, _not_found)
     server.add_exception_handler(InputError, _unreadable)
-    server.get("/", response_class=HTMLResponse)(routes.start)
-    server.get("/answer/{item}", response_class=HTMLResponse)(routes.show)
-    server.get("/next/{item}")(routes.skip)
-    server.post("/answer/{item}", response_class=HTMLResponse)(routes.save)
+    server.get("/", response_class=HTMLResponse)(_start)
+    server.get("/answer/{item}", response_class=HTMLResponse)(_show)
+    server.get("/next/{item}")(_skip)
+    server.post("/answer/{item}", response_class=HTMLResponse)(_save)
     return server
 
 
@@ -64,13 +64,18 @@ async def _fields(request: Request) -> dict[str, str]:
     return {name: value.replace("\r\n", "\n") for name, value in parse_qsl(body, keep_blank_values=True)}
 
 
-class _Routes:
-    """What the page answers to each request."""
+class _Pages:
+    """A rater's pages: what each request is answered with.
 
-    def __init__(self, run: Run, plan: Plan, rater: str) -> None:
+    Args:
+        for_others: Whether the rater sits at another machine than the server.
+    """
+
+    def __init__(self, run: Run, rater: str, items: Sequence[ToScore], for_others: bool) -> None:
         self.run = run
         self.rater = rater
-        self.items = to_score(run, plan, rater)
+        self.items = items
+        self.for_others = for_others
         self.numbers = {entry.item.id: number for number, entry in enumerate(self.items)}
         self.scores = scores_of(run, rater)
 
@@ -79,7 +84,7 @@ class _Routes:
         item = self._first_open()
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
-        command = f"medjudge validate {self.run.path} --judge JUDGE"
+        command = "" if self.for_others else f"medjudge validate {self.run.path} --judge JUDGE"
         return end_page(self.items, self.rater, self.scores(), command)
 
     def show(self, item: str, saved: str = "") -> str:
@@ -91,8 +96,10 @@ class _Routes:
         following = self._first_open(self._number(item) + 1)
         return RedirectResponse(f"/answer/{following}" if following else "/", 303)
 
-    def save(self, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
+    def save(self, item: str, fields: Mapping[str, str]) -> Any:
         """Saves a score and goes on to the next open answer; a form that cannot be saved is shown again."""
+        if fields.get("rater", self.rater) != self.rater:  # another rater's link was opened in this browser since
+            return message_page("Not saved: this browser now belongs to another rater. Open your own link again.", 409)
         number = self._number(item)
         entry = self.items[number]
         words = page_texts(entry.question.language, entry.languages)
@@ -127,6 +134,31 @@ class _Routes:
         scores = self.scores()
         order = [*self.items[start:], *self.items[:start]]
         return next((entry.item.id for entry in order if entry.item.key not in scores), None)
+
+
+def _own(request: Request) -> _Pages:
+    """The pages of the rater who sent a request."""
+    pages: _Pages = request.app.state.pages[request.state.rater]
+    return pages
+
+
+_OwnPages = Annotated[_Pages, Depends(_own)]
+
+
+def _start(pages: _OwnPages) -> Any:
+    return pages.start()
+
+
+def _show(pages: _OwnPages, item: str, saved: str = "") -> str:
+    return pages.show(item, saved)
+
+
+def _skip(pages: _OwnPages, item: str) -> Response:
+    return pages.skip(item)
+
+
+def _save(pages: _OwnPages, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:
+    return pages.save(item, fields)
 
 
 def _not_found(request: Request, error: Exception) -> Response:

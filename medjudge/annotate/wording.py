@@ -54,6 +54,7 @@ class PageTexts(Texts):
     checklist: str
     levels: str
     steps: str
+    raw_text: str
     missing: str
     ask_level: str
     ask_dimensions: str
@@ -77,6 +78,7 @@ class PageTexts(Texts):
     not_saved: str
     done_title: str
     done: str
+    done_elsewhere: str
     next: str
     next_text: str
     category: str

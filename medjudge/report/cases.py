@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
+from medjudge.report.rendered import with_rendering
 from medjudge.rounds import level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.validation.pairs import unsafe
@@ -27,7 +28,7 @@ def cases(run: Contents) -> Cases:
 
     In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
     its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
-    physicians' scores]`; `starts` names the first row of each.
+    physicians' scores]`; `starts` names the first row of each. Texts are those of `with_rendering`.
     """
     order = {question.id: position for position, question in enumerate(run.questions)}
     models = run.models
@@ -46,7 +47,7 @@ def cases(run: Contents) -> Cases:
             judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judge, judgment))
     rows = (
         [
-            answer.text,
+            with_rendering(answer.text),
             answer.finish_reason,
             judgments_by_answer.get(answer.key, []),
             [_score(score) for score in scores_by_answer.get(answer.key, [])],
@@ -82,7 +83,10 @@ def cases(run: Contents) -> Cases:
             ],
             "starts": [0, *ends][: len(blocks)],
         },
-        texts=[[question.prompt, question.reference, question.checklist] for question in run.questions],
+        texts=[
+            [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
+            for question in run.questions
+        ],
         blocks=blocks,
     )
 
@@ -143,7 +147,9 @@ def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
     size = 0
     for row in rows:
         block.append(row)
-        size += len(row[0]) + sum(len(judgment[5] or "") for judgment in row[2])
+        size += len(row[0][0] if isinstance(row[0], list) else row[0]) + sum(
+            len(judgment[5] or "") for judgment in row[2]
+        )
         if size >= _BLOCK:
             yield block
             block, size = [], 0

@@ -16,6 +16,7 @@ import yaml
 from starlette.testclient import TestClient
 
 import medjudge.annotate.rendering as serving
+from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, plan_file, read_plan, write_plan
 from medjudge.annotate.serve import scoring_app
@@ -56,7 +57,7 @@ def letters(tmp_path: Path, question: Callable[..., Any], answer: Callable[..., 
 
 
 def _client(run: Run, rater: str = "dr-a") -> TestClient:
-    client = TestClient(scoring_app(run, read_plan(run), rater, TOKEN), base_url=HERE, follow_redirects=False)
+    client = TestClient(scoring_app(run, read_plan(run), Access({TOKEN: rater})), base_url=HERE, follow_redirects=False)
     assert client.get("/", params={"token": TOKEN}).status_code == 200
     client.headers["origin"] = HERE
     return client
@@ -74,7 +75,7 @@ def _scores(run: Run) -> list[tuple[str, int | None, str | None]]:
     "path", ["/", "/?token=", "/?token=wrong", "/answer/{item}", "/next/{item}", "/static/page.css", "/docs"]
 )
 def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
-    client = TestClient(scoring_app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
+    client = TestClient(scoring_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
     reply = client.get(path.format(item=_items(knowledge)[0]))
     assert reply.status_code == 403
     assert "Reply" not in reply.text
@@ -83,7 +84,7 @@ def test_without_the_token_there_is_nothing(knowledge: Run, path: str) -> None:
 
 
 def test_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(knowledge: Run) -> None:
-    client = TestClient(scoring_app(knowledge, read_plan(knowledge), "dr-a", TOKEN), base_url=HERE)
+    client = TestClient(scoring_app(knowledge, read_plan(knowledge), Access({TOKEN: "dr-a"})), base_url=HERE)
     reply = client.get("/", params={"token": TOKEN})
     cookie = reply.headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -254,7 +255,9 @@ def served() -> Iterator[Callable[[Run], str]]:
 
     def serve(run: Run) -> str:
         listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(scoring_app(run, read_plan(run), "dr-a", TOKEN), log_level="warning"))
+        server = uvicorn.Server(
+            uvicorn.Config(scoring_app(run, read_plan(run), Access({TOKEN: "dr-a"})), log_level="warning")
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         servers.append((server, thread))
@@ -312,7 +315,7 @@ def _start(run: Run) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     printed = ""
-    while not printed.endswith("}\n"):
+    while not printed.endswith("\n}\n"):
         printed += process.stdout.readline()
         assert process.poll() is None
     return process, json.loads(printed)["link"]
@@ -374,6 +377,7 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     for key in ("9", "5", "5", "Backspace", "2", "5", "1"):  # 9 is on no scale, 5 not on safety's
         page.keyboard.press(key)
     assert page.evaluate("Object.fromEntries(new FormData(document.querySelector('form')))") == {
+        "rater": "dr-a",
         "instruction_following": "4",
         "correctness": "3",
         "effectiveness": "5",
@@ -439,7 +443,8 @@ def test_texts_stay_texts(
     address = served(run)
     page = open_page(f"{address}/?token={TOKEN}", viewport={"width": 390, "height": 780})
     page.goto(f"{address}/answer/{items['q2']}")
-    shown = page.locator(".text").all_inner_texts()
+    page.get_by_label({"en": "Raw text", "zh": "原始文本"}[language]).check()
+    shown = page.locator(".text:visible").all_inner_texts()
     assert len(shown) == 6  # the turn before and its answer, question, answer, reference, checklist
     assert set(shown) == {LITERAL}
     assert LITERAL.split("\n")[0] in page.locator(".kind").inner_text()
