@@ -16,7 +16,6 @@ import logging
 import random
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +23,10 @@ from typing import Any, NamedTuple
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
+from model_shapes import SIZES, layer_parameters, matrix_rate, random_model, save_model, timed
 from study import record
 from tiny_models import byte_tokenizer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM, pipeline
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
@@ -44,47 +44,6 @@ ONE_AT_A_TIME = 4
 BATCH = 16
 WINDOW = 8192
 NEW_TOKENS = 64
-SIZES: dict[str, dict[str, Any]] = {
-    "60M": {
-        "vocab_size": 8000,
-        "hidden_size": 640,
-        "intermediate_size": 1792,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 10,
-        "num_key_value_heads": 5,
-        "head_dim": 64,
-    },
-    "0.6B": {
-        "vocab_size": 151_936,
-        "hidden_size": 1024,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "tie_word_embeddings": True,
-    },
-    "1.7B": {
-        "vocab_size": 151_936,
-        "hidden_size": 2048,
-        "intermediate_size": 6144,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "tie_word_embeddings": True,
-    },
-    "8B": {
-        "vocab_size": 151_936,
-        "hidden_size": 4096,
-        "intermediate_size": 12_288,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-    },
-}
-"""Shapes of Qwen3's published configurations, and one that a CPU can run."""
 
 
 class Models(NamedTuple):
@@ -98,12 +57,8 @@ class Models(NamedTuple):
 def build(size: str, texts: Sequence[str], folder: Path, device: torch.device) -> Models:
     """A model with random weights of a size, written to a folder and loaded."""
     tokenizer = byte_tokenizer(texts, SIZES["60M"]["vocab_size"])
-    torch.manual_seed(0)
-    config = Qwen3Config(**SIZES[size], max_position_embeddings=32_768, eos_token_id=None, pad_token_id=0)
-    with torch.device(device):
-        model = Qwen3ForCausalLM(config).to(fast_dtype(device)).eval()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    model = random_model(size, device)
+    save_model(model, tokenizer, folder)
     write_decision_files(tokenizer, 1.0, folder)
     return Models(folder, model, tokenizer)
 
@@ -130,15 +85,6 @@ def rounds_of(questions: Sequence[Question], rounds: int, each: int) -> list[lis
         draw.shuffle(work)
         assignments_by_round.append(work)
     return assignments_by_round
-
-
-def timed(device: torch.device, run: Callable[..., Any], *arguments: Any) -> float:
-    """Seconds of wall time."""
-    start = time.perf_counter()
-    run(*arguments)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Assignment]], Any], int | None]]:
@@ -228,13 +174,6 @@ def in_turns(
     return seconds
 
 
-def matrix_rate(device: torch.device) -> float:
-    """FLOP a second of a product of two square matrices, the best of ten: 2,048 on a CPU, 8,192 on a GPU."""
-    size = 8192 if device.type == "cuda" else 2048
-    left, right = (torch.randn(size, size, device=device, dtype=fast_dtype(device)) for _ in range(2))
-    return max(2 * size**3 / timed(device, torch.matmul, left, right) for _ in range(10))
-
-
 def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
     """Tokens of a round with and without what is shared, and the FLOP of those without: 2 x parameters x tokens.
 
@@ -242,9 +181,12 @@ def useful(models: Models, work: Sequence[Assignment]) -> dict[str, float]:
     """
     prompts = [encode_prompt(models.tokenizer, assignment, WINDOW - 1) for assignment in work]
     ids = [prompt.input_ids for prompt in prompts if prompt is not None]
-    layers = sum(weight.numel() for name, weight in models.model.named_parameters() if ".layers." in name)
     unique = unique_tokens(prefix_forest(ids))
-    return {"tokens": sum(map(len, ids)), "unique_tokens": unique, "flop": 2.0 * layers * unique}
+    return {
+        "tokens": sum(map(len, ids)),
+        "unique_tokens": unique,
+        "flop": 2.0 * layer_parameters(models.model) * unique,
+    }
 
 
 def table(seconds: dict[str, list[float]]) -> list[dict[str, Any]]:

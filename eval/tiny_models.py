@@ -16,10 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.judge.card import write_readme
-from medjudge.judge.folder import JudgeCard
 from medjudge.judge.protocol import assignments
-from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, Question
 from medjudge.store import Run, read_records
@@ -32,7 +29,7 @@ CHAT_TEMPLATE = (
 
 def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0, head_dim: int = 16) -> Path:
     """Writes a causal language model of about 0.4 million parameters that knows every byte."""
-    tokenizer = byte_tokenizer(_texts(), 4000)
+    tokenizer = byte_tokenizer(sample_texts(), 4000)
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -78,7 +75,7 @@ def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0) -> Path:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer.train_from_iterator(
-        _texts(), trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special, show_progress=False)
+        sample_texts(), trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special, show_progress=False)
     )
     marks = [(mark, tokenizer.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", marks)
@@ -101,6 +98,11 @@ def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0) -> Path:
 
 def build_tiny_similarity(folder: Path) -> Path:
     """Writes a similarity judge that costs next to nothing; it gives each level to a fifth of the sample's answers."""
+    # Imported here because they need scipy, which a tiny language model does not.
+    from medjudge.judge.card import write_readme
+    from medjudge.judge.folder import JudgeCard
+    from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference
+
     encoder = build_tiny_encoder(folder / "base", window=MAX_LENGTH)
     work = assignments(Run(sample_folder()).questions(), Run(sample_folder()).answers())
     cosines, _ = cosines_to_reference(load_encoder(str(encoder)).eval(), load_tokenizer(str(encoder)), work)
@@ -118,7 +120,8 @@ def build_tiny_similarity(folder: Path) -> Path:
     return folder
 
 
-def _texts() -> list[str]:
+def sample_texts() -> list[str]:
+    """The texts of the bundled sample: questions with reference and checklist, and answers."""
     questions = read_records(sample_folder() / "questions.jsonl", Question)
     answers = read_records(sample_folder() / "answers.jsonl", Answer)
     return [f"{question.prompt} {question.reference} {question.checklist}" for question in questions] + [

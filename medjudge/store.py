@@ -170,6 +170,7 @@ class Run:
         self.answers_file = path / "answers.jsonl"
         self.physicians_file = path / "physician_scores.jsonl"
         self.items_file = path / "item_scores.jsonl"
+        self.deferred_file = path / "for_physicians.jsonl"
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
         self.parts_folder = path / "parts"

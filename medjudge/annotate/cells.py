@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from medjudge.annotate.plan import rater_problem
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
-from medjudge.tables.spreadsheets import is_blank
+from medjudge.tables.spreadsheets import CellNames, is_blank
 
 DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model_fields}
 """The five MTG dimensions, each with the upper end of its scale; all start at 0."""
@@ -24,12 +24,18 @@ class Row(NamedTuple):
     """One rater's cells for one answer.
 
     The fields of `cells` are question_id, model, sample, rater, score, the five dimensions and comment. `column` is the
-    rater's own column in a wide table, so that problems name the file's own headings.
+    rater's own column in a wide table, so that problems name the file's own headings. `at` names the
+    cells of the fields.
     """
 
     place: str
     cells: Mapping[str, object]
     column: str = ""
+    at: CellNames = CellNames()
+
+    def name(self, field: str) -> str:
+        """A field as problems name it."""
+        return self.at.name(field, column_name(field, self.column))
 
 
 class Problem(NamedTuple):
@@ -47,14 +53,14 @@ class ScoreFields(NamedTuple):
 
 
 def physician_scores(
-    path: Path, rows: Iterable[Row], labels: Mapping[str, int], problems: Sequence[Problem] = ()
+    path: Path, rows: Iterable[Row], labels: Mapping[str, int] | None, problems: Sequence[Problem] = ()
 ) -> list[PhysicianScore]:
     """Turns rows into records; a row whose score cells are all blank is unscored and gives none.
 
     Args:
         path: The file that errors name.
         rows: One per rater and answer.
-        labels: Casefolded label -> level, for cells that hold no level.
+        labels: Casefolded label -> level, for cells that hold no level; None where labels are not allowed.
         problems: Problems found earlier, to report together with those of the rows.
 
     Raises:
@@ -118,7 +124,7 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
     if labels is None or not isinstance(value, str) or re.fullmatch(r"[-+]?\d+[.,]\d+", label):
         raise ValueError(f"{name} is {_shown(value)}; a whole number from {low} to {high} is expected")
     if not labels:
-        raise ValueError(f"{name} is {_shown(value)}; a label needs a label map, such as 'entailment=5,neutral=3'")
+        raise ValueError(f"{name} is {_shown(value)}; which level is it? --label-map 'entailment=5,neutral=3'")
     raise ValueError(f"{name} is {_shown(value)}; the label map has only {', '.join(labels)}")
 
 
@@ -146,15 +152,18 @@ def is_unscored(cells: Mapping[str, object]) -> bool:
     return all(is_blank(cells.get(field)) for field in SCORE_FIELDS)
 
 
-def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
-    """Reads the fields of a PhysicianScore from a row."""
+def score_values(row: Row, labels: Mapping[str, int] | None) -> ScoreFields:
+    """Reads the fields of a PhysicianScore from a row.
+
+    Args:
+        labels: As for `whole_number`.
+    """
     values: dict[str, Any] = {}
     wrong: list[str] = []
 
     def read(field: str, reader: Any, *arguments: object) -> None:
-        name = column_name(field, row.column)
         try:
-            values[field] = reader(name, row.cells.get(field), *arguments)
+            values[field] = reader(row.name(field), row.cells.get(field), *arguments)
         except ValueError as error:
             wrong.append(str(error))
 
@@ -166,14 +175,12 @@ def score_values(row: Row, labels: Mapping[str, int]) -> ScoreFields:
     read("score", whole_number, 1, 5, labels)
     for field, high in DIMENSIONS.items():
         read(field, whole_number, 0, high)
-    blank = [column_name(field, row.column) for field in DIMENSIONS if is_blank(row.cells.get(field))]
+    blank = [row.name(field) for field in DIMENSIONS if is_blank(row.cells.get(field))]
     if len(blank) < len(DIMENSIONS):
         if blank:
             wrong.append(f"no {', '.join(blank)}; the five dimensions are scored together or not at all")
         elif not is_blank(row.cells.get("score")):
-            wrong.append(
-                f"both {column_name('score', row.column)} and the five dimensions are filled in; clear one of the two"
-            )
+            wrong.append(f"both {row.name('score')} and the five dimensions are filled in; clear one of the two")
         values["dimensions"] = {field: values.get(field) for field in DIMENSIONS}
     return ScoreFields({field: value for field, value in values.items() if field not in DIMENSIONS}, wrong)
 

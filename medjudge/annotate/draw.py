@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
+from medjudge.annotate.deferred import read_deferred
 from medjudge.annotate.plan import Item, Plan, PlanOptions, rater_problem
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, Answer, AnswerKey
@@ -19,7 +20,8 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
     conversations as possible, because intervals are computed over conversations. `informative` answers are those whose
     usable verdict by the judge is likeliest to be overturned: by P(usable) against the teacher's verdict where there is
     one, otherwise by nearness to one half, the order of `medjudge eval --defer-to-physicians`. Scores of informative
-    answers are no random sample: they may correct a judge, but not validate it or estimate rates.
+    answers are no random sample: they may correct a judge, but not validate it or estimate rates. `deferred` answers
+    are those that `medjudge eval` listed, in the order of the list.
 
     Each answer goes to `overlap` raters. Loads differ by at most one answer, and categories, models and pairs of raters
     are spread evenly. Empty answers and those that a physician scored already are left out; for `informative` also
@@ -35,10 +37,15 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
     groups = {question.id: question.group for question in run.questions()}
     candidates, left_out = _candidates(run, set(categories))
     informative = options.which == "informative"
+    deferred = read_deferred(run) if options.which == "deferred" else None
     surprise = _surprise(run, options.judge, options.teacher) if informative else {}
     if informative:
         left_out["unscored by the judge"] = sum(answer.key not in surprise for answer in candidates)
         candidates = [answer for answer in candidates if answer.key in surprise]
+    if deferred is not None:
+        listed = set(deferred.keys)
+        candidates = [answer for answer in candidates if answer.key in listed]
+        left_out = {"no longer open": len(listed) - len(candidates)}
     left_out = {reason: count for reason, count in left_out.items() if count}
     if not candidates:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "there are none"
@@ -54,6 +61,9 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
         )
     if informative:
         drawn = sorted(items, key=lambda item: (-surprise[item.key], item.id))[:size]
+    elif deferred is not None:
+        place = {key: number for number, key in enumerate(deferred.keys)}
+        drawn = sorted(items, key=lambda item: place[item.key])[:size]
     else:
         drawn = _spread(items, categories, groups, size)
     return Plan(
@@ -66,6 +76,7 @@ def draw_plan(run: Run, options: PlanOptions) -> Plan:
         items=sorted(drawn, key=lambda item: item.id),
         by_rater=_assigned(drawn, options.raters, options.overlap, categories, options.seed),
         left_out=left_out,
+        list_sha256=deferred.sha256 if deferred else None,
     )
 
 
@@ -88,7 +99,7 @@ def _check_options(options: PlanOptions) -> None:
         )
     if options.each is not None and options.each < 1:
         raise InputError(f"--each {options.each}: each rater gets at least one answer")
-    if options.which == "random" and (options.judge or options.teacher):
+    if options.which != "informative" and (options.judge or options.teacher):
         raise InputError("--judge and --teacher choose informative answers; add --which informative or omit them")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from medjudge.annotate.cells import DIMENSIONS, Problem
 from medjudge.annotate.items import ToScore
 from medjudge.annotate.wording import form_texts
+from medjudge.tables.spreadsheets import CellNames
 
 # XML 1.0 does not allow these characters, and no spreadsheet program shows them.
 _CONTROL = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"}
@@ -24,6 +25,7 @@ class FormRow(NamedTuple):
         cells: What was filled in, by field.
         wrong: Problems that the reader found in the row.
         account: Who was signed in, where the form records it.
+        at: The cells of the fields.
     """
 
     place: str
@@ -33,6 +35,7 @@ class FormRow(NamedTuple):
     cells: Mapping[str, object]
     wrong: tuple[str, ...] = ()
     account: str | None = None
+    at: CellNames = CellNames()
 
 
 class Form(NamedTuple):

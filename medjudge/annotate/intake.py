@@ -294,10 +294,12 @@ def _score(row: FormRow, item: ToScore) -> _CheckedRow:
     if is_unscored(row.cells):
         comment = str(row.cells.get("comment") or "").strip()
         if _NUMBER.fullmatch(comment):
-            wrong.append(f"comment is {comment} and the score is blank; a score goes into {' or '.join(fields)}")
+            wrong.append(
+                f"{row.at.name('comment')} is {comment} and the score is blank; a score goes into {' or '.join(fields)}"
+            )
         return _CheckedRow(item, None, wrong)
     cells = {**item.item.key._asdict(), "rater": row.rater, **row.cells}
-    fields_read = score_values(Row(row.place, cells), {})
+    fields_read = score_values(Row(row.place, cells, at=row.at), None)
     wrong += fields_read.problems
     return _CheckedRow(item, None if wrong else PhysicianScore.model_validate(fields_read.values), wrong)
 
@@ -311,11 +313,12 @@ def _wrong_texts(row: FormRow, item: ToScore, fields: Sequence[str]) -> list[str
         if _NUMBER.fullmatch(text.strip()) and not same_text(text, expected[field])
     ]
     wrong = [
-        f"{field} is {row.texts[field].strip()}; a score goes into {' or '.join(fields)}; restore the text here"
+        f"{row.at.name(field)} is {row.texts[field].strip()}; a score goes into {' or '.join(fields)}; restore the "
+        "text here"
         for field in numbers
     ]
     for field in _altered(row, item):
         if field not in numbers:
             what = "is not the exported text" if row.texts[field].strip() else "is blank"
-            wrong.append(f"{field} {what}; restore the text, or copy the row from a new form")
+            wrong.append(f"{row.at.name(field)} {what}; restore the text, or copy the row from a new form")
     return wrong

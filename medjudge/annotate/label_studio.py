@@ -34,7 +34,7 @@ class _Annotation(NamedTuple):
     results: list[_Result]
 
 
-def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianScore]:
+def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[PhysicianScore]:
     """Reads an export whose tasks carry `question_id`, `model` and perhaps `sample`.
 
     Controls are recognised by name: `score` is the level, the five dimensions have their own names, `comment` is a
@@ -43,7 +43,7 @@ def read_label_studio(path: Path, labels: Mapping[str, int]) -> list[PhysicianSc
 
     Args:
         path: The .json file.
-        labels: Casefolded label -> level, for choices that are not a level.
+        labels: Casefolded label -> level, for choices that are not a level; None where labels are not allowed.
 
     Raises:
         InputError: The file is not an export, has no score, or annotations are invalid; each problem names

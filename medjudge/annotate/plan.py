@@ -13,7 +13,7 @@ from medjudge.files import first_problem, read_text, write_whole
 from medjudge.records import AnswerKey
 from medjudge.store import Run
 
-Which = Literal["random", "informative"]
+Which = Literal["random", "informative", "deferred"]
 
 _NO_FILE_NAME = re.compile(r'[<>:"/\\|?*\n\t]|^[.\s]|[.\s]$')
 _LONGEST_NAME, _MOST_BYTES = 80, 200
@@ -27,7 +27,8 @@ class PlanOptions(NamedTuple):
         raters: Their names or e-mail addresses.
         overlap: Raters per answer, 1 to the number of raters; None for 2 where there are two raters.
         each: The most answers per rater; None for no limit.
-        which: `random` answers to validate a judge on, or `informative` ones to correct a judge.
+        which: `random` answers to validate a judge on, `informative` ones to correct a judge, or the `deferred` ones
+            that `medjudge eval` listed.
         judge: For `informative`: a judge of this run that gives probabilities.
         teacher: For `informative`: another judge of this run, or None.
         seed: Fixes the draw, the shares and every rater's order.
@@ -75,7 +76,7 @@ class Plan(BaseModel):
     """Who scores what: `annotation/plan.json` of a run.
 
     `by_rater` lists each rater's item ids in that rater's order. `left_out` counts the answers that could not be
-    chosen, by reason.
+    chosen, by reason. `list_sha256` is that of the list that `deferred` answers were taken from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -89,6 +90,7 @@ class Plan(BaseModel):
     items: list[Item]
     by_rater: dict[str, list[str]]
     left_out: dict[str, int] = {}
+    list_sha256: str | None = None
 
     @field_validator("by_rater")
     @classmethod

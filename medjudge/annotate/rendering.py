@@ -16,6 +16,7 @@ from medjudge.records import AnswerKey, PhysicianScore
 from medjudge.rubrics.render import standard
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import Scheme
+from medjudge.text.markdown import has_markdown, markdown_html
 
 # Characters that a browser obeys without showing them: C0 and C1 controls, and those that change the direction of text,
 # which can make "50 mg" look like "05 mg".
@@ -160,6 +161,7 @@ def _environment() -> Environment:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["literal"] = _literal
+    environment.filters["rendered"] = _rendered
     return environment
 
 
@@ -171,3 +173,13 @@ def _literal(text: str) -> Markup:
     """A text as HTML that shows it and nothing else; characters that would act unseen appear as their number."""
     plain = str(escape(text.replace("\r\n", "\n").replace("\r", "\n")))
     return Markup(_UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', plain))
+
+
+def _rendered(text: str) -> Markup | None:
+    """A text's Markdown as HTML; None where it has none. Characters that would act unseen appear as their number."""
+    if not has_markdown(text):
+        return None
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    marked = _UNSEEN.sub(lambda match: f"\ufdd0{ord(match[0]):04X}\ufdd1", plain)
+    shown = re.sub("\ufdd0([0-9A-F]{4})\ufdd1", r'<span class="unseen">U+\1</span>', markdown_html(marked))
+    return Markup(shown)

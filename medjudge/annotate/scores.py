@@ -33,14 +33,14 @@ def read_physician_scores(
         path: The file.
         rater_columns: The raters of a wide table: each has a column of levels, or five such as `dr_a.safety`.
         label_map: Label -> level 1-5, for scores given as labels such as entailment. Case and spaces around a label do
-            not matter; the numbers 1-5 keep their meaning.
+            not matter; the numbers 1-5 keep their meaning. None where the caller takes no label map.
 
     Raises:
         InputError: The file cannot be read, or scores in it are invalid. For tables and exports the message lists all
             problems, one per line, each with its place.
     """
     kind = path.suffix.lower()
-    labels = _checked((label_map or {}).items(), "label map")
+    labels = None if label_map is None else _checked(label_map.items(), "label map")
     raters = [name.strip() for name in rater_columns]
     if raters and kind not in _TABLES:
         raise InputError(f"{path}: --rater-columns is for tables ({', '.join(_TABLES)}); omit it")
@@ -50,7 +50,7 @@ def read_physician_scores(
     if kind == ".jsonl":
         return (
             read_records(path, PhysicianScore, check=_problem_with_rater)
-            if label_map is None
+            if not labels
             else _labelled_records(path, labels)
         )
     if kind == ".json":

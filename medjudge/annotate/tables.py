@@ -7,20 +7,20 @@ from medjudge.annotate.cells import DIMENSIONS, KEY_FIELDS, SCORE_FIELDS, Proble
 from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
-from medjudge.tables.spreadsheets import Sheet, is_blank, read_delimited, read_sheets
+from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_blank, read_delimited, read_sheets
 
 _LONGEST_LIST = 500
 """Characters of a list of headings in a message."""
 
 
-def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, int]) -> list[PhysicianScore]:
+def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, int] | None) -> list[PhysicianScore]:
     """Reads a .csv, .tsv or .xlsx file; of a workbook every sheet with a column `question_id`.
 
     Args:
         path: The file.
         rater_columns: The raters of a wide table; each has a column of levels, or five such as `dr_a.safety`. Empty for
             a long table with the columns `rater` and `score`, or the five dimensions.
-        labels: Casefolded label -> level, for cells that hold no level.
+        labels: Casefolded label -> level, for cells that hold no level; None where labels are not allowed.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has invalid cells. Several problems are reported as a
@@ -98,7 +98,10 @@ def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
     headings = _headings(sheet)
     scores = {column_name(field, rater).casefold() for rater in raters or [""] for field in SCORE_FIELDS}
     return [
-        Problem(_place(sheet, number), f"{headings[column]} holds a formula without a value; type the number")
+        Problem(
+            _place(sheet, number),
+            f"{headings[column]} in {column_letters(column)}{number} holds a formula without a value; type the number",
+        )
         for number, column in sorted(sheet.unsaved)
         if column < len(headings) and headings[column] in scores
     ]
@@ -106,13 +109,19 @@ def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
 
 def _rows(sheet: Sheet, raters: Sequence[str]) -> list[Row]:
     headings = _headings(sheet)
+    letters = {heading: column_letters(index) for index, heading in enumerate(headings)}
+    fields = (*KEY_FIELDS, *SCORE_FIELDS, "comment")
+    column_of = {rater: {field: column_name(field, rater).casefold() for field in fields} for rater in raters or [""]}
+    letters_of = {
+        rater: {field: letters[column] for field, column in columns.items() if column in letters}
+        for rater, columns in column_of.items()
+    }
     rows = []
     for number, cells in sheet.rows[1:]:
         by_heading = dict(zip(headings, cells, strict=False))  # a row may end at its last filled cell
-        keys = {name: by_heading.get(name) for name in KEY_FIELDS}
-        for rater in raters or [""]:
-            values = {
-                field: by_heading.get(column_name(field, rater).casefold()) for field in (*SCORE_FIELDS, "comment")
-            }
-            rows.append(Row(_place(sheet, number), {**keys, **({"rater": rater} if rater else {}), **values}, rater))
+        for rater, columns in column_of.items():
+            values = {field: by_heading.get(column) for field, column in columns.items()}
+            if rater:
+                values["rater"] = rater
+            rows.append(Row(_place(sheet, number), values, rater, CellNames(letters_of[rater], number)))
     return rows

@@ -54,6 +54,7 @@ class PageTexts(Texts):
     checklist: str
     levels: str
     steps: str
+    raw_text: str
     missing: str
     ask_level: str
     ask_dimensions: str

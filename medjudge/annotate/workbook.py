@@ -16,7 +16,7 @@ from medjudge.errors import InputError
 from medjudge.files import replacing
 from medjudge.rubrics.render import standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.tables.spreadsheets import Sheet, is_blank, read_sheets
+from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_blank, read_sheets
 
 _FIRST_SHEET = "Read me 说明"
 _RATER = "Rater 评分人"
@@ -308,12 +308,14 @@ def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: st
         what = f"no column '{missing[0]}', or two of them; restore the headings"
         return _SheetContent([], [Problem(f"sheet '{category}', row 1", what)])
     column = {field: headings.index(_HEADINGS[field]) for field in fields}
+    letters = {field: column_letters(index) for field, index in column.items()}
     items: list[list[_Line]] = []
     further: dict[str, list[_Line]] = {}
     for number, cells in sheet.rows[1:]:
         line = _line(number, cells, headings, column)
         line.wrong.extend(
-            f"{field} holds a formula without a value; type the {'text' if field == 'comment' else 'number'}"
+            f"{CellNames(letters, number).name(field)} holds a formula without a value; type the "
+            f"{'text' if field == 'comment' else 'number'}"
             for field in open_fields
             if (number, column[field]) in sheet.unsaved
         )
@@ -327,7 +329,7 @@ def _read_category(sheet: Sheet, category: str, scores: Sequence[str], rater: st
         Problem(f"sheet '{category}', row {lines[0].number}", f"the first row of item {item_id} is missing")
         for item_id, lines in further.items()
     ]
-    return _SheetContent([_row(item, category, open_fields, rater) for item in items], problems)
+    return _SheetContent([_row(item, category, open_fields, rater, letters) for item in items], problems)
 
 
 def _heading(cell: object) -> str:
@@ -346,15 +348,28 @@ def _line(number: int, cells: Sequence[object], headings: Sequence[str], column:
     return _Line(number, item_id, part, values, wrong)
 
 
-def _row(item: Sequence[_Line], category: str, open_fields: Sequence[str], rater: str) -> FormRow:
+def _row(
+    item: Sequence[_Line], category: str, open_fields: Sequence[str], rater: str, letters: Mapping[str, str]
+) -> FormRow:
     first = item[0]
     wrong = [what for line in item for what in line.wrong]
     for line in item[1:]:
         misplaced = [field for field in open_fields if not is_blank(line.values[field])]
-        wrong += [f"{field} is in row {line.number}; move it to row {first.number}" for field in misplaced]
+        wrong += [
+            f"{field} is in {letters[field]}{line.number}; move it to {letters[field]}{first.number}"
+            for field in misplaced
+        ]
     shown = {
         field: "".join("" if line.values[field] is None else str(line.values[field]) for line in item)
         for field in HEADINGS
     }
     cells = {field: first.values[field] for field in open_fields}
-    return FormRow(f"sheet '{category}', row {first.number}", rater, first.item_id, shown, cells, tuple(wrong))
+    return FormRow(
+        f"sheet '{category}', row {first.number}",
+        rater,
+        first.item_id,
+        shown,
+        cells,
+        tuple(wrong),
+        at=CellNames(letters, first.number),
+    )

@@ -1,6 +1,7 @@
 """Answers with a chat model in transformers: batched, sampled with one seed per request."""
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from pathlib import Path
 
 import torch
@@ -88,6 +89,16 @@ def continuous_batching_pays(device: torch.device, temperature: float) -> bool:
     return device.type == "cuda" and temperature == 0 and bool(is_flash_attn_2_available())
 
 
+def batching_without_downloads() -> ContinuousBatchingConfig:
+    """The settings of continuous batching: a model keeps its attention, and no kernel is fetched from the hub.
+
+    transformers 5.17 does not have the switch yet.
+    """
+    switch = {"auto_switch_to_flash": False}
+    known = signature(ContinuousBatchingConfig).parameters
+    return ContinuousBatchingConfig(**{name: value for name, value in switch.items() if name in known})
+
+
 class TransformersEngine:
     """A chat model, loaded once.
 
@@ -128,7 +139,7 @@ class TransformersEngine:
         self.max_new_tokens = self.template.most_tokens
         self.temperature = temperature
         self.memory = MemoryLimit(chosen_device, batch_tokens, most=1 << 20)
-        self.batching = ContinuousBatchingConfig(auto_switch_to_flash=False)  # True may download kernels from the hub
+        self.batching = batching_without_downloads()
         pad_id = self.tokenizer.pad_token_id
         self.pad_id: int = self.tokenizer.eos_token_id if pad_id is None else pad_id
 

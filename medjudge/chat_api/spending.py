@@ -33,6 +33,14 @@ class Limit(NamedTuple):
     prices: Path | None = None
 
 
+class OfModel(NamedTuple):
+    """What all requests to one model used; `usd` is None where the price is unknown."""
+
+    tokens_in: int
+    tokens_out: int
+    usd: float | None
+
+
 class Learnt(NamedTuple):
     """Averages over the replies of a run."""
 
@@ -107,6 +115,12 @@ class Spending:
         tokens_in = sum(used.tokens_in for _, used in self._replies)
         tokens_out = sum(used.tokens_out for _, used in self._replies)
         return Learnt(tokens_in / sum(size for size, _ in self._replies), tokens_out / len(self._replies))
+
+    def of_model(self, model: str) -> OfModel:
+        """What all requests to a model used; those of unknown outcome count with the most that they can have used."""
+        used = [one_request for one_request in self.used.values() if one_request.model == model]
+        usd = round(sum(map(self.cost, used)), 6) if model in self.prices else None
+        return OfModel(sum(each.tokens_in for each in used), sum(each.tokens_out for each in used), usd)
 
     def totals(self) -> dict[str, Any]:
         """The entry of `run.json`: tokens by model, the server's numbers apart from those of unknown outcome."""

@@ -30,10 +30,14 @@ class Which(str, Enum):
 
     random = "random"
     informative = "informative"
+    deferred = "deferred"
 
 
 _INFORMATIVE = (
     "the answers were chosen as informative and are no random sample: their scores may correct a judge, not validate it"
+)
+_DEFERRED = (
+    "the answers were left to people and are no random sample: their scores may correct a judge, not validate it"
 )
 _LISTED = 20
 """The most ids that one line lists."""
@@ -53,7 +57,11 @@ def export(
         Optional[int], typer.Option(metavar="N", min=1, help="Most answers per rater. Default: no limit.")
     ] = None,
     which: Annotated[
-        Which, typer.Option(help="random: a sample to validate a judge on. informative: answers to correct a judge by.")
+        Which,
+        typer.Option(
+            help="random: a sample to validate a judge on. informative: answers to correct a judge by. deferred: those "
+            "that eval listed."
+        ),
     ] = Which.random,
     judge: Annotated[
         Optional[str],
@@ -106,8 +114,8 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path, forma
         screen.print(
             f"{unscored} of these {count} answers have no score of judge {judge}: they cannot count in its validation"
         )
-    if plan.which == "informative":
-        screen.print(_INFORMATIVE)
+    if plan.which != "random":
+        screen.print(_INFORMATIVE if plan.which == "informative" else _DEFERRED)
     if format is Format.label_studio:
         screen.print(
             f"make one project per file, with the labelling configuration label-studio.xml or label-studio-MTG.xml in "

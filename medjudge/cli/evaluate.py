@@ -9,6 +9,9 @@ from medjudge.cli import options
 from medjudge.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medjudge.judge.cascade import CascadeRecord
     from medjudge.workflows.cost_estimate import CostEstimate
     from medjudge.workflows.evaluate import Evaluation, InFlight
 
@@ -57,6 +60,24 @@ def evaluate(
             rich_help_panel=options.JUDGING,
         ),
     ] = None,
+    escalate_to: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="openai:MODEL",
+            help="Judge behind an API for the answers that a validated local judge leaves open.",
+            rich_help_panel=options.JUDGING,
+        ),
+    ] = None,
+    error_rate: Annotated[
+        Optional[float],
+        typer.Option(
+            metavar="SHARE",
+            min=0.001,
+            max=0.999,
+            help="--escalate-to: how often the local judge may be wrong about what it settles. Default: 0.1.",
+            rich_help_panel=options.JUDGING,
+        ),
+    ] = None,
     base_url: options.BaseUrl = None,
     concurrency: options.Concurrency = 8,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -98,6 +119,8 @@ def evaluate(
     """
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
+    if error_rate is not None and escalate_to is None:
+        raise InputError("--error-rate: belongs to --escalate-to")
     from medjudge.answer.thinking import ThinkingOptions
     from medjudge.answer.vllm_engine import VllmMemory
     from medjudge.chat_api.client import Server
@@ -105,6 +128,7 @@ def evaluate(
     from medjudge.workflows.answer import AnswerOptions
     from medjudge.workflows.choice import Choice
     from medjudge.workflows.cost_estimate import estimate_cost
+    from medjudge.workflows.escalate import Escalation
     from medjudge.workflows.evaluate import EvaluationRequest, InFlight, run_batch_evaluation, run_evaluation
     from medjudge.workflows.judge import JudgeOptions
 
@@ -122,6 +146,7 @@ def evaluate(
         choice=Choice(ids, per_category, answered_only),
         offline=offline,
         defer_share=defer_to_physicians,
+        escalation=Escalation(escalate_to, error_rate or 0.1) if escalate_to else None,
         answering=AnswerOptions(
             samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
         ),
@@ -164,7 +189,21 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         screen.print(
             f"{result.deferred.answers} answers for physicians to look at, {result.deferred.by}: {result.deferred.file}"
         )
+    if result.cascade is not None:
+        _print_cascade(result, result.cascade, screen)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")
+
+
+def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Console") -> None:
+    for stage in cascade.stages:
+        screen.print(stage.line)
+    if cascade.asked_again:
+        screen.print(f"{cascade.asked_again} requests failed; the same command sends them again")
+    if cascade.for_people:
+        screen.print(
+            f"{cascade.for_people} answers left to people: {result.run.path / cascade.file}; next: medjudge annotate "
+            f"export {result.run.path} --rater NAME --which deferred"
+        )
 
 
 def _print_cost(estimate: "CostEstimate", as_json: bool) -> None:

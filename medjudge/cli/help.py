@@ -8,6 +8,8 @@ from typing import Any
 from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
+from medjudge.cli.project import add_project_defaults
+
 _PLAIN_NAMES = {
     "bool": "",
     "int": "N",
@@ -26,7 +28,11 @@ _UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 
 
 class Command(TyperCommand):
-    """A command with readable help."""
+    """A command with readable help, whose defaults may come from the project file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        add_project_defaults(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _load_without_unused()

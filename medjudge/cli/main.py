@@ -21,11 +21,13 @@ from medjudge.cli import (
     doctor,
     evaluate,
     export,
+    init,
     judge,
     pack,
     quickstart,
     refine,
     report,
+    run,
     train,
     unpack,
     validate,
@@ -47,6 +49,8 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START, _BENCHMARK, _JUDGES, _PHYSICIANS = "Start here", "Run a benchmark", "Build a judge", "Work with physicians"
 
 app.command("quickstart", rich_help_panel=_START)(quickstart.quickstart)
+app.command("init", rich_help_panel=_START)(init.init)
+app.command("run", rich_help_panel=_START)(run.run)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)

@@ -95,14 +95,19 @@ def _may_stand_in(folder: Path) -> bool:
         return False
 
 
-def check_judge_ref(judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit()) -> None:
+def check_judge_ref(
+    judge_ref: JudgeRef, base_url: str | None, offline: bool, limit: Limit = Limit(), option: str = "--judge"
+) -> None:
     """Checks, before any work is done, that an API judge has a key, network access and a price.
+
+    Args:
+        option: The option that named the judge, for messages.
 
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     if judge_ref.api_model is not None:
-        check_server(f"--judge openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
+        check_server(f"{option} openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
 
 
 def load_judge_ref(

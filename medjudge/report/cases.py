@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
+from medjudge.report.rendered import with_rendering
 from medjudge.rounds import level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.validation.pairs import unsafe
@@ -27,7 +28,7 @@ def cases(run: Contents) -> Cases:
 
     In the overview, columns have one entry an answer; a judge's `levels` are 0 for unscored and null for not judged,
     its `usable` is the probability of usable in thousandths. Each block holds rows of `[text, finish_reason, judgments,
-    physicians' scores]`; `starts` names the first row of each.
+    physicians' scores]`; `starts` names the first row of each. Texts are those of `with_rendering`.
     """
     order = {question.id: position for position, question in enumerate(run.questions)}
     models = run.models
@@ -41,12 +42,12 @@ def cases(run: Contents) -> Cases:
     for score in run.scores:
         scores_by_answer.setdefault(score.answer_key, []).append(score)
     judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
-    for judge_index, judgments in enumerate(run.judgments.values()):
+    for place, (judge, judgments) in enumerate(run.judgments.items()):
         for judgment in judgments:
-            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(judge_index, judgment))
+            judgments_by_answer.setdefault(judgment.answer_key, []).append(_judgment(place, judge, judgment))
     rows = (
         [
-            answer.text,
+            with_rendering(answer.text),
             answer.finish_reason,
             judgments_by_answer.get(answer.key, []),
             [_score(score) for score in scores_by_answer.get(answer.key, [])],
@@ -82,7 +83,10 @@ def cases(run: Contents) -> Cases:
             ],
             "starts": [0, *ends][: len(blocks)],
         },
-        texts=[[question.prompt, question.reference, question.checklist] for question in run.questions],
+        texts=[
+            [with_rendering(text) for text in (question.prompt, question.reference, question.checklist)]
+            for question in run.questions
+        ],
         blocks=blocks,
     )
 
@@ -112,14 +116,15 @@ def _usable(rounds: Sequence[Judgment] | None) -> int | None:
     return round(1000 * float(mean_probabilities(rounds)[USABLE_FROM - 1 :].sum()))
 
 
-def _judgment(judge: int, judgment: Judgment) -> list[Any]:
+def _judgment(place: int, judge: str, judgment: Judgment) -> list[Any]:
+    """The judgment as the page reads it; one of a cascade ends with the name of the judge that made it."""
     probabilities = None if judgment.probabilities is None else [round(share, 3) for share in judgment.probabilities]
     expected = None if judgment.expected is None else round(judgment.expected, 2)
     # The reply as it came is of use where nothing could be read from it.
     unread = judgment.raw if judgment.error else None
     cut = [judgment.answer_tokens_cut, judgment.context_tokens_cut]
     return [
-        judge,
+        place,
         judgment.round,
         judgment.score,
         expected,
@@ -128,6 +133,7 @@ def _judgment(judge: int, judgment: Judgment) -> list[Any]:
         judgment.error,
         unread,
         cut,
+        *([judgment.judge] if judgment.judge != judge else []),
     ]
 
 
@@ -141,7 +147,9 @@ def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
     size = 0
     for row in rows:
         block.append(row)
-        size += len(row[0]) + sum(len(judgment[5] or "") for judgment in row[2])
+        size += len(row[0][0] if isinstance(row[0], list) else row[0]) + sum(
+            len(judgment[5] or "") for judgment in row[2]
+        )
         if size >= _BLOCK:
             yield block
             block, size = [], 0

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.files import file_sha256
@@ -64,10 +65,17 @@ def read_contents(run: Run) -> Contents:
 
 
 def names_apart(runs: Sequence[Run]) -> list[str]:
-    """The runs' names; where two are called the same, their paths."""
+    """The runs' names; where two are called the same, with as many folders above as tell them apart."""
     paths = [run.path.resolve() for run in runs]
-    names = [path.name for path in paths]
-    return [name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)]
+    return [_name_among(path, [other for other in paths if other != path]) for path in paths]
+
+
+def _name_among(path: Path, others: Sequence[Path]) -> str:
+    parts = path.parts
+    for length in range(1, len(parts)):
+        if all(other.parts[-length:] != parts[-length:] for other in others):
+            return "/".join(parts[-length:])
+    return str(path)
 
 
 def models_apart(names: Sequence[str], models: Sequence[Sequence[str]]) -> list[list[str]]:

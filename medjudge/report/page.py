@@ -6,23 +6,42 @@ from collections.abc import Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from medjudge.files import write_whole
-from medjudge.report.boards import leaderboards
+from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
+from medjudge.report.verdict import Banner, banner, verdict
+from medjudge.report.words import Words, visible
 from medjudge.store import Run
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 _HAN = re.compile("[\u3400-\u9fff]")
-_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
-"""HTML cannot hold some control characters and hides the others; their pictures (U+2400 and on) are shown instead."""
+_PAGE = "medjudge.report"
+_SCRIPTS = ("answers.js", "tables.js", "views.js")
+_FEW_QUESTIONS = 5
+"""Rates of fewer questions are greyed."""
+
+
+class ShownBoard(NamedTuple):
+    """A leaderboard with what the page says of it.
+
+    `title` tells it from the others: its judge, with its runs where the judge has several boards. `why` names the
+    reasons of unscored answers.
+    """
+
+    id: str
+    title: str
+    board: Board
+    verdict: list[Markup]
+    banner: Banner
+    why: str
 
 
 def write_page(path: Path, runs: Sequence[Run]) -> None:
@@ -36,40 +55,74 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
     """
     contents = [read_contents(run) for run in runs]
     cases_by_run = [cases(run) for run in contents]
-    names = names_apart(runs)
-    benchmarks: dict[str, list[str]] = {}
-    for run, name in zip(contents, names, strict=True):
-        benchmarks.setdefault(run.benchmark, []).append(name)
-    style, script = _package_file("page.css"), _package_file("page.js")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_visible
-    )
+    words, names = Words(), names_apart(runs)
     runs_shown = [section(run, position) for position, run in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
     titles = {category.id: category.title_in("en") for run in contents for category in run.scheme.categories}
-    index = {"categories": titles, "runs": [run_cases.overview for run_cases in cases_by_run]}
+    index = {
+        "categories": titles,
+        "texts": words.texts,
+        "runs": [run_cases.overview for run_cases in cases_by_run],
+    }
     values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
-    page = environment.from_string(_package_file("page.html")).render(
-        fewest=FEWEST_CONVERSATIONS,
-        category_names=titles,
-        boards=leaderboards(contents),
-        runs=runs_shown,
-        studied=any(judge["studies"] for run in runs_shown for judge in run["judges"].values()),
-        names=names,
-        lang=_lang,
-        benchmarks=benchmarks,
-        answers=sum(len(run.answers) for run in contents),
-        style=Markup(style),
-        style_hash=_hash(style),
-        script=Markup(script),
-        script_hash=_hash(script),
-        packed=_markup(pack(values)),
+    style, script = _package_file("page.css"), "\n".join(map(_package_file, _SCRIPTS))
+    page = (
+        _environment(words)
+        .get_template("page.html")
+        .render(
+            fewest=FEWEST_CONVERSATIONS,
+            few_questions=_FEW_QUESTIONS,
+            category_names=titles,
+            boards=_boards(leaderboards(contents), runs_shown, names, words),
+            runs=runs_shown,
+            notes=dict.fromkeys(note for run in runs_shown for note in run["notes"]),
+            studies=[
+                (f"study-{number}", shown)
+                for number, shown in enumerate(
+                    study for run in runs_shown for judge in run["judges"].values() for study in judge["studies"]
+                )
+            ],
+            names=names,
+            benchmarks={run.benchmark for run in contents},
+            answers=sum(len(run.answers) for run in contents),
+            style=Markup(style),
+            style_hash=_hash(style),
+            script=Markup(script),
+            script_hash=_hash(script),
+            packed=_markup(pack(values)),
+        )
     )
     write_whole(path, page)
 
 
+def _environment(words: Words) -> Environment:
+    environment = Environment(
+        loader=PackageLoader(_PAGE, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=visible,
+    )
+    environment.globals.update(t=words, language=words.language, lang=_lang, isolated=_isolated, code=_code)
+    return environment
+
+
+def _boards(
+    boards: Sequence[Board], runs: Sequence[dict[str, Any]], names: Sequence[str], words: Words
+) -> list[ShownBoard]:
+    shown = []
+    judges = [board.judge for board in boards]
+    for number, board in enumerate(boards):
+        studies = [study.study for place in board.runs for study in runs[place]["judges"][board.judge]["studies"]]
+        said, statuses = verdict(board, studies, words), banner(board.validation_status, words)
+        of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
+        shown.append(ShownBoard(f"board-{number}", f"{board.judge}{of}", board, said, statuses, board.coverage.why))
+    return shown
+
+
 def _package_file(name: str) -> str:
-    return (files("medjudge.report") / name).read_text(encoding="utf-8")
+    return (files(_PAGE) / "page" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -82,10 +135,15 @@ def _markup(packed: Packed) -> Packed:
     return Packed(Markup(packed.alphabet), [Markup(block) for block in packed.blocks])
 
 
-def _visible(value: Any) -> Any:
-    return value.translate(_CONTROLS) if type(value) is str else value
-
-
 def _lang(text: str) -> Markup:
     """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
     return Markup(' lang="zh"' if _HAN.search(text) else "")
+
+
+def _isolated(name: str) -> Markup:
+    """A name within a sentence; its own direction of text ends with it."""
+    return Markup("<bdi{}>{}</bdi>").format(_lang(name), visible(name))
+
+
+def _code(text: str) -> Markup:
+    return Markup("<code>{}</code>").format(text)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from medjudge.judge.cascade import read_cascade
 from medjudge.judge.study import (
     AgainstKind,
     CheckKind,
@@ -92,16 +93,21 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
         studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
         judges[judge] = {
             "name": judge,
+            "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "hint": _hint(run, judge, studied, compared, len(seen)),
             "usability": _usability(studies),
             "studies": [_shown(study) for study in studies],
         }
         if compared and not seen:
-            differing += _differing(judgments, run.scores, run_index)
+            # What a cascade took from its judges is among theirs.
+            others = run.judgments.keys() - {judge}
+            own = [judgment for judgment in judgments if judgment.judge not in others]
+            differing += _differing(own, run.scores, run_index)
     differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
-        "notes": _notes(run.manifest),
+        "notes": run.manifest.get("notes", []),
+        "provenance": _provenance(run.manifest),
         "judges": judges,
         "against": run.against_kind,
         "differing": len(differing),
@@ -116,16 +122,16 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
     )
 
 
-def _notes(manifest: dict[str, Any]) -> list[str]:
-    notes = []
+def _provenance(manifest: dict[str, Any]) -> list[str]:
+    """Where a run comes from: what a reader needs only to repeat it."""
+    lines = []
     if benchmark := manifest.get("benchmark"):
-        notes.append(
+        lines.append(
             f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}."
         )
-    notes += manifest.get("notes", [])
     if manifest.get("updated"):
-        notes.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
-    return notes
+        lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    return lines
 
 
 # --- How far a judge may be trusted ---------------------------------------------------------------------------------

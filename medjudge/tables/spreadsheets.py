@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,31 @@ class Sheet(NamedTuple):
     name: str | None
     rows: list[tuple[int, Sequence[object]]]
     unsaved: frozenset[tuple[int, int]] = frozenset()
+
+
+class CellNames(NamedTuple):
+    """The cells of a row's fields as spreadsheet programs name them; nothing where a file has no cells.
+
+    `letters` holds the column of each field; the rows of a sheet share it.
+    """
+
+    letters: Mapping[str, str] = {}
+    row: int = 0
+
+    def name(self, field: str, heading: str = "") -> str:
+        """A field, or its heading in the file, and its cell: score in F4."""
+        letters = self.letters.get(field)
+        return f"{heading or field} in {letters}{self.row}" if letters else heading or field
+
+
+def column_letters(column: int) -> str:
+    """A column, counted from 0, as spreadsheet programs name it."""
+    letters = ""
+    column += 1
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
 
 
 def is_blank(value: object) -> bool:

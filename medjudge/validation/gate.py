@@ -28,12 +28,18 @@ class _Claim(NamedTuple):
 
 
 def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
-    """Reads a gate from YAML; what the file leaves out keeps the scheme's requirement.
+    """Reads a gate from YAML, or from the section `gate` of a project file.
+
+    What is left out there keeps the scheme's requirement.
+
+    What is left out there keeps the scheme's requirement.
 
     Raises:
         InputError: The file is missing, is no YAML mapping, or an entry is not one of the gate's.
     """
     fields = read_yaml(path)
+    if isinstance(fields, dict) and isinstance(fields.get("gate"), dict):  # a project file
+        fields = fields["gate"]
     if not isinstance(fields, dict):
         raise InputError(
             f"{path}: a mapping of requirements is expected, such as `coverage: 0.95`; see "

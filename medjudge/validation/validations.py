@@ -1,12 +1,17 @@
 """The studies that say how far a judge's scores in a run may be trusted."""
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem
-from medjudge.judge.study import StudySummary, read_study
+from medjudge.judge.study import AgainstKind, StudySummary, read_study
+from medjudge.statistics.conformal import Conformal
 from medjudge.store import Run
 from medjudge.validation.status import Use, ValidationStatus, validation_statuses
+
+_SAME_RATE = 1e-9
 
 
 def validations(run: Run, judge: str) -> list[StudySummary]:
@@ -34,6 +39,24 @@ def statuses_in(run: Run, judge: str) -> dict[str, ValidationStatus]:
         InputError: As for `validations`.
     """
     return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge))
+
+
+def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = None) -> Conformal | None:
+    """The thresholds of the last validation against physicians that has them.
+
+    Args:
+        studies: Oldest first.
+        error_rate: That of the thresholds; None for any.
+    """
+    for study in reversed(studies):
+        sets = study.conformal
+        if study.against_kind != AgainstKind.PHYSICIANS or sets is None:
+            continue
+        if error_rate is not None and abs(sets.error_rate - error_rate) > _SAME_RATE:
+            continue
+        if sets.usable_threshold is not None and sets.level_threshold is not None:
+            return Conformal(sets.error_rate, sets.usable_threshold, sets.level_threshold, sets.calibrated_on or 0)
+    return None
 
 
 def signature_in(run: Run, judge: str) -> str | None:

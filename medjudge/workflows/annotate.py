@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from medjudge.annotate.add_scores import Added, add_scores
+from medjudge.annotate.deferred import read_deferred
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.intake import Checked, check_forms, read_form, require_valid, write_problem_form
 from medjudge.annotate.items import all_to_score
@@ -90,8 +91,8 @@ class ImportedScores:
 
     @property
     def informative(self) -> bool:
-        """Whether some answers were chosen as informative, so that the scores cannot validate a judge."""
-        return any(plan.which == "informative" for plan in self.checked.plans)
+        """Whether some answers are no random sample, so that the scores cannot validate a judge."""
+        return any(plan.which != "random" for plan in self.checked.plans)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -258,6 +259,11 @@ def _existing_plan(run: Run, options: PlanOptions) -> Plan | None:
         return None
     plan = read_plan(run)
     if plan.options.same_plan(options):
+        if plan.which == "deferred" and plan.list_sha256 != read_deferred(run).sha256:
+            raise InputError(
+                f"{run.deferred_file}: changed since the plan was made; --new-plan takes the new list and keeps the "
+                f"plan as {earlier_file(run).name}"
+            )
         return plan
     scored = sum(progress.scored for progress in progress_by_rater(run, [plan]).values())
     raise InputError(

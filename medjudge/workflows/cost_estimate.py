@@ -96,6 +96,8 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
     """
     if request.models:
         raise InputError("--dry-run: the answers of --model do not exist yet; run `medjudge answer` first")
+    if request.escalation is not None:
+        raise InputError("--dry-run: not with --escalate-to; what is escalated is known only after the local judge")
     prepared = prepare(request, sends_requests=False)
     judge_ref, run, options = prepared.judge_ref, prepared.run, request.judging
     if judge_ref.api_model is None:

@@ -1,7 +1,6 @@
 """`medjudge eval --defer-to-physicians`: lists the answers that a judge is least sure of."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,15 +9,13 @@ import numpy as np
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import JudgeRef
-from medjudge.judge.study import AgainstKind, StudySummary
+from medjudge.records import AnswerKey
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.conformal import Conformal, most_uncertain, usable_sets
 from medjudge.store import Run
 from medjudge.validation.status import measured_in_use
-from medjudge.validation.validations import use_in, validations
-
-FILE = "for_physicians.jsonl"
+from medjudge.validation.validations import conformal_of, use_in, validations
 
 
 class Deferred(NamedTuple):
@@ -53,33 +50,35 @@ def defer(run: Run, judge_ref: JudgeRef, share: float) -> Deferred:
         raise InputError(f"--defer-to-physicians: judge {judge_ref.name} gives no probabilities; use a local judge")
     usable = probabilities[:, USABLE_FROM - 1 :].sum(axis=1)
     studies = validations(run, judge_ref.name)
-    conformal = _conformal(measured_in_use(studies, use_in(run, judge_ref.name)))
+    conformal = conformal_of(measured_in_use(studies, use_in(run, judge_ref.name)))
     sets = None if conformal is None else usable_sets(conformal, probabilities)
-    lines: list[dict[str, Any]] = [
-        {**key._asdict(), "usable_probability": None, "not_ruled_out": None} for key in unscored
+    lines = [deferred_line(key, None, conformal) for key in unscored]
+    lines += [
+        deferred_line(keys[position], probabilities[position], conformal)
+        for position in most_uncertain(usable, 1.0, sets)
     ]
-    for position in most_uncertain(usable, 1.0, sets):
-        labels = None
-        if sets is not None:
-            labels = [name for name, inside in zip(("unusable", "usable"), sets[position], strict=True) if inside]
-        probability = round(float(usable[position]), 4)
-        lines.append({**keys[position]._asdict(), "usable_probability": probability, "not_ruled_out": labels})
     listed = lines[: int(np.ceil(round(share * len(lines), 9)))]
-    file = run.path / FILE
-    write_whole(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in listed))
+    write_whole(run.deferred_file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in listed))
     by = "by nearness of P(usable) to one half"
     if conformal is not None:
         by = f"conformal sets at error rate {conformal.error_rate:g} first, then {by}"
-    elif _conformal(studies) is not None:
+    elif conformal_of(studies) is not None:
         by = f"{by}; the thresholds of the conformal sets are stale: validate the judge again"
-    return Deferred(len(listed), file, by)
+    return Deferred(len(listed), run.deferred_file, by)
 
 
-def _conformal(studies: Sequence[StudySummary]) -> Conformal | None:
-    """The thresholds of the last validation against physicians that has them."""
-    for study in reversed(studies):
-        if study.against_kind == AgainstKind.PHYSICIANS and study.conformal is not None:
-            sets = study.conformal
-            if sets.usable_threshold is not None and sets.level_threshold is not None:
-                return Conformal(sets.error_rate, sets.usable_threshold, sets.level_threshold, sets.calibrated_on or 0)
-    return None
+def deferred_line(key: AnswerKey, probabilities: np.ndarray | None, conformal: Conformal | None) -> dict[str, Any]:
+    """A line of the list for physicians.
+
+    Args:
+        probabilities: The judge's, shape (5,); None where it gave none.
+        conformal: The thresholds of its sets, if it was validated.
+    """
+    if probabilities is None or not np.isfinite(probabilities).all():
+        return {**key._asdict(), "usable_probability": None, "not_ruled_out": None}
+    labels = None
+    if conformal is not None:
+        inside = usable_sets(conformal, probabilities[None])[0]
+        labels = [name for name, possible in zip(("unusable", "usable"), inside, strict=True) if possible]
+    usable = round(float(probabilities[USABLE_FROM - 1 :].sum()), 4)
+    return {**key._asdict(), "usable_probability": usable, "not_ruled_out": labels}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
+from medjudge.judge.cascade import CascadeRecord
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
@@ -28,6 +29,7 @@ from medjudge.workflows.answer import (
 from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
+from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
 from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_engine, check_sharing, join_processes
@@ -50,6 +52,7 @@ class EvaluationRequest(NamedTuple):
         choice: Which questions.
         offline: Refuses `openai:` models and judges of a server that is not this machine.
         defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
+        escalation: Who judges what the judge leaves open; None for nobody.
         answering: How models answer.
         judging: How the judge is run.
     """
@@ -64,16 +67,18 @@ class EvaluationRequest(NamedTuple):
     choice: Choice = Choice()
     offline: bool = False
     defer_share: float | None = None
+    escalation: Escalation | None = None
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
 
 
 class EvaluateOptions(NamedTuple):
-    """How models answer, how the judge is run, and which questions are used."""
+    """How models answer, how the judge is run, which questions are used, and who judges what the judge leaves open."""
 
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
     choice: Choice = Choice()
+    escalation: Escalation | None = None
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,12 @@ class Evaluation:
 
     Attributes:
         run: The run folder.
-        judge: The judge's name.
+        judge: The judge's name; of a cascade, the names of its judges.
         scores: Rates, validation status and coverage: what `scores.json` holds.
         notes: What the run says about its data.
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
+        cascade: What each judge of a cascade did.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
@@ -96,6 +102,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     spent_usd: float | None = None
     deferred: Deferred | None = None
+    cascade: CascadeRecord | None = None
     first_process: bool = True
 
     @property
@@ -168,6 +175,12 @@ class Prepared(NamedTuple):
     run: Run
     introduction: str
     preflight: Preflight
+    cascade: Cascade | None
+
+    @property
+    def judge_name(self) -> str:
+        """Whose judgments count."""
+        return self.cascade.name if self.cascade else self.judge_ref.name
 
 
 def evaluate(
@@ -211,6 +224,7 @@ def evaluate(
             run=Path(run) if run else None,
             limit=limit,
             choice=options.choice,
+            escalation=options.escalation,
             answering=options.answering,
             judging=options.judging,
         )
@@ -226,6 +240,9 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
         on_this_machine = judge_ref.folder is not None and options.engine != "ray"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
             judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
+        del loaded
+        if prepared.cascade is not None:
+            escalate(prepared.run, prepared.cascade, options)
         return _evaluation(prepared)
 
 
@@ -240,6 +257,8 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
     """
     prepared = prepare(request)
+    if request.escalation is not None:
+        raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
     if prepared.judge_ref.api_model is None:
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     with _answered(prepared):
@@ -266,7 +285,10 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     group = join_processes(judging.device)
     check_engine(judging.engine, judging.device)
     judge_ref = resolve_judge(request.judge)
-    check_sharing(group, judging.engine, [f"--judge {request.judge}"] if judge_ref.api_model else [])
+    apis = [f"--judge {request.judge}"] if judge_ref.api_model else []
+    if request.escalation is not None:
+        apis.append(f"--escalate-to {request.escalation.to}")
+    check_sharing(group, judging.engine, apis)
     if judge_ref.api_model is not None:
         if sends_requests:
             check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
@@ -282,6 +304,11 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         answers = read_own_answers(file, benchmark.questions)
         require_answers_to(benchmark.questions, answers, str(file))
     check_answering(request.models, request.answering, group, request.offline)
+    cascade = None
+    if request.escalation is not None:
+        if request.defer_share is not None:
+            raise InputError("--escalate-to and --defer-to-physicians: give one of the two; both write one list")
+        cascade = open_cascade(judge_ref, request.escalation, judging, request.offline, run, benchmark.scheme)
     if answers is None and not request.models and not run.answers_file.exists():
         raise InputError("no answers to judge: give --answers FILE, or --model ID to answer first")
     existing = run.answers() if answers is None else answers
@@ -293,7 +320,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     counts = preflight(judge_ref, questions, used if request.models else answered)
     models = {answer.model for answer in existing} | set(map(answering_name, request.models))
     line = introduction(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
-    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts)
+    return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts, cascade)
 
 
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
@@ -333,6 +360,8 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
             require_same_judge(run, prepared.judge_ref, request.judging)
+            if prepared.cascade is not None:
+                require_same_judge(run, prepared.cascade.api, request.judging)
             say(prepared.introduction)
             say(prepared.preflight.line)
             if prepared.answers is not None:
@@ -347,8 +376,8 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     run, judge_ref, defer_share = prepared.run, prepared.judge_ref, prepared.request.defer_share
     if not prepared.group.first:
         return Evaluation(run, judge_ref.name, score_run(run, judge_ref.name), first_process=False)
-    scores = write_scores(run, judge_ref.name)
+    scores = write_scores(run, prepared.judge_name)
     deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
-    return Evaluation(run, judge_ref.name, scores, notes, spending.get("usd"), deferred)
+    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.cascade)

@@ -198,20 +198,35 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
     if card is None:
         return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
     assert judge_ref.folder is not None
-    use = Use(
-        identity(judge_ref, options, scheme),
-        rubrics_identity(judge_ref, scheme),
-        scheme.sha256,
-        frozenset(models),
-        validate_command(run, str(judge_ref.folder)),
-        stale_temperature(judge_ref.folder, card, scheme),
-    )
+    use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
     return (
         f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {card.base_model}, trained on "
         f"{answers}{questions} questions; {status}; {signed_files(judge_ref.folder, card).line}"
+    )
+
+
+def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:
+    """What a judge folder is about to be used with.
+
+    Args:
+        run: Where the judgments will go; it need not exist.
+        models: The models whose answers it will judge.
+
+    Raises:
+        InputError: As for `identity`.
+    """
+    assert judge_ref.folder is not None
+    assert judge_ref.card is not None
+    return Use(
+        identity(judge_ref, options, scheme),
+        rubrics_identity(judge_ref, scheme),
+        scheme.sha256,
+        frozenset(models),
+        validate_command(run, str(judge_ref.folder)),
+        stale_temperature(judge_ref.folder, judge_ref.card, scheme),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
+from medjudge.judge.cascade import CascadeRecord, read_cascade
 from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
@@ -39,6 +40,7 @@ class Scores:
         models: Rates by model, the highest first.
         coverage: The numbers of answers, and of those without a score, by reason.
         questions: The numbers of questions, and of those without an answer or a score.
+        cascade: What each judge did and cost, where these are the judgments of a cascade.
     """
 
     judge: str
@@ -46,6 +48,7 @@ class Scores:
     models: dict[str, ModelUsability]
     coverage: Coverage
     questions: QuestionCounts
+    cascade: CascadeRecord | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The object of `scores.json`."""
@@ -55,6 +58,7 @@ class Scores:
             "models": {model: rates.as_json() for model, rates in self.models.items()},
             "answers": {**self.coverage._asdict(), "reasons": dict(self.coverage.reasons)},
             "questions": self.questions._asdict(),
+            **({"cascade": self.cascade.model_dump(mode="json")} if self.cascade else {}),
         }
 
 
@@ -67,7 +71,7 @@ def score_run(run: Run, judge_name: str) -> Scores:
     questions, keys = run.questions(), [answer.key for answer in answers]
     rates = best_first(score_models(questions, judgments, models, scheme, keys))
     counts = count_questions(questions, keys, judgments)
-    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts)
+    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, read_cascade(run, judge_name))
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:

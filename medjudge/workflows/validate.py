@@ -25,6 +25,7 @@ from medjudge.store import Run
 from medjudge.validation.card import write_into_card
 from medjudge.validation.gate import read_gate
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
+from medjudge.validation.validations import use_in
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, rubrics_identity
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
@@ -151,7 +152,9 @@ def validate_judge(
     measured = {
         "file": source.name,
         "sha256": source.sha256,
-        "judge_sha256": identity(judge_ref, judging, scheme),
+        "judge_sha256": use_in(run, judge_ref.name).judge_sha256
+        if judge_ref.imported
+        else identity(judge_ref, judging, scheme),
         "rubrics_sha256": rubrics_identity(judge_ref, scheme),
     }
     study = study.model_copy(update=measured)
@@ -213,7 +216,7 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
     if file is None and not options.rater_columns and not options.label_map:
         scores = run.physician_scores()
     else:
-        labels = parse_label_map(options.label_map) if options.label_map else None
+        labels = parse_label_map(options.label_map) if options.label_map else {}
         scores = read_physician_scores(path, options.rater_columns, labels)
     if not scores:
         raise InputError(f"{path}: no score in it")
@@ -232,10 +235,10 @@ def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:
 
 
 def _warn_of_informative(run: Run) -> None:
-    """Warns where scores were collected on answers that the judge was least sure of."""
+    """Warns where scores were collected on answers that are no random sample."""
     scored = {score.answer_key for score in run.physician_scores()}
     plans = read_plans(run) if plan_file(run).exists() else []
-    if any(plan.which == "informative" and any(item.key in scored for item in plan.items) for plan in plans):
+    if any(plan.which != "random" and any(item.key in scored for item in plan.items) for plan in plans):
         notify(
             f"{run.physicians_file}: holds answers chosen as informative, not a random sample: such scores may correct "
             "a judge, not validate it"

@@ -178,23 +178,26 @@ def of_a_stranger(workbook: Any) -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score is 7; the scale goes from 1 to 5"),
-        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score is 4.5; a whole number from 1 to 5 is expected"),
-        (put("MK", 0, "F", "good"), "score is 'good'"),
-        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety is 2; the scale goes from 0 to 1"),
-        (put("MTG", 0, "G", None), "no correctness; the five dimensions are scored together or not at all"),
-        (put("MTG", 1, "F", 6), "instruction_following is 6; the scale goes from 0 to 5"),
+        (put("MK", 0, "F", 7), "sheet 'MK', row 2: score in F2 is 7; the scale goes from 1 to 5"),
+        (put("MK", 0, "F", 4.5), "sheet 'MK', row 2: score in F2 is 4.5; a whole number from 1 to 5 is expected"),
+        (put("MK", 0, "F", "good"), "score in F2 is 'good'; a whole number from 1 to 5 is expected"),
+        (put("MTG", 0, "J", 2), "sheet 'MTG', row 2: safety in J2 is 2; the scale goes from 0 to 1"),
+        (put("MTG", 0, "G", None), "no correctness in G2; the five dimensions are scored together or not at all"),
+        (put("MTG", 1, "F", 6), "instruction_following in F3 is 6; the scale goes from 0 to 5"),
         (put("MSE", 0, "A", None), "sheet 'MSE', row 2: the ID is missing; its texts are those of item"),
         (put("MSE", 0, "A", "0123456789ab"), "the ID '0123456789ab' is not in the plan; its texts are those of item"),
-        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer is not the exported text"),
-        (put("MSE", 0, "E", None), "answer is blank; restore the text"),
+        (put("MSE", 0, "E", "A better answer."), "sheet 'MSE', row 2: answer in E2 is not the exported text"),
+        (put("MSE", 0, "E", None), "answer in E2 is blank; restore the text"),
         (put("MSE", 0, "H", 3), "'3' is in a column without a heading"),
-        (put("MSE", 0, "F", "=2+2"), "sheet 'MSE', row 2: score holds a formula without a value; type the number"),
-        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment holds a formula without a value; type the text"),
-        (score_as_reference, "reference is 4; a score goes into score"),
-        (score_as_comment, "comment is 4 and the score is blank"),
+        (
+            put("MSE", 0, "F", "=2+2"),
+            "sheet 'MSE', row 2: score in F2 holds a formula without a value; type the number",
+        ),
+        (put("MSE", 0, "G", "=A1"), "sheet 'MSE', row 2: comment in G2 holds a formula without a value; type the text"),
+        (score_as_reference, "reference in C2 is 4; a score goes into score"),
+        (score_as_comment, "comment in G2 is 4 and the score is blank"),
         (twice, "sheet 'MSE', row 2: item"),
-        (in_the_next_row, "score is in row"),
+        (in_the_next_row, "score is in F"),
         (headings_gone, "sheet 'MR', row 1: no column 'Score 评分 1–5'"),
         (of_a_stranger, "belongs to rater dr-z, and the raters of the plan are dr-a, dr-b"),
     ],
@@ -246,7 +249,7 @@ def test_valid_rows_are_imported_and_the_others_can_be_fixed(run: Run, exported:
     (mend,) = printed["to_mend"]
     assert Path(mend) == path.with_name("filled-to-fix.xlsx")
     workbook = load_workbook(mend)
-    assert "score is 9" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
+    assert "score in F" in cell_of(workbook, "MK", 0, "H").value + cell_of(workbook, "MK", 1, "H").value
     wrong = {cell_of(workbook, sheet, place, "F").value for sheet, place in (("MK", 0), ("MK", 1))}
     assert wrong == {9, "x"}
     mended = fill(Path(mend), entered, to="mended.xlsx")

@@ -104,7 +104,7 @@ def test_the_flat_export(export) -> None:
 
 def test_choices_with_words_need_a_label_map(export) -> None:
     path = export([task(1, annotation(2, 7, result("score", "choices", ["4 – usable"])))])
-    assert "task 1, annotation 2: score is '4 – usable'; a label needs a label map" in refused(path)
+    assert "task 1, annotation 2: score is '4 – usable'; which level is it? --label-map" in refused(path, (), {})
     assert "the label map has only good" in refused(path, (), {"good": 5})
     expected = [PhysicianScore(question_id="q1", model="m", sample=1, rater="rater-7", score=4)]
     assert read_physician_scores(path, (), {"4 – Usable": 4}) == expected

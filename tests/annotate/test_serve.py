@@ -439,7 +439,8 @@ def test_texts_stay_texts(
     address = served(run)
     page = open_page(f"{address}/?token={TOKEN}", viewport={"width": 390, "height": 780})
     page.goto(f"{address}/answer/{items['q2']}")
-    shown = page.locator(".text").all_inner_texts()
+    page.get_by_label({"en": "Raw text", "zh": "原始文本"}[language]).check()
+    shown = page.locator(".text:visible").all_inner_texts()
     assert len(shown) == 6  # the turn before and its answer, question, answer, reference, checklist
     assert set(shown) == {LITERAL}
     assert LITERAL.split("\n")[0] in page.locator(".kind").inner_text()

@@ -112,23 +112,23 @@ def test_all_problems_come_at_once_with_sheet_and_row(workbook) -> None:
         ],
         Old=[["question_id", "text"], ["q1", "x"]],
     )
-    summary, *lines = refused(path).split("\n")
+    summary, *lines = refused(path, (), {}).split("\n")
     assert summary == f"{path}: 14 problems; nothing was read"
     expected = [
         r"sheet 'Old', row 1: no column model, rater, score \(or .*safety\); the columns are: question_id, text; .*",
-        r"sheet 'MTG', row 2: correctness is 7; the scale goes from 0 to 5",
-        r"sheet 'MTG', row 2: safety is 2; the scale goes from 0 to 1",
-        r"sheet 'MTG', row 4: no effectiveness; .*",
-        r"sheet 'MTG', row 5: both score and the five dimensions are filled in; .*",
-        r"sheet 'MK', row 2: score is 4\.5; a whole number from 1 to 5 is expected",
-        r"sheet 'MK', row 3: sample is -1; .*",
-        r"sheet 'MK', row 3: score is 'NA'; leave the cell blank .*",
-        r"sheet 'MK', row 4: question_id is missing.*",
-        r"sheet 'MK', row 4: rater is missing.*",
-        r"sheet 'MK', row 5: question_id is 2026-01-02 .*date.*text.*",
-        r"sheet 'MK', row 6: score is 'good'; a label needs a label map.*",
-        r"sheet 'MK', row 7: score is True; a whole number .*",
-        r"sheet 'MK', row 8: score is 0; the scale goes from 1 to 5",
+        r"sheet 'MTG', row 2: correctness in [A-Z]2 is 7; the scale goes from 0 to 5",
+        r"sheet 'MTG', row 2: safety in [A-Z]2 is 2; the scale goes from 0 to 1",
+        r"sheet 'MTG', row 4: no effectiveness in [A-Z]4; .*",
+        r"sheet 'MTG', row 5: both score in [A-Z]5 and the five dimensions are filled in; .*",
+        r"sheet 'MK', row 2: score in [A-Z]2 is 4\.5; a whole number from 1 to 5 is expected",
+        r"sheet 'MK', row 3: sample in [A-Z]3 is -1; .*",
+        r"sheet 'MK', row 3: score in [A-Z]3 is 'NA'; leave the cell blank .*",
+        r"sheet 'MK', row 4: question_id in A4 is missing.*",
+        r"sheet 'MK', row 4: rater in [A-Z]4 is missing.*",
+        r"sheet 'MK', row 5: question_id in A5 is 2026-01-02 .*date.*text.*",
+        r"sheet 'MK', row 6: score in [A-Z]6 is 'good'; which level is it\? --label-map .*",
+        r"sheet 'MK', row 7: score in [A-Z]7 is True; a whole number .*",
+        r"sheet 'MK', row 8: score in [A-Z]8 is 0; the scale goes from 1 to 5",
     ]
     for line, pattern in zip(lines, expected, strict=True):
         assert re.fullmatch(r"  scores\.xlsx, " + pattern, line)
@@ -140,7 +140,9 @@ def test_one_problem_is_one_line_and_many_are_cut_at_twenty(workbook) -> None:
         MTG=[head, *[["t", "m", f"dr{n}", 5, 5, 5, 5, 1] for n in range(12)], ["t", "m", "x", 5, 7, 5, 5, 1]]
     )
     message = refused(path)
-    assert message == (f"{path}, sheet 'MTG', row 14: correctness is 7; the scale goes from 0 to 5; nothing was read")
+    assert message == (
+        f"{path}, sheet 'MTG', row 14: correctness in E14 is 7; the scale goes from 0 to 5; nothing was read"
+    )
     lines = refused(workbook(S=[LONG, *[[f"q{n}", "m", 0, "dr", 6] for n in range(50)]])).split("\n")
     assert lines[0].endswith("50 problems; nothing was read")
     assert len(lines) == 22
@@ -157,7 +159,7 @@ def test_a_duplicate_row_is_named_with_the_first(workbook, text_file) -> None:
     lines = refused(wide, ["a", "b"]).split("\n")
     assert len(lines) == 3
     assert any("row 3: q1 / m / 0 / a duplicates row 2" in line for line in lines)
-    assert any("row 3: b is 9" in line for line in lines)
+    assert any("row 3: b in D3 is 9" in line for line in lines)
 
 
 def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> None:
@@ -183,12 +185,14 @@ def test_a_wide_table_with_missing_cells_levels_and_dimensions(text_file) -> Non
 
 def test_a_problem_in_a_wide_table_names_its_heading(text_file, tmp_path: Path) -> None:
     header = "question_id;model;" + ";".join(f"dr_b.{name}" for name in DIMENSIONS)
-    assert "row 2: dr_b.correctness is 7" in refused(text_file("w.csv", header, "q;m;5;7;5;5;1"), ["dr_b"])
-    assert "row 3: no dr_b.safety;" in refused(text_file("w.csv", header, "q;m;5;5;5;5;1", "r;m;5;5;5;5"), ["dr_b"])
+    assert "row 2: dr_b.correctness in D2 is 7" in refused(text_file("w.csv", header, "q;m;5;7;5;5;1"), ["dr_b"])
+    assert "row 3: no dr_b.safety in G3;" in refused(
+        text_file("w.csv", header, "q;m;5;5;5;5;1", "r;m;5;5;5;5"), ["dr_b"]
+    )
     # A missing key is one problem, however many raters the row has, and two rows without it are no duplicates.
     message = refused(text_file("w.csv", "question_id,model,a,b", ",m,4,5", ",m,4,5"), ["a", "b"])
     assert message.startswith(f"{tmp_path / 'w.csv'}: 2 problems")
-    assert "row 3: question_id is missing" in message
+    assert "row 3: question_id in A3 is missing" in message
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_what_excel_exports_as_text(text_file, encoding: str, separator: str, na
 
 def test_rows_of_csv_are_counted_as_a_spreadsheet_counts_them(text_file) -> None:
     path = text_file("s.csv", "question_id,model,rater,score,comment", 'q1,m,dr,4,"two', 'lines"', "", "q2,m,dr,6,")
-    assert refused(path).startswith(f"{path}, row 4: score is 6")
+    assert refused(path).startswith(f"{path}, row 4: score in D4 is 6")
 
 
 def test_shifted_cells_open_quotes_and_foreign_bytes_are_refused(text_file, tmp_path: Path) -> None:
@@ -234,7 +238,7 @@ def test_shifted_cells_open_quotes_and_foreign_bytes_are_refused(text_file, tmp_
 @pytest.mark.parametrize("value", ["4.5", "4,5", "4,000", "4/5", "1e0", "4 – usable", "nan", "-", "TRUE", "²"])
 def test_nothing_is_guessed_in_a_cell(text_file, value: str) -> None:
     path = text_file("s.csv", "question_id;model;rater;score", f"q1;m;dr;{value}")
-    assert refused(path).startswith(f"{path}, row 2: score is '{value}'")
+    assert refused(path).startswith(f"{path}, row 2: score in D2 is '{value}'")
 
 
 def test_missing_and_repeated_columns(text_file, workbook) -> None:
@@ -259,7 +263,7 @@ def test_a_table_without_any_score_is_refused(workbook, text_file) -> None:
 
 def test_a_formula_without_a_stored_result_is_reported(workbook) -> None:
     path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4], ["q2", "m", 0, "dr", "=2+2"]])
-    assert "sheet 'S', row 3: score holds a formula without a value; type the number" in refused(path)
+    assert "sheet 'S', row 3: score in E3 holds a formula without a value; type the number" in refused(path)
 
 
 def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> None:
@@ -267,7 +271,7 @@ def test_labels_are_mapped_and_numbers_keep_their_meaning(text_file, jsonl) -> N
     path = text_file("s.csv", "question_id,model,a", "q1,m, ENTAILMENT ", "q2,m,neutral", "q3,m,4", "q4,m,0.0")
     assert [score.score for score in read_physician_scores(path, ["a"], labels)] == [5, 3, 4, 1]
     wrong = text_file("w.csv", "question_id,model,a", "q1,m,neutral", "q2,m,maybe")
-    assert "row 3: a is 'maybe'; the label map has only entailment, neutral, contradiction, 0, 4" in refused(
+    assert "row 3: a in C3 is 'maybe'; the label map has only entailment, neutral, contradiction, 0, 4" in refused(
         wrong, ["a"], labels
     )
     base = {"question_id": "q1", "model": "m", "rater": "r"}

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -59,6 +60,18 @@ def test_continuous_batching_says_what_static_batches_say(tiny_lm) -> None:
     greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, kv_padding_interval_size=256)
     assert dict(greedy.answer(work)) == static
     assert greedy.continuous
+
+
+def test_engines_load_with_and_without_the_switch_to_flash_attention(tiny_lm, monkeypatch) -> None:
+    """transformers 5.17 does not know it."""
+    assert TransformersEngine(str(tiny_lm), device="cpu").batching.auto_switch_to_flash is False
+
+    @dataclass
+    class Older:
+        num_blocks: int = 8
+
+    monkeypatch.setattr("medjudge.answer.transformers_engine.ContinuousBatchingConfig", Older)
+    assert TransformersEngine(str(tiny_lm), device="cpu").batching == Older()
 
 
 def test_where_continuous_batching_cannot_be_static_batches_are(tiny_lm, capsys) -> None:

@@ -133,24 +133,68 @@ def test_the_verdict_is_one_sentence(run, page, results, verdict) -> None:
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_every_column_says_how_far_the_judge_is_validated(run, page) -> None:
+def test_one_banner_says_how_far_the_judge_is_validated_and_the_next_tab_says_why(run, page) -> None:
     checks = [
         {**check, "state": "failed" if check["part"] in ("MLU", "MR") else "passed"}
         for check in study_of(run)["gate"]["checks"]
     ]
     change(run, gate={"passed": False, "usual": True, "checks": checks})
     shown = page(run)
-    badges = [span for span in shown.all("span") if (span.get("class") or "").startswith("badge")]
-    # Two judges: a line above the table, and OP with the five categories; for one, these again with what they rest on.
-    assert len(badges) == 7 + 7 + 6
-    mine = badges[7:]
-    assert [badge["class"] for badge in mine[:3]] == ["badge failed", "badge failed", "badge validated"]
-    assert "agrees on usable with physicians on" in (mine[2]["title"] or "")
-    assert {badge["class"] for badge in badges[:7]} == {"badge never-validated"}
-    scored = study_of(run)["by_category"]
-    above = shown.text[: shown.text.index("Agreement of mine")]
-    assert above.count("agrees on usable with physicians on") == 2 + len(scored)  # the line, OP, and each of these
-    assert "never validated against physicians" in shown.text
+    banners = [
+        paragraph["class"] for paragraph in shown.all("p") if (paragraph.get("class") or "").startswith("banner")
+    ]
+    assert banners == ["banner never-validated", "banner failed"]  # a judge each
+    leaderboard, validation = shown.text[: shown.text.index("Validation Overview")], shown.text
+    assert "never validated No physicians' scores stand behind these rates." in leaderboard
+    assert "failed MK validated; MLU, MR failed; MSE, MTG never validated." in leaderboard
+    assert "agrees on usable with physicians on" not in leaderboard
+    # A line for OP, and one for each category that was scored.
+    trust = validation[validation.index("How far judge mine is validated") : validation.index("Where judge and")]
+    assert trust.count("agrees on usable with physicians on") == 1 + len(study_of(run)["by_category"])
+    assert "never validated against physicians" in validation
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_neither_paths_nor_hashes_stand_on_the_first_view(run, page) -> None:
+    sha256 = "0123456789abcdef" * 4
+    source = {"source": "/srv/data/questions.jsonl", "questions": 56, "sha256": sha256}
+    run.update_manifest(notes=["Written by the project."], benchmark=source)
+    twin = Run(Path(shutil.copytree(run.path, run.path.parent / "twin" / run.path.name)))
+    text = page(run, twin).text
+    first, rest = text.split("Validation Overview")
+    assert "Written by the project." in first
+    assert f"twin/{run.path.name}" in first
+    for hidden in (str(run.path.parent), "/srv/data", sha256[:12]):
+        assert hidden not in first
+    assert f"Benchmark /srv/data/questions.jsonl: 56 questions, sha256 {sha256[:12]}." in rest
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_rates_of_fewer_than_five_questions_are_grey(run, page) -> None:
+    questions = [question.model_copy(update={"category": "MK"}) for question in run.questions()]
+    questions[:4] = [question.model_copy(update={"category": "MR"}) for question in questions[:4]]
+    write_records(run.questions_file, questions)
+    run.agreement_file("mine").unlink()
+    run.judgments_file("gpt").unlink()
+    shown = page(run)
+    numbers = [cell["class"] for cell in shown.all("td") if (cell.get("class") or "").startswith("number")]
+    # MK and MR of five models, in the leaderboard and by category.
+    assert numbers.count("number few") == 10
+    assert numbers.count("number") == 10 + 3 * 5  # MLU, MSE and MTG have no question
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_with_few_conversations_no_order_is_called_a_tie(run, page) -> None:
+    questions = [
+        question.model_copy(update={"group": f"g{place % 20}"}) for place, question in enumerate(run.questions())
+    ]
+    write_records(run.questions_file, questions)
+    run.agreement_file("mine").unlink()
+    shown = page(run).text
+    board = shown[: shown.index("By category")]
+    assert board.count("too few to tell") == 4 + 1  # four models behind the highest, and the verdict
+    assert "20 conversations are too few to tell models apart; it takes 30." in board
+    assert "tie " not in board
 
 
 def test_a_card_tells_of_validations_elsewhere(run, page) -> None:
@@ -197,7 +241,7 @@ def test_scores_without_a_study_ask_for_validate(run, page) -> None:
     run.update_manifest(judges={"gpt": {"seen_question_ids": ["MK-en-01"]}})
     text = page(run).text
     assert "trained or tuned on 1 of the questions" in text
-    furthest = text[text.index("Where judge and physicians differ most") : text.index("Answers This part needs")]
+    furthest = text[text.index("Where judge and physicians differ most") : text.index("Agreement of mine")]
     assert " mine " in furthest
     assert " gpt " not in furthest
 

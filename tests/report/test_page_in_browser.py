@@ -33,7 +33,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
     wrong: list[str] = []
     contexts = []
 
-    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+    def report(*runs: Run, address: str = "#answers", **context: Any) -> Page:
         file = tmp_path / "report.html"
         write_page(file, runs)
         contexts.append(browser.new_context(**context))
@@ -45,7 +45,7 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page
         page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else wrong.append(sent.url))
         page.goto(file.as_uri() + address)
         if context.get("java_script_enabled", True):
-            page.locator("#reader").wait_for(state="visible")
+            page.locator("html[data-ready]").wait_for(state="attached")
         return page
 
     yield report
@@ -103,7 +103,7 @@ def count(page: Page) -> int:
 def choose(page: Page, **values: str) -> int:
     """Sets filters, from none set, and counts."""
     page.locator("button[type=reset]").click()
-    expect(page.locator("#count")).to_contain_text(page.locator("nav small").inner_text())
+    expect(page.locator("#count")).to_contain_text(page.locator("nav.main small").inner_text())
     for name, value in values.items():
         page.locator(f"#filters select[name={name}]").select_option(value)
     return count(page)
@@ -138,6 +138,8 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     run.update_manifest(notes=[HOSTILE], benchmark={"source": HOSTILE, "questions": 2, "sha256": "0" * 64})
 
     page = open_report(run, conversation)
+    page.locator(".row").first.click()
+    page.get_by_role("button", name="Raw text").click()
     for place in (0, 1):
         page.locator(".row").nth(place).click()
         expect(page.locator("#detail h3")).to_have_text(f"{place + 1}{SHOWN} · {SHOWN}", use_inner_text=False)
@@ -243,7 +245,8 @@ def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_
         *("Answer by 甲/α", "Reference", "Checklist", "Rationale of second"),
     ]
     texts = ["漏了随访", "写一份出院小结", "甲/α 的第0份：写一份出院小结", "把它缩短", "甲/α 的第0份：把它缩短"]
-    assert detail.locator(".text-block").all_inner_texts() == [*texts, "短的", "1. 诊断", "完整"]
+    assert detail.locator(".text-block").all_inner_texts() == [*texts, "短的", "诊断", "完整"]
+    assert detail.locator(".text-block ol li").inner_text() == "诊断"
     assert detail.locator(".text-block:not([lang=zh])").count() == 0
     assert "did not read 7 tokens of the answer" in detail.inner_text()
     page.evaluate("location.hash = '#answer/0/q%2F2%20%23%25/b%20c/1'")
@@ -256,6 +259,26 @@ def test_an_answer_has_an_address_and_shows_everything_of_it(conversation, open_
     for broken in ("#answer/0/%E7%9/x/0", "#answer/9/q/x/0", "#answer/0/none/x/0"):
         page.evaluate("address => { location.hash = address }", broken)
     expect(detail.locator("h3")).to_have_text("q/2 #% · b c · sample 2")
+
+
+def test_markdown_is_rendered_and_shown_raw_on_request(conversation, open_report) -> None:
+    text = "## 处理\n\n**补液**，然后：\n\n3. 复查\n4. 随访\n\n| 药 | 量 |\n|---|---|\n| 布洛芬 | 400 mg |\n"
+    text += "\n<b onclick=alert(1)>x</b>"
+    answers = [answer.model_copy(update={"text": text}) for answer in conversation.answers()]
+    write_records(conversation.answers_file, answers)
+    page = open_report(conversation, address="#answer/0/q%2F1%20%23%25/b%20c/0")
+    said = page.locator("#detail .text-block.said")
+    expect(said.locator("strong")).to_have_text(["处理", "补液"])
+    assert said.locator("ol").get_attribute("start") == "3"
+    assert said.locator(".scroll td").all_inner_texts() == ["布洛芬", "400 mg"]
+    expect(said).to_contain_text("<b onclick=alert(1)>x</b>")
+    assert search(page, "**补液**") == 8  # the search reads what was written
+    assert search(page, "布洛芬") == 8
+    page.locator(".row").first.click()
+    expect(said.locator("td mark")).to_have_text("布洛芬")
+    page.get_by_role("button", name="Raw text").click()
+    expect(said).to_have_text(text, use_inner_text=True)
+    expect(page.get_by_role("button", name="Raw text")).to_be_focused()
 
 
 def test_the_list_is_read_with_the_keyboard(run, open_report) -> None:
@@ -295,11 +318,11 @@ def test_runs_of_different_benchmarks_stand_apart(run, conversation, open_report
 
 def test_a_board_says_whether_its_judge_was_signed(run, open_report) -> None:
     run.update_manifest(judges={"mine": {"signature": "unsigned"}, "gpt": {"signature": None}})
-    boards = open_report(run, java_script_enabled=False).locator("#leaderboard section.board")
-    mine, gpt = (boards.filter(has_text=f"Usability rate by judge {judge}").first for judge in ("mine", "gpt"))
-    expect(mine.locator("> p").first).to_contain_text(re.compile("; judge's files: unsigned$"))
-    expect(mine).to_contain_text("medjudge judge verify")
-    expect(gpt).not_to_contain_text("signed")
+    trust = open_report(run, java_script_enabled=False).locator("#trust")
+    mine, gpt = (trust.locator(f"#trust-board-{number} + dl dd") for number in (1, 0))
+    expect(mine.first).to_contain_text(re.compile("; judge's files: unsigned$"))
+    expect(trust).to_contain_text("medjudge judge verify")
+    expect(gpt.first).not_to_contain_text("signed")
 
 
 def test_leader_and_evaluator_need_no_script(run, open_report) -> None:

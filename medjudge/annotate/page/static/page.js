@@ -22,6 +22,14 @@ if (form) {
     if (hidden) comment.scrollIntoView({ block: "nearest" });
   });
 
+  // Texts are shown as they were written until the rater switches back.
+  const raw = document.querySelector("#raw");
+  raw.checked = sessionStorage.getItem("raw") === "yes";
+  raw.addEventListener("change", () => {
+    sessionStorage.setItem("raw", raw.checked ? "yes" : "no");
+    raw.blur(); // keys are for scores
+  });
+
   form.addEventListener("submit", (event) => {
     if (sent || performance.now() - shown < SETTLE) return event.preventDefault();
     sent = true;

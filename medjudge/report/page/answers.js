@@ -9,6 +9,14 @@ const ROW_REM = 4.25; // the height of .row
 const BESIDE = 6; // rows drawn above and below those seen
 
 const byId = (id) => document.getElementById(id);
+
+let texts = {};
+
+/** A text of the page in its language, with its {values}. */
+function t(text, values = {}) {
+  return (texts[text] ?? text).replace(/\{(\w+)\}/gu, (_, name) => values[name]);
+}
+
 const form = byId("filters");
 const list = byId("list");
 const detail = byId("detail");
@@ -69,7 +77,7 @@ let categories, runs, total;
 
 async function readIndex() {
   readAlphabet();
-  ({ categories, runs } = await open(0));
+  ({ categories, runs, texts } = await open(0));
   total = 0;
   let block = 1;
   for (const run of runs) {
@@ -203,7 +211,7 @@ function tester(word) {
 
 function everythingIn(run, at, [text, , judgments, scores]) {
   const place = run.question[at];
-  const pieces = [run.questions.id[place], run.models[run.model[at]], ...run.texts[place], text];
+  const pieces = [run.questions.id[place], run.models[run.model[at]], ...run.texts[place].map(rawOf), rawOf(text)];
   for (const judgment of judgments) pieces.push(judgment[5], judgment[6]);
   for (const score of scores) pieces.push(score[3]);
   return pieces.join("\n");
@@ -249,16 +257,64 @@ function element(name, attributes, ...children) {
 
 let highlighted = null;
 
-/** A text as it was written, with the words looked for marked. */
-function textBlock(text, language, kind = "") {
+/** The pieces of a text, with the words looked for marked. */
+function marked(text) {
   const shown = visible(text);
-  const block = element("div", { class: `text-block ${kind}`, lang: language });
+  const pieces = [];
   let end = 0;
   for (const match of highlighted ? shown.matchAll(highlighted) : []) {
-    block.append(shown.slice(end, match.index), element("mark", {}, match[0]));
+    pieces.push(shown.slice(end, match.index), element("mark", {}, match[0]));
     end = match.index + match[0].length;
   }
-  block.append(shown.slice(end));
+  return [...pieces, shown.slice(end)];
+}
+
+// A text with Markdown comes with its rendering woven in: see rendered.py. Elements are built one by one, by name.
+const ELEMENTS = ["p", "br", "strong", "em", "s", "code", "pre", "blockquote", "hr", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"];
+const FIRST_MARK = 0xfdd0;
+const END_MARK = FIRST_MARK + 30;
+const HIDDEN_MARK = FIRST_MARK + 31;
+const ORDERED = String.fromCharCode(FIRST_MARK + ELEMENTS.indexOf("ol"));
+const MARKS = new RegExp(`${ORDERED}\\d*|[\ufdd0-\ufdef]`, "gu");
+
+const rawOf = (text) => (Array.isArray(text) ? text[0].replace(MARKS, "") : text);
+
+/** The elements of a text's rendering. */
+function rendering([woven]) {
+  const root = document.createDocumentFragment();
+  const within = [root];
+  let hidden = false;
+  for (const piece of woven.split(/([\ufdd0-\ufdef])/u)) {
+    const code = piece.length === 1 ? piece.charCodeAt(0) : 0;
+    if (code === HIDDEN_MARK) hidden = !hidden;
+    else if (code === END_MARK) within.pop();
+    else if (code >= FIRST_MARK && code < END_MARK) begin(ELEMENTS[code - FIRST_MARK], within);
+    else if (hidden || !piece) continue;
+    else if (within.at(-1).nodeName === "OL") within.at(-1).start = Number(piece);
+    else within.at(-1).append(...marked(piece));
+  }
+  for (const table of root.querySelectorAll("table")) {
+    const frame = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("Table") });
+    table.replaceWith(frame);
+    frame.append(table);
+  }
+  return root;
+}
+
+function begin(name, within) {
+  const made = element(name, {});
+  within.at(-1).append(made);
+  if (name !== "br" && name !== "hr") within.push(made);
+}
+
+let showsRaw = false;
+
+/** A text as its author meant it to look, or, when the reader wants that, as it was written. */
+function textBlock(text, language, kind = "") {
+  const isRendered = Array.isArray(text) && !showsRaw;
+  const block = element("div", { class: `text-block ${kind}${isRendered ? " rendered" : ""}`, lang: language });
+  if (isRendered) block.append(rendering(text));
+  else block.append(...marked(rawOf(text)));
   return block;
 }
 
@@ -315,7 +371,7 @@ function listRow(place, height) {
       physicians ? `${run.against === "physicians" ? "physicians" : "constructed"} ` : "",
       physicians ? element("b", { class: apart && "apart" }, physicians) : "",
     ),
-    element("span", { class: "what", lang: of("language") }, run.texts[run.question[at]][0].slice(0, 160)),
+    element("span", { class: "what", lang: of("language") }, rawOf(run.texts[run.question[at]][0]).slice(0, 160)),
   );
   made.style.top = `${place * height}px`;
   made.addEventListener("click", () => choose(row, matchMedia("(max-width: 48rem)").matches));
@@ -366,7 +422,7 @@ async function choose(row, goThere) {
   chosen = row;
   bringIntoView(row);
   drawList();
-  history.replaceState(null, "", addressOf(row));
+  history.replaceState(null, "", `${addressOf(row)}${filterQuery()}`);
   const parts = await detailOf(row);
   if (chosen !== row) return; // another one was chosen meanwhile
   detail.replaceChildren(...parts);
@@ -409,7 +465,7 @@ async function detailOf(row) {
 }
 
 function answerBlock(text, reason, language) {
-  return text.trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, `empty; finish reason: ${reason}`);
+  return rawOf(text).trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, `empty; finish reason: ${reason}`);
 }
 
 function facts(run, of) {
@@ -427,7 +483,13 @@ function moves(row) {
   after.addEventListener("click", () => choose(listed[place + 1], true));
   const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}`;
   const link = element("a", { href: addressOf(row) }, "Link to this answer");
-  return element("div", { class: "move" }, before, after, element("span", {}, here), link);
+  const raw = element("button", { type: "button", class: "raw", "aria-pressed": String(showsRaw) }, t("Raw text"));
+  raw.addEventListener("click", async () => {
+    showsRaw = !showsRaw;
+    await choose(row, false);
+    detail.querySelector(".raw").focus();
+  });
+  return element("div", { class: "move" }, before, after, element("span", {}, here), link, raw);
 }
 
 /** The earlier turns of the conversation, with what this model said in this sample. */
@@ -452,7 +514,7 @@ function judgedBy(run, of, judgments) {
   const head = ["Judge", "Level", "Expected", "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
   const rounds = judgments.some((one) => one[1] > 1);
   const place = run.questions.id.indexOf(of("id"));
-  const lines = judgments.map(([judge, round, score, expected, probabilities, , error]) =>
+  const lines = judgments.map(([judge, round, score, expected, probabilities, , error, , , by]) =>
     element(
       "tr",
       {},
@@ -460,6 +522,7 @@ function judgedBy(run, of, judgments) {
         "th",
         { scope: "row" },
         element("bdi", {}, run.judges[judge].name),
+        by ? element("small", {}, `scored by ${by}`) : "",
         rounds ? element("small", {}, `round ${round}`) : "",
         run.judges[judge].seen.has(place) ? element("small", {}, "trained or tuned on this question") : "",
       ),
@@ -537,6 +600,7 @@ let asked = 0;
 
 async function refresh() {
   const mine = ++asked;
+  rememberFilters();
   const wanted = Object.fromEntries(new FormData(form));
   const words = wordsOf(wanted.words);
   highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
@@ -603,9 +667,29 @@ function listen() {
   addEventListener("hashchange", follow);
 }
 
+/** The filters as a query, without those that filter nothing. */
+function filterQuery() {
+  const query = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value !== "") query.append(name, value);
+  return query.size ? `?${query}` : "";
+}
+
+/** Sets the filters that an address names, and none but them. An address without a query leaves all as they are. */
+async function followFilters(query) {
+  if (query === undefined || `?${query}` === filterQuery()) return;
+  const wanted = new URLSearchParams(query);
+  form.reset();
+  for (const [name, value] of wanted) {
+    const field = form.elements[name];
+    if (field?.type === "checkbox") field.checked = true;
+    else if (field?.type === "search" || [...(field?.options ?? [])].some((one) => one.value === value)) field.value = value;
+  }
+  await refresh();
+}
+
 /** Shows the answer that the address names. */
-async function follow() {
-  const row = rowAt(location.hash);
+async function followAnswer(place) {
+  const row = rowAt(place);
   if (row < 0) return;
   if (!listed.includes(row)) {
     form.reset();
@@ -614,17 +698,9 @@ async function follow() {
   await choose(row, true);
 }
 
-async function start() {
-  await readIndex();
-  fillChoices();
-  byId("reader").hidden = false;
-  listen();
-  await refresh();
-  await follow();
+function rememberFilters() {
+  const [place] = addressParts();
+  if (!byId("answers").classList.contains("open")) return;
+  const here = place.startsWith("#answer/") ? place : "#answers";
+  history.replaceState(null, "", `${here}${filterQuery()}`);
 }
-
-start().catch((error) => {
-  const trouble = byId("trouble");
-  trouble.textContent = `The answers cannot be shown: ${error.message}. A current browser is needed, and the whole file.`;
-  trouble.hidden = false;
-});

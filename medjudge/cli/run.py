@@ -1,0 +1,78 @@
+"""`medjudge run`: the whole study of a project file."""
+
+import io
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medjudge.cli import options
+
+if TYPE_CHECKING:
+    from medjudge.workflows.project import Project
+
+
+def run(context: typer.Context, quiet: options.Quiet = False, as_json: options.AsJson = False) -> None:
+    """Carry out the study of the project file, medjudge.yaml: models answer, judges score, a page reports.
+
+    Each command is printed before it runs. What the run folder holds already is not done again. Physicians' scores that
+    exist validate the judges; where there are none yet, a form for each rater is written. Exits with 1 if one of the
+    commands does.
+    """
+    from medjudge.cli.output import print_json
+    from medjudge.screen import say
+    from medjudge.workflows.project import read_project
+
+    project = read_project()
+    results: list[dict[str, Any]] = []
+    failed = False
+    for words in _commands(project):
+        say(f"$ medjudge {join(words)}")
+        output = io.StringIO()
+        with redirect_stdout(output) if as_json else nullcontext():
+            failed |= _exits_with_1(context, words, quiet, as_json)
+        if as_json:
+            results.append({"command": words, "result": json.loads(output.getvalue())})
+    if as_json:
+        print_json({"run": project.run_folder, "steps": results})
+    if project.raters and not _has_scores(project):
+        say(
+            f"no physicians' scores in {project.run_folder} yet: collect them with `medjudge annotate import` or "
+            "`medjudge annotate serve`, then run the same command again"
+        )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _commands(project: "Project") -> Iterator[list[str]]:
+    """The commands of the study; what comes after the judging depends on what is in the run then."""
+    from medjudge.annotate.plan import plan_file
+    from medjudge.store import Run
+    from medjudge.workflows.project import judging_commands, later_commands
+
+    yield from judging_commands(project)
+    has_plan = plan_file(Run(Path(project.run_folder))).exists()
+    yield from later_commands(project, has_plan, _has_scores(project))
+
+
+def _has_scores(project: "Project") -> bool:
+    from medjudge.store import Run
+
+    return project.physicians is not None or Run(Path(project.run_folder)).physicians_file.exists()
+
+
+def _exits_with_1(context: typer.Context, words: Sequence[str], quiet: bool, as_json: bool) -> bool:
+    """Runs a command of this app."""
+    assert context.parent is not None
+    shown = ["--quiet"] if quiet and words[0] in ("eval", "validate") else []
+    shown += ["--json"] if as_json else []
+    app: Any = context.parent.command
+    status = app.main([*words, *shown], prog_name="medjudge", standalone_mode=False)
+    if status == 128 + signal.SIGINT:  # typer catches Ctrl-C and returns this
+        raise KeyboardInterrupt
+    return bool(status)

@@ -1,0 +1,138 @@
+// --- Tables: sorted by a column, saved as CSV; plots saved as PNG ---------------------------------------------------
+
+const SCALE = 2; // pixels of a saved plot for one of the page's
+
+/** The cells that hold text, each with the column it begins in; a drawn bar is none of them. */
+function cellsOf(row) {
+  let column = 0;
+  const cells = [];
+  for (const cell of row.cells) {
+    // A heading over a bar and its number stands over the number.
+    const drawn = cell.classList.contains("drawn");
+    const span = cell.colSpan;
+    if (!drawn) cells.push({ cell, column: cell.tagName === "TH" && cell.scope === "col" ? column + span - 1 : column });
+    column += span;
+  }
+  return cells;
+}
+
+const cellAt = (row, column) => cellsOf(row).find((one) => one.column === column)?.cell;
+const headingOf = (table) => table.rows[0];
+const isGroup = (row) => row.classList.contains("group");
+
+/** A cell as one line: what stands small beside a value, such as its interval, in brackets. */
+function cellText(cell) {
+  const small = [...cell.querySelectorAll("small")].map((one) => one.textContent.trim());
+  const copy = cell.cloneNode(true);
+  for (const one of copy.querySelectorAll("small")) one.remove();
+  const main = copy.textContent.replace(/\s+/gu, " ").trim();
+  return small.length ? `${main} (${small.join("; ")})`.trim() : main;
+}
+
+function sortValue(cell) {
+  const text = cell ? cellText(cell) : "";
+  const number = parseFloat(text.replace(/,/gu, ""));
+  return { text, number: /^[+<−-]?\s*[\d.]/u.test(text) ? number : NaN };
+}
+
+function compare(one, other, down) {
+  const numbers = [one, other].map((value) => value.number);
+  if (numbers.every(Number.isFinite)) return down ? numbers[1] - numbers[0] : numbers[0] - numbers[1];
+  if (numbers.some(Number.isFinite)) return Number.isFinite(numbers[0]) ? -1 : 1; // what has no number comes last
+  return (down ? -1 : 1) * one.text.localeCompare(other.text, undefined, { numeric: true });
+}
+
+/** Sorts the rows of a table, those of a group below its heading, and says so to screen readers. */
+function sortBy(table, column) {
+  const heading = cellAt(headingOf(table), column);
+  const rows = [...table.rows].slice(1);
+  const numeric = rows.some((row) => !isGroup(row) && Number.isFinite(sortValue(cellAt(row, column)).number));
+  const before = heading.getAttribute("aria-sort");
+  const down = before === null ? numeric : before === "ascending";
+  for (const other of headingOf(table).cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const groups = [[]];
+  for (const row of rows) {
+    if (isGroup(row)) groups.push([row]);
+    else groups.at(-1).push(row);
+  }
+  for (const group of groups) {
+    const head = group.filter(isGroup);
+    const body = group.filter((row) => !isGroup(row));
+    const keys = new Map(body.map((row) => [row, sortValue(cellAt(row, column))]));
+    body.sort((one, other) => compare(keys.get(one), keys.get(other), down));
+    rows[0].parentNode.append(...head, ...body);
+  }
+}
+
+function makeSortable(table) {
+  if (table.rows.length < 3) return;
+  for (const { cell, column } of cellsOf(headingOf(table))) {
+    if (cell.tagName !== "TH") continue;
+    const button = element("button", { type: "button", class: "sort" });
+    button.append(...cell.childNodes);
+    button.addEventListener("click", () => sortBy(table, column));
+    cell.append(button);
+  }
+}
+
+/** A cell of CSV. A spreadsheet would take some beginnings for a formula; numbers keep their sign. */
+function csvCell(text) {
+  const formula = /^[=+\-@\t\r]/u.test(text) && !/^[+-][\d.]/u.test(text);
+  const safe = formula ? `'${text}` : text;
+  return /[",\n]/u.test(safe) ? `"${safe.replace(/"/gu, '""')}"` : safe;
+}
+
+function csvOf(table) {
+  const lines = [...table.rows].map((row) => cellsOf(row).map(({ cell }) => csvCell(cellText(cell))).join(","));
+  return `\ufeff${lines.join("\r\n")}\r\n`;
+}
+
+function download(blob, name) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** The name of a table's or a plot's file: its caption or label, and the heading above it. */
+function fileName(titled, suffix) {
+  const title = titled.querySelector?.("caption")?.textContent ?? titled.parentNode.getAttribute("aria-label") ?? titled.alt ?? "";
+  const whose = titled.closest(".panel")?.dataset.title ?? "";
+  const name = `${whose} ${title}`.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/gu, "");
+  return `${name.slice(0, 80) || "table"}.${suffix}`;
+}
+
+function saveTable(table) {
+  download(new Blob([csvOf(table)], { type: "text/csv" }), fileName(table, "csv"));
+}
+
+function savePlot(image) {
+  const canvas = document.createElement("canvas");
+  canvas.width = SCALE * image.naturalWidth;
+  canvas.height = SCALE * image.naturalHeight;
+  const context = canvas.getContext("2d");
+  context.fillStyle = "white";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => download(blob, fileName(image, "png")), "image/png");
+}
+
+function saver(text, label, save) {
+  const button = element("button", { type: "button", class: "save", "aria-label": label, title: label }, text);
+  button.addEventListener("click", save);
+  return button;
+}
+
+function prepareTables() {
+  for (const table of document.querySelectorAll("#leaderboard table, #validation table")) {
+    const button = saver("CSV", t("Save this table as CSV"), () => saveTable(table));
+    if (table.caption) table.caption.append(" ", button);
+    else table.closest(".scroll").after(button);
+    if (table.closest(".scroll")) makeSortable(table);
+  }
+  for (const image of document.querySelectorAll(".plots img")) {
+    const figure = element("figure", {});
+    image.replaceWith(figure);
+    figure.append(image, saver("PNG", t("Save this plot as PNG"), () => savePlot(image)));
+  }
+}

@@ -1,0 +1,206 @@
+"""The project file: a study in one file, which `medjudge run` carries out and `eval`, `validate`, `report` read."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medjudge.errors import InputError
+from medjudge.files import first_problem, read_yaml, write_whole
+
+PROJECT_FILE = Path("medjudge.yaml")
+"""Looked for in the current folder; the paths in it are those of that folder."""
+
+_TEMPLATE = """\
+# A study. `medjudge run` carries it out: models answer, judges score, physicians' scores validate the judges, and a
+# page reports. `medjudge eval`, `validate` and `report` read this file where they run beside it. An option on their
+# command line overrides it; another --benchmark, or a named run folder, is another study, and nothing here counts.
+
+# What is judged: 'sample', LLMEval-Med's dataset.json, or questions (.jsonl, .json, .csv, .xlsx).
+benchmark: {benchmark}
+# scheme: llmeval-med           # the questions' scheme, where none lies beside them
+
+# Existing answers (`medjudge data template` writes a file to fill in), or models that answer: folders, hub ids or
+# openai:MODEL. The sample has answers of its own.
+{answers}
+{models}
+
+# Who judges: local, built-in, similarity, a judge folder, or openai:MODEL. The first one's rates lead the report.
+judges: [{judges}]
+
+# Where everything is written.
+run: {run}
+
+# The physicians. `medjudge run` writes a scoring form for each of them. Their scores come back with `medjudge annotate
+# import` or `annotate serve`, and the next `medjudge run` validates the judges. `physicians` is a file of scores that
+# were collected elsewhere.
+{raters}
+# answers_per_rater: 50
+# physicians: scores.jsonl
+
+# What a judge must reach on their scores: a file, or what differs from the scheme's gate.
+# gate:
+#   cohen_kappa: 0.6
+#   coverage: 0.95
+
+# Any other option of these commands, by its name without the dashes.
+# eval: {{samples: 3, max-new-tokens: 1024, offline: true}}
+# validate: {{probes: true}}
+# report: {{plots: plots}}
+"""
+
+_Options = dict[str, str | int | float | bool | list[str]]
+
+
+class Project(BaseModel):
+    """A project file. The sections `eval`, `validate` and `report` hold further options of these commands."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    benchmark: str = "sample"
+    scheme: str | None = None
+    answers: str | None = None
+    models: list[str] = []
+    judges: list[str] = Field(default=["local"], min_length=1)
+    run: str = ""
+    raters: list[str] = []
+    answers_per_rater: int | None = Field(default=None, ge=1)
+    physicians: str | None = None
+    gate: str | dict[str, Any] | None = None
+    eval: _Options = {}
+    validate_: _Options = Field(default={}, alias="validate")
+    report: _Options = {}
+
+    @property
+    def run_folder(self) -> str:
+        """The run folder; that of the benchmark unless stated."""
+        return self.run or str(Path("runs") / Path(self.benchmark).stem)
+
+    def defaults(self, command: str) -> dict[str, Any]:
+        """What the file states for the options and arguments of `eval`, `validate` or `report`, by parameter."""
+        stated: dict[str, Any]
+        if command == "eval":
+            shared = {"benchmark": self.benchmark, "scheme": self.scheme, "answers": self.answers}
+            stated = {**shared, "model": self.models or None, "judge": self.judges[0], "run": self.run_folder}
+        elif command == "validate":
+            gate = str(PROJECT_FILE) if isinstance(self.gate, dict) else self.gate
+            stated = {"run": self.run_folder, "judge": self.judges[0], "physicians": self.physicians, "gate": gate}
+        else:
+            stated = {"runs": [self.run_folder]}
+        own = {"eval": self.eval, "validate": self.validate_, "report": self.report}[command]
+        stated |= {name.replace("-", "_"): value for name, value in own.items()}
+        return {name: value for name, value in stated.items() if value is not None}
+
+
+def read_project(path: Path = PROJECT_FILE) -> Project:
+    """Reads a project file.
+
+    Raises:
+        InputError: The file is missing, is no YAML mapping, or an entry is unknown or wrong.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory; `medjudge init` writes one")
+    fields = read_yaml(path)
+    if not isinstance(fields, dict):
+        raise InputError(f"{path}: a mapping is expected, such as `benchmark: sample`; `medjudge init` writes one")
+    known = [field.alias or name for name, field in Project.model_fields.items()]
+    for name in fields:
+        if name not in known:
+            near = get_close_matches(str(name), known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"the entries are {', '.join(known)}"
+            raise InputError(f"{path}: {name}: no such entry; {hint}")
+    # An entry without a value is one that was emptied, not a wrong one.
+    try:
+        project = Project.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}; `medjudge init` writes an example") from None
+    if project.answers and project.models:
+        raise InputError(
+            f"{path}: answers and models: keep one of the two; models answer, or existing answers are judged"
+        )
+    return project
+
+
+def write_project(
+    benchmark: str, answers: str | None, models: Sequence[str], judges: Sequence[str], raters: Sequence[str]
+) -> Path:
+    """Writes a commented project file into the current folder.
+
+    Raises:
+        InputError: There is one already, or both answers and models are named.
+    """
+    if PROJECT_FILE.exists():
+        raise InputError(f"{PROJECT_FILE}: exists already; edit it, or remove it first")
+    if answers and models:
+        raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
+    text = _TEMPLATE.format(
+        benchmark=_scalar(benchmark),
+        answers=f"answers: {_scalar(answers)}" if answers else "# answers: answers.jsonl",
+        models=f"models: {_listed(models)}" if models else "# models: [./my-model]",
+        judges=_listed(judges)[1:-1],
+        run=_scalar(str(Path("runs") / Path(benchmark).stem)),
+        raters=f"raters: {_listed(raters)}" if raters else "# raters: [dr-a, dr-b]",
+    )
+    write_whole(PROJECT_FILE, text)
+    PROJECT_FILE.chmod(0o644)
+    return PROJECT_FILE
+
+
+def judging_commands(project: Project) -> list[list[str]]:
+    """The commands, as words, by which every judge of a study judges; models answer within the first."""
+    shared = _words({"benchmark": project.benchmark, "scheme": project.scheme, "answers": project.answers})
+    shared += [word for model in project.models for word in ("--model", model)]
+    # The first judge comes last: a report shows the judge that judged last.
+    return [
+        ["eval", *shared, "--judge", judge, "--run", project.run_folder, *_words(project.eval)]
+        for judge in reversed(project.judges)
+    ]
+
+
+def later_commands(project: Project, has_plan: bool, has_scores: bool) -> list[list[str]]:
+    """The commands that follow the judging.
+
+    Args:
+        has_plan: Whether the run has a plan of who scores what.
+        has_scores: Whether there are physicians' scores.
+    """
+    run, commands = project.run_folder, []
+    if project.raters and not has_plan:
+        raters = [word for rater in project.raters for word in ("--rater", rater)]
+        commands.append(["annotate", "export", run, *raters, *_words({"each": project.answers_per_rater})])
+    if has_scores:
+        defaults = project.defaults("validate")
+        scores = _words({name: defaults.get(name) for name in ("physicians", "gate")})
+        commands += [
+            ["validate", run, "--judge", judge, *scores, *_words(project.validate_)] for judge in project.judges
+        ]
+    return [*commands, ["report", run, *_words(project.report)]]
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options as a command line has them."""
+    words: list[str] = []
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif isinstance(value, list):
+            words += [word for item in value for word in (option, str(item))]
+        elif value is not None and value is not False:
+            words += [option, str(value)]
+    return words
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML: in quotes, as JSON has them, where it would mean something else without."""
+    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text) and yaml.safe_load(text) == text
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_scalar, texts))}]"

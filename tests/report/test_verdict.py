@@ -1,0 +1,114 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medjudge.judge.study import AgainstKind, Study
+from medjudge.records import Judgment
+from medjudge.report.boards import Board, leaderboards
+from medjudge.report.contents import read_contents
+from medjudge.report.sections import studies_of
+from medjudge.report.ties import Difference
+from medjudge.report.verdict import banner, verdict
+from medjudge.report.words import Words
+from medjudge.store import Run, write_records
+from medjudge.validation.status import ValidationState, ValidationStatus
+
+COLUMNS = ("MK", "MLU", "MR", "MSE", "MTG")
+
+
+def statuses(overall: ValidationState, *columns: ValidationState) -> dict[str, ValidationStatus]:
+    states = dict(zip(COLUMNS, columns or [overall] * 5, strict=True)) | {"OP": overall}
+    return {column: ValidationStatus(state, "why") for column, state in states.items()}
+
+
+def plain(sentences: Any) -> list[str]:
+    return [sentence.striptags() for sentence in sentences]
+
+
+@pytest.fixture
+def board(run: Run) -> Board:
+    """The sample's five models by one judge: `model-a` is always usable, the others less and less often."""
+    draw = np.random.default_rng(1)
+    shares = {"model-a": 1.0, "model-b": 0.6, "model-c": 0.5, "model-d": 0.4, "model-e": 0.3}
+    judgments = [
+        Judgment(
+            question_id=a.question_id, model=a.model, judge="gpt", score=5 if draw.random() < shares[a.model] else 2
+        )
+        for a in run.answers()
+    ]
+    write_records(run.judgments_file("gpt"), judgments)
+    return next(one for one in leaderboards([read_contents(run)]) if one.judge == "gpt")
+
+
+def test_a_leader_shown_to_be_ahead_leads(board) -> None:
+    leads, sure, trust = plain(verdict(board, [], Words()))
+    assert leads.startswith("model-a leads: it answers 100.0 % of 56 questions usably (")
+    assert sure.startswith("The lead over model-b, ")
+    assert sure.endswith("), is more than chance.")
+    assert trust == "Do not act on these rates yet: the judge was never compared with physicians."
+
+
+@pytest.mark.parametrize(
+    ("tied", "expected"),
+    [
+        (["model-b"], "; model-b may be as good."),
+        (["model-b", "model-c"], "; model-b and model-c may be as good."),
+        (["model-b", "model-c", "model-d"], "; 3 of the 4 others may be as good."),
+        (["model-b", "model-c", "model-d", "model-e"], "; any of the 4 others may be as good."),
+    ],
+)
+def test_models_that_may_be_as_good_are_named_or_counted(board, tied, expected) -> None:
+    differences = {name: Difference(-5.0, -12.5, 2.5, name in tied) for name in board.models}
+    leads, sure, _ = plain(verdict(board._replace(ties=differences), [], Words()))
+    assert leads.startswith("model-a has the highest rate: 100.0 % of 56 questions (")
+    assert leads.endswith(expected)
+    assert sure == "The lead over model-b, 5.0 points (-2.5 to 12.5), may be chance."
+
+
+def test_unscored_answers_and_few_conversations_are_said(board) -> None:
+    coverage = board.coverage._replace(unscored=12)
+    _, sure, _ = plain(verdict(board._replace(conversations=20, coverage=coverage), [], Words()))
+    assert sure == (
+        "20 conversations are too few to tell models apart; it takes 30. "
+        "12 of 280 answers have no score and count as not usable."
+    )
+
+
+def test_one_model_and_no_score_are_said(board) -> None:
+    only = {"model-a": board.models["model-a"]}
+    leads, sure, _ = plain(verdict(board._replace(models=only, ties={}), [], Words()))
+    assert leads.startswith("model-a answers 100.0 % of 56 questions usably (")
+    assert sure == "There is no other model to compare with."
+    assert plain(verdict(board._replace(models={}, ties={}), [], Words()))[0] == "No answer has a score yet."
+
+
+def test_trust_rests_on_the_study_against_physicians(board, run) -> None:
+    (study, *_) = studies_of(run, "mine")
+    assert study.against_kind == AgainstKind.PHYSICIANS
+    validated = board._replace(validation_status=statuses(ValidationState.VALIDATED))
+    *_, trust = plain(verdict(validated, [study], Words()))
+    assert trust.startswith(
+        "The judge may be trusted on questions like these: it passed its validation. It agrees with "
+    )
+    assert f" of {study.n} answers." in trust
+    with_judge = Study.model_validate(study.model_dump() | {"against_kind": AgainstKind.JUDGE})
+    *_, without = plain(verdict(validated, [with_judge], Words()))
+    assert "agrees" not in without
+
+
+def test_the_banner_groups_columns_by_state() -> None:
+    state = ValidationState
+    alike = banner(statuses(state.FAILED), Words())
+    assert alike.state == state.FAILED
+    assert alike.line.unescape() == "In every category the judge failed a check against physicians' scores."
+    mixed = banner(statuses(state.FAILED, state.VALIDATED, state.FAILED, *[state.VALIDATED] * 3), Words())
+    assert mixed == (state.FAILED, "MK, MR, MSE, MTG validated; MLU failed.")
+
+
+def test_names_in_a_sentence_are_text(board) -> None:
+    evil = "<script>{n}</script>"
+    models = {evil if name == "model-a" else name: rates for name, rates in board.models.items()}
+    ties = {evil if name == "model-a" else name: difference for name, difference in board.ties.items()}
+    leads = verdict(board._replace(models=models, ties=ties), [], Words())[0]
+    assert "&lt;script&gt;{n}&lt;/script&gt;" in leads

@@ -1,0 +1,152 @@
+"""The parts of the report as a reader moves between them: tabs, addresses, sorting, files saved, light and dark."""
+
+import csv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from medjudge.report.page import write_page
+from medjudge.store import Run
+
+PATIENCE = 120_000
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Opens the report of some runs at an address; an error of its script fails the test."""
+    wrong: list[str] = []
+    contexts = []
+
+    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+        file = tmp_path / "report.html"
+        write_page(file, runs)
+        contexts.append(browser.new_context(**context))
+        contexts[-1].set_default_timeout(PATIENCE)
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.goto(file.as_uri() + address)
+        page.locator("html[data-ready]").wait_for(state="attached")
+        return page
+
+    yield report
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def saved(page: Page, button: Any) -> bytes:
+    with page.expect_download() as download:
+        button.click()
+    return Path(download.value.path()).read_bytes()
+
+
+def test_one_part_and_one_judge_are_seen_at_a_time(run, opened) -> None:
+    page = opened(run, viewport={"width": 1280, "height": 900})
+    expect(page.locator("section.board:visible")).to_have_count(1)
+    expect(page.locator(".finding:visible p")).to_have_count(3)
+    assert page.locator(".finding:visible").bounding_box()["y"] < 300
+    assert not page.locator("#validation").is_visible()
+    assert page.evaluate("document.documentElement.scrollHeight") < 5000  # 13,551 when all stood below each other
+    page.locator("nav.sub a", has_text="mine").first.click()
+    expect(page.locator("section.board:visible h3")).to_have_text("Usability rate by judge mine, percent of questions")
+    page.locator("nav.main a", has_text="Validation").click()
+    expect(page.locator("#trust")).to_be_visible()
+    page.locator("nav.sub a", has_text="mine with physicians").click()
+    expect(page.locator("#study-0 .verdict")).to_be_visible()
+    page.locator("nav.contents:visible a", has_text="Order of the models").click()
+    expect(page.locator("#study-0 h4", has_text="Order of the models")).to_be_in_viewport()
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#trust")).to_be_visible()
+    expect(page.locator("nav.main a[aria-current]")).to_have_text("Validation")
+
+
+def test_filters_are_in_the_address(run, opened) -> None:
+    page = opened(run, address="#answers?judge=mine&score=unusable&uncertain=on&words=%E8%8D%AF")
+    expect(page.locator("#filters [name=judge]")).to_have_value("mine")
+    expect(page.locator("#filters [name=uncertain]")).to_be_checked()
+    expect(page.locator("#filters [name=words]")).to_have_value("药")
+    page.locator("button[type=reset]").click()
+    expect(page.locator("#count")).to_have_text("280 of 280 answers")
+    assert page.evaluate("location.hash") == "#answers"
+    page.locator("#filters [name=score]").select_option("2")
+    page.locator(".row").first.click()
+    expect(page.locator("#detail h3")).to_be_visible()
+    address = page.evaluate("location.hash")
+    assert address.endswith("?score=2")
+    found, title = page.locator("#count").inner_text(), page.locator("#detail h3").inner_text()
+    again = opened(run, address=address)
+    expect(again.locator("#detail h3")).to_have_text(title)
+    expect(again.locator("#count")).to_have_text(found)
+
+
+@pytest.mark.parametrize("address", ["#answers?score=nonsense&judge=nobody&unknown=1", "#nowhere", "#%E7%9"])
+def test_an_address_that_names_nothing_shows_the_page(run, opened, address) -> None:
+    page = opened(run, address=address)
+    expect(page.locator(".part:visible")).to_have_count(1)
+    assert page.evaluate("[...new FormData(form).values()].every((value) => value === '')")
+
+
+def test_columns_are_sorted_by_number_and_by_name(run, opened) -> None:
+    page = opened(run)
+    table = page.locator("section.board:visible .leaders")
+    models = table.locator("tbody th[scope=row]")
+    rates = table.locator("tbody td.most")
+    first = models.all_inner_texts()
+    table.locator("th .sort", has_text="OP").click()  # the highest rate first, as it stands already
+    assert models.all_inner_texts() == first
+    table.locator("th .sort", has_text="OP").click()
+    numbers = [float(text.split()[0]) for text in rates.all_inner_texts()]
+    assert numbers == sorted(numbers)
+    assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    table.locator("th .sort", has_text="Model").click()
+    assert models.all_inner_texts() == sorted(first)
+
+
+def test_every_table_is_saved_as_csv_and_every_plot_as_png(run, opened) -> None:
+    page = opened(run)
+    assert page.locator("table:not(#answers table)").count() == page.locator("button.save", has_text="CSV").count()
+    board = page.locator("section.board:visible")
+    text = saved(page, board.locator(".scroll:has(.leaders) + button.save")).decode("utf-8-sig")
+    heading, *rows = csv.reader(text.splitlines())
+    assert heading[:3] == ["Model", "OP (Overall performance)", "Behind the highest, points"]
+    assert [row[0] for row in rows] == board.locator(".leaders tbody th").all_inner_texts()
+    assert len({len(row) for row in [heading, *rows]}) == 1
+    page.evaluate("location.hash = '#study-0'")
+    assert page.locator(".plots img").count() == page.locator(".plots button.save").count() == 5
+    assert saved(page, page.locator(".plots button.save").first).startswith(b"\x89PNG")
+
+
+def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, opened) -> None:
+    page = opened(run)
+    cells = ["=1+1", "@x", "-x", "-3.5", "+2.0 (1 to 3)", 'a "b", c', "plain"]
+    expected = ["'=1+1", "'@x", "'-x", "-3.5", "+2.0 (1 to 3)", '"a ""b"", c"', "plain"]
+    assert page.evaluate("cells => cells.map(csvCell)", cells) == expected
+
+
+def test_the_theme_is_chosen_and_kept(run, opened) -> None:
+    page = opened(run, color_scheme="light")
+
+    def background() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = background()
+    page.get_by_role("button", name="Dark theme").click()
+    assert background() != light
+    page.reload()
+    page.get_by_role("button", name="Light theme").click()
+    assert background() == light
+
+
+def test_a_phone_scrolls_tables_inside_their_frame(run, opened) -> None:
+    page = opened(run, viewport={"width": 400, "height": 800})
+    for address in ("#board-1", "#trust", "#study-0", "#answers", "#answer/0/MK-zh-01/model-a/0"):
+        page.evaluate("address => { location.hash = address }", address)
+        page.wait_for_timeout(50)
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, address
