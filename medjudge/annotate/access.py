@@ -1,8 +1,11 @@
-"""Who may use the scoring page: whoever has its link, from this machine, and from no page of another origin."""
+"""Who may use the scoring pages: whoever has a rater's link, at the server's address, from its own pages."""
 
 import re
 import secrets
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -20,33 +23,88 @@ HEADERS = {
 }
 """What every response carries."""
 
+LOOPBACK = frozenset({"127.0.0.1", "localhost"})
+LARGEST_FORM = 1 << 20
+"""Bytes of a posted form."""
 
-def refusal(request: Request, token: str) -> Response | None:
-    """Answers a request that must not reach the page; None for one that may.
 
-    A request needs a loopback host name and the token: once in the link, then in a cookie. A form must come from the
-    page itself.
+class Access(NamedTuple):
+    """The links of a server and the addresses at which it may be reached.
+
+    Attributes:
+        raters: The rater whom each token belongs to.
+        hosts: Host names and addresses of the server, without a port.
+        encrypted: Whether the server itself speaks TLS.
+        public_url: The address of a reverse proxy before it; empty where there is none.
+        for_others: Whether other machines can reach the pages, so that a rater need not sit at this one.
+    """
+
+    raters: Mapping[str, str]
+    hosts: frozenset[str] = LOOPBACK
+    encrypted: bool = False
+    public_url: str = ""
+    for_others: bool = False
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name, one per server: cookies ignore the port. A browser belongs to one rater at a time."""
+        return f"medjudge-{sha256(' '.join(sorted(self.raters)).encode()).hexdigest()[:8]}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach the pages by TLS only."""
+        return self.encrypted or self.public_url.startswith("https:")
+
+    def rater_of(self, token: str) -> str | None:
+        """The rater whom a token belongs to; every token is compared in full, whichever is right."""
+        right = [
+            rater for known, rater in self.raters.items() if secrets.compare_digest(token.encode(), known.encode())
+        ]
+        return right[0] if right else None
+
+    def knows_host(self, host: str) -> bool:
+        """Whether a Host header names this server, and no name that somebody pointed at it (DNS rebinding)."""
+        match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d+)?", host)
+        return match is not None and match[1].lower().strip("[]") in self.hosts
+
+    def origins(self, host: str) -> set[str]:
+        """Where forms may come from."""
+        own = {f"{'https' if self.encrypted else 'http'}://{host}"}
+        return own | ({self.public_url} if self.public_url else set())
+
+
+def host_of(url: str) -> str:
+    """The host name of an address, without a port; empty where it has none."""
+    return (urlsplit(url).hostname or "").lower()
+
+
+def refusal(request: Request, access: Access) -> Response | None:
+    """Answers a request that must not reach the pages; None for one that may, whose rater is `request.state.rater`.
+
+    A request needs a host name of the server and a rater's token: once in the link, then in a cookie. A form must come
+    from the page itself.
     """
     host = request.headers.get("host", "")
-    if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):  # a name that points here (DNS rebinding)
-        return message_page("This page is served to this machine only.", 403)
-    cookie = f"medjudge-{sha256(token.encode()).hexdigest()[:8]}"  # one per server: cookies ignore the port
+    if not access.knows_host(host):
+        where = "at the address in its links" if access.for_others else "to this machine"
+        return message_page(f"This page is served {where} only.", 403)
     link_token = request.query_params.get("token") if request.url.path == "/" else None
-    if link_token is not None and request.method == "GET" and _equal(link_token, token):
+    if link_token is not None and request.method == "GET" and access.rater_of(link_token):
         # A page that continues by itself, not a redirect: a browser that came from another site would not send a
         # SameSite=Strict cookie with the redirected request.
         response = message_page("Opening the answers.", 200, go_on=True)
-        response.set_cookie(cookie, token, httponly=True, samesite="strict")
+        response.set_cookie(access.cookie, link_token, httponly=True, samesite="strict", secure=access.secure)
         return response
-    if link_token is not None or not _equal(request.cookies.get(cookie, ""), token):
+    rater = access.rater_of(request.cookies.get(access.cookie, ""))
+    if link_token is not None or rater is None:
         return message_page("Open the link that `medjudge annotate serve` printed: it carries the token.", 403)
     if request.method not in ("GET", "HEAD"):
         # Under no-referrer a form sends `Origin: null`; Sec-Fetch-Site then says where it comes from.
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if origin != f"http://{host}" and not (origin in (None, "null") and site == "same-origin"):
+        if origin not in access.origins(host) and not (origin in (None, "null") and site == "same-origin"):
             return message_page("Scores are accepted from this page only.", 403)
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > LARGEST_FORM:
+            return message_page("The form is too large.", 413)
+    request.state.rater = rater
     return None
-
-
-def _equal(candidate: str, token: str) -> bool:
-    return secrets.compare_digest(candidate.encode(), token.encode())

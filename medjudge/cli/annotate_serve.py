@@ -1,39 +1,90 @@
-"""`medjudge annotate serve`: the page on which a physician scores answers."""
+"""`medjudge annotate serve`: the pages on which physicians score answers."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Optional
 
 import typer
 
 from medjudge.cli import options
 from medjudge.errors import notify
 
+_NETWORK = "For other machines"
+
 
 def serve(
     run: options.RunFolder,
-    rater: Annotated[str, typer.Option(metavar="NAME", help="Who scores: one of the plan's raters.")],
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 uses a free port.")] = 0,
-    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    rater: Annotated[
+        Optional[list[str]],
+        typer.Option(metavar="NAME", help="Who scores: a rater of the plan. Repeatable. Default: all of them."),
+    ] = None,
+    port: Annotated[
+        Optional[int],
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65535,
+            help="0 uses a free port. Default: 0, and 8443 where other machines can connect.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")
+    ] = True,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of this machine to listen on; 0.0.0.0 for all. Default: this machine only.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = "127.0.0.1",
+    certificate: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FILE", help="Certificate chain for TLS, PEM.", rich_help_panel=_NETWORK),
+    ] = None,
+    key: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FILE", help="Private key of the certificate, PEM.", rich_help_panel=_NETWORK),
+    ] = None,
+    public_url: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="URL", help="Address of a reverse proxy before the server, for the links.", rich_help_panel=_NETWORK
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Score answers on a local web page.
+    """Score answers on a web page, for this machine or, with --host, for a network.
 
-    The run needs a plan, which `medjudge annotate export` makes.
+    Every rater has a personal link. The run needs a plan, which `medjudge annotate export` makes.
     """
     import webbrowser
 
     from medjudge.cli.output import print_json
-    from medjudge.workflows.annotate import open_scoring_page
+    from medjudge.workflows.serve_scoring import Network, open_scoring_pages
 
-    page = open_scoring_page(run, rater, port=port)
+    network = Network(host, 0, certificate, key, public_url)
+    if port is not None or not network.for_this_machine:  # links that are kept need a port that stays
+        network = network._replace(port=8443 if port is None else port)
+    pages = open_scoring_pages(run, rater or (), network=network)
+    single = next(iter(pages.links.items())) if len(pages.links) == 1 else None
     if as_json:
-        print_json({"link": page.link, "rater": rater, "answers": page.answers})
+        links = {name: link._asdict() for name, link in pages.links.items()}
+        one = {"link": single[1].link, "rater": single[0], "answers": single[1].answers} if single else {}
+        print_json({**one, "links": links})
     else:
-        print(f"{rater}, {page.answers} answers: {page.link}\nEvery score is saved at once. Press Ctrl-C to stop.")
+        for name, (link, answers) in pages.links.items():
+            print(f"{name}, {answers} answers: {link}")
+        print("Every score is saved at once. Press Ctrl-C to stop.")
     sys.stdout.flush()
-    if open_page:
-        webbrowser.open(page.link)  # the socket is listening, so the browser waits for the server
-    page.serve()
-    left = page.open_answers()
-    advice = "run the same command to continue" if left else f"next: medjudge validate {run} --judge JUDGE"
-    notify(f"stopped; {left} of {page.answers} answers are open in {run}; {advice}")
+    if open_page and single and pages.network.for_this_machine:
+        webbrowser.open(single[1].link)  # the socket is listening, so the browser waits for the server
+    pages.serve()
+    left = pages.open_answers()
+    advice = (
+        "run the same command to continue" if any(left.values()) else f"next: medjudge validate {run} --judge JUDGE"
+    )
+    counts = "; ".join(
+        f"{name}: {count} of {pages.links[name].answers} answers are open" for name, count in left.items()
+    )
+    notify(f"stopped; {counts}, in {run}; {advice}")

@@ -1,13 +1,9 @@
-"""Sends scoring forms to physicians, imports the forms that come back, and serves the scoring page."""
+"""Sends scoring forms to physicians, and imports the forms that come back."""
 
-import os
-import secrets
-import socket
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from medjudge.annotate.add_scores import Added, add_scores
 from medjudge.annotate.deferred import read_deferred
@@ -23,9 +19,6 @@ from medjudge.judge.study import RaterAgreement
 from medjudge.store import Run
 from medjudge.validation.physicians import agreement_of_physicians
 from medjudge.workflows.which_judge import likely_judge
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 FormFormat = Literal["xlsx", "label-studio"]
 
@@ -179,74 +172,6 @@ def import_scores(
         progress_by_rater(run, checked.plans),
         agreement_of_physicians(run.questions(), run.physician_scores()),
     )
-
-
-@dataclass(frozen=True)
-class ScoringPage:
-    """A rater's scoring page, listening on this machine; `serve` runs it.
-
-    Attributes:
-        link: Opens the page; it carries the access token.
-        answers: How many the rater has to score.
-    """
-
-    run: Run
-    plan: Plan
-    rater: str
-    link: str
-    answers: int
-    _socket: socket.socket
-    _app: "FastAPI"
-
-    def serve(self) -> None:
-        """Serves the page until Ctrl-C."""
-        import uvicorn
-
-        # No access log: it would contain the token.
-        config = uvicorn.Config(
-            self._app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
-        )
-        with suppress(KeyboardInterrupt):  # not raised where the shell that started us ignores Ctrl-C
-            uvicorn.Server(config).run(sockets=[self._socket])
-
-    def open_answers(self) -> int:
-        """How many answers the rater still has to score."""
-        return progress_by_rater(self.run, [self.plan])[self.rater].open
-
-
-def open_scoring_page(run: Run | Path | str, rater: str, *, port: int = 0) -> ScoringPage:
-    """Opens a page on this machine on which a rater scores the answers of the run's plan.
-
-    Args:
-        rater: One of the plan's raters.
-        port: 0 for a free one.
-
-    Raises:
-        InputError: The rater has no answers in the plan, FastAPI is not installed, or the port is in use.
-    """
-    run = run if isinstance(run, Run) else Run.existing(Path(run))
-    plan = read_plan(run)
-    if not plan.by_rater.get(rater):
-        raise InputError(
-            f"--rater {rater}: no answers in the plan of {run.path}; the raters are {', '.join(plan.by_rater)}"
-        )
-    try:
-        import uvicorn  # noqa: F401
-
-        from medjudge.annotate.serve import HOST, scoring_app
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn"):
-            raise
-        raise InputError("annotate serve needs FastAPI and uvicorn; pip install 'medjudge[annotate]'") from None
-    token = secrets.token_urlsafe(24)
-    app = scoring_app(run, plan, rater, token)
-    try:
-        listening = socket.create_server((HOST, port))
-    except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise InputError(f"--port {port}: {reason}; omit it to use a free one") from None
-    link = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
-    return ScoringPage(run, plan, rater, link, len(set(plan.by_rater[rater])), listening, app)
 
 
 def _existing_plan(run: Run, options: PlanOptions) -> Plan | None:

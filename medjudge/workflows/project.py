@@ -146,8 +146,7 @@ def write_project(
         run=_scalar(str(Path("runs") / Path(benchmark).stem)),
         raters=f"raters: {_listed(raters)}" if raters else "# raters: [dr-a, dr-b]",
     )
-    write_whole(PROJECT_FILE, text)
-    PROJECT_FILE.chmod(0o644)
+    write_whole(PROJECT_FILE, text, private=False)
     return PROJECT_FILE
 
 

@@ -8,6 +8,7 @@ from openpyxl import load_workbook
 from scoring_run import answer, planned, question
 from starlette.testclient import TestClient
 
+from medjudge.annotate.access import Access
 from medjudge.annotate.items import ToScore, to_score
 from medjudge.annotate.label_studio import write_label_studio
 from medjudge.annotate.serve import scoring_app
@@ -78,7 +79,7 @@ def test_label_studio_projects_are_named_after_the_categories(listed: list[ToSco
 
 def test_the_page_has_the_schemes_titles_levels_and_language(run: Run, listed: list[ToScore]) -> None:
     items = {entry.question.id: entry.item.id for entry in listed}
-    client = TestClient(scoring_app(run, planned(run), "dr-a", "t0ken"), base_url="http://127.0.0.1:8000")
+    client = TestClient(scoring_app(run, planned(run), Access({"t0ken": "dr-a"})), base_url="http://127.0.0.1:8000")
     client.get("/", params={"token": "t0ken"})
     page = client.get(f"/answer/{items['first']}").text
     assert '<html lang="de">' in page

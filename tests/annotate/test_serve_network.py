@@ -1,0 +1,221 @@
+"""The scoring pages on a network: several raters, personal links, TLS, a reverse proxy."""
+
+import datetime
+import ipaddress
+import json
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from scoring_run import build_run, planned
+from starlette.testclient import TestClient
+
+from medjudge.annotate.access import Access
+from medjudge.annotate.serve import scoring_app
+from medjudge.errors import InputError
+from medjudge.store import Run
+from medjudge.workflows.serve_scoring import Network, ScoringPages, open_scoring_pages
+
+TOKENS = {"a" * 32: "dr-a", "b" * 32: "dr-b"}
+WARD = "http://ward.example:8443"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    built = build_run(tmp_path / "run")
+    planned(built)
+    return built
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ward")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = (tmp_path / "ward.pem", tmp_path / "ward-key.pem")
+    files[0].write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    files[1].write_bytes(key.private_bytes(*plain))
+    return files
+
+
+def client(run: Run, token: str, **access: Any) -> TestClient:
+    hosts = frozenset({"ward.example", "127.0.0.1"})
+    app = scoring_app(run, planned(run), Access(TOKENS, hosts, for_others=True, **access))
+    browser = TestClient(app, base_url=WARD, follow_redirects=False)
+    assert browser.get("/", params={"token": token}).status_code == 200
+    browser.headers["origin"] = WARD
+    return browser
+
+
+def test_each_link_opens_its_own_raters_pages(run: Run) -> None:
+    first, second = client(run, "a" * 32), client(run, "b" * 32)
+    for browser, rater, score in ((first, "dr-a", "4"), (second, "dr-b", "2")):
+        page = browser.get(browser.get("/").headers["location"])
+        assert f'name="rater" value="{rater}"' in page.text
+        item = str(page.url).rpartition("/")[2]
+        dimensions = dict.fromkeys(("instruction_following", "correctness", "effectiveness", "readability"), "1")
+        form = {"score": score, "rater": rater, **dimensions, "safety": "1"}
+        assert browser.post(f"/answer/{item}", data=form).status_code == 303
+    assert sorted(score.rater for score in run.physician_scores()) == ["dr-a", "dr-b"]
+
+
+def test_a_page_that_stayed_open_does_not_score_for_the_browsers_next_rater(run: Run) -> None:
+    browser = client(run, "a" * 32)
+    item = browser.get("/").headers["location"]
+    assert browser.get("/", params={"token": "b" * 32}).status_code == 200
+    reply = browser.post(item, data={"score": "4", "rater": "dr-a"})
+    assert reply.status_code == 409
+    assert "belongs to another rater" in reply.text
+    assert not run.physicians_file.exists()
+
+
+def test_names_that_are_not_the_servers_and_huge_forms_are_refused(run: Run) -> None:
+    browser = client(run, "a" * 32)
+    item = browser.get("/").headers["location"]
+    assert browser.get(item, headers={"host": "evil.example:8443"}).status_code == 403
+    assert browser.post(item, data={"score": "4"}, headers={"origin": "http://evil.example"}).status_code == 403
+    assert browser.post(item, data={"score": "4", "comment": "x" * 2_000_000}).status_code == 413
+    assert browser.post(item, content=iter([b"score=4"])).status_code == 413  # of unknown length
+    assert not run.physicians_file.exists()
+
+
+def test_the_last_page_names_no_command_of_a_machine_that_the_rater_does_not_sit_at(run: Run) -> None:
+    browser = client(run, "a" * 32)
+    form = {"instruction_following": "1", "correctness": "1", "effectiveness": "1", "readability": "1", "safety": "1"}
+    for item in planned(run).by_rater["dr-a"]:
+        browser.post(f"/answer/{item}", data={"score": "4", **form})
+    end = browser.get("/").text
+    assert "You can close this page." in end
+    assert "medjudge validate" not in end
+    assert str(run.path) not in end
+
+
+def test_behind_a_reverse_proxy_forms_come_from_its_address_and_cookies_are_secure(run: Run) -> None:
+    public = "https://ward.example"
+    app = scoring_app(run, planned(run), Access(TOKENS, frozenset({"ward.example", "127.0.0.1"}), public_url=public))
+    for host in ("ward.example", "127.0.0.1:8443"):  # a proxy passes the browser's host on, or its own
+        browser = TestClient(app, base_url=public, follow_redirects=False, headers={"host": host})
+        opened = browser.get("/", params={"token": "a" * 32})
+        assert "secure" in opened.headers["set-cookie"].lower()
+        item = browser.get("/").headers["location"]
+        refused = browser.post(item, data={"score": "9"}, headers={"origin": "http://127.0.0.1:1"})
+        assert refused.status_code == 403
+        assert (
+            browser.post(item, data={"score": "9"}, headers={"origin": public}).status_code == 400
+        )  # reached the form
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[ScoringPages], None]]:
+    """Serves pages in a thread, as `ScoringPages.serve` does in a process."""
+    started: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def serve(pages: ScoringPages) -> None:
+        config = uvicorn.Config(
+            pages._app,
+            log_level="warning",
+            ssl_certfile=pages.network.certificate,
+            ssl_keyfile=pages.network.key,
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [pages._socket]})
+        thread.start()
+        started.append((server, thread))
+        while not server.started:
+            time.sleep(0.01)
+
+    yield serve
+    for server, thread in started:
+        server.should_exit = True
+        thread.join()
+
+
+def test_tls_by_certificate_files(
+    run: Run,
+    certificate: tuple[Path, Path],
+    serving: Callable[[ScoringPages], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pages = open_scoring_pages(run, network=Network("0.0.0.0", 0, *certificate))
+    assert capsys.readouterr().err == ""
+    assert list(pages.links) == ["dr-a", "dr-b"]
+    serving(pages)
+    link = pages.links["dr-b"].link
+    assert link.startswith("https://")
+    here = f"https://127.0.0.1:{pages._socket.getsockname()[1]}/?{link.partition('?')[2]}"
+    trusting = ssl.create_default_context(cafile=certificate[0])
+    cookies = CookieJar()
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(context=trusting),
+        urllib.request.HTTPCookieProcessor(cookies),
+    )
+    opener.open(here, timeout=20)
+    page = opener.open(here.partition("?")[0], timeout=20).read().decode()
+    assert 'name="rater" value="dr-b"' in page
+    assert [cookie.secure for cookie in cookies] == [True]
+
+
+def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = open_scoring_pages(run, network=Network("0.0.0.0"))
+    warning = capsys.readouterr().err
+    assert warning.count("WARNING: ") == 3
+    assert "--certificate and --key" in warning
+    file = run.path / "annotation" / "links.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    first._socket.close()
+    second = open_scoring_pages(run, ["dr-b"], network=Network("0.0.0.0", public_url="https://ward.example/"))
+    second._socket.close()
+    assert capsys.readouterr().err == ""
+    token = json.loads(file.read_text())["dr-b"]
+    assert first.links["dr-b"].link.endswith(f"/?token={token}")
+    assert second.links == {"dr-b": (f"https://ward.example/?token={token}", 14)}
+    alone = open_scoring_pages(run, ["dr-b"])  # on this machine the link is a new one each time
+    alone._socket.close()
+    assert token not in alone.links["dr-b"].link
+    file.write_text('{"dr-b": "short"}')
+    with pytest.raises(InputError, match=r"links.json: not the links of raters; remove it"):
+        open_scoring_pages(run, network=Network("0.0.0.0"))
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (Network("192.0.2.9"), "--host 192.0.2.9: no address of this machine; take one of "),
+        (Network("no-such-host.invalid"), "--host no-such-host.invalid: no address of this machine"),
+        (Network(key=Path("k.pem")), "--key: belongs to --certificate FILE"),
+        (Network(certificate=Path("none.pem")), "--certificate none.pem: no such file"),
+        (Network(certificate=Path(__file__)), "not a certificate with its key"),
+        (Network(public_url="https://ward.example/scores"), "--public-url .*: an address without a path is expected"),
+        (Network(public_url="ward.example"), "--public-url ward.example: an address without a path is expected"),
+    ],
+)
+def test_wrong_addresses_and_certificates_are_refused(run: Run, network: Network, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_scoring_pages(run, network=network)
