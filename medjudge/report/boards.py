@@ -8,6 +8,7 @@ import numpy as np
 
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
+from medjudge.report.duels import Duel, duels, mean_levels
 from medjudge.report.leaderboard import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
@@ -27,8 +28,9 @@ class Board(NamedTuple):
     """The models of one benchmark by one judge, the best first.
 
     `runs` are positions in the list of runs. `models` maps a name to its rates, and `ties` the same name to its
-    difference from the best. `validation_status` has an entry for each column; `signatures` say whether the judge's
-    files were signed when it judged. `subcategories` are pairs of category and name.
+    difference from the best; `duels` holds every model against every other. `validation_status` has an entry for each
+    column; `signatures` say whether the judge's files were signed when it judged. `subcategories` are pairs of category
+    and name.
     """
 
     benchmark: str
@@ -37,6 +39,7 @@ class Board(NamedTuple):
     runs: list[int]
     models: dict[str, ModelUsability]
     ties: dict[str, Difference]
+    duels: dict[str, dict[str, Duel]]
     validation_status: dict[str, ValidationStatus]
     signatures: list[str]
     coverage: Coverage
@@ -61,6 +64,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
     questions, scheme = runs[0].questions, runs[0].scheme
     models: dict[str, ModelUsability] = {}
     usable: dict[str, np.ndarray] = {}
+    levels: dict[str, np.ndarray] = {}
     counts: list[Coverage] = []
     names = models_apart(names_apart([run.run for run in runs]), [run.models for run in runs])
     for run, names_of_run in zip(runs, names, strict=True):
@@ -68,8 +72,9 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         keys = [answer.key for answer in run.answers]
         rates = score_models(questions, judgments, run.models, scheme, keys)
         table = usable_table(questions, judgments, run.models)
-        for model, name, row in zip(run.models, names_of_run, table, strict=True):
-            models[name], usable[name] = rates[model], row
+        means = mean_levels(questions, judgments, run.models)
+        for model, name, row, mean in zip(run.models, names_of_run, table, means, strict=True):
+            models[name], usable[name], levels[name] = rates[model], row, mean
         counts.append(coverage(keys, judgments))
     ordered = best_first(models)
     with_rates = any(rates.overall.rate is not None for rates in ordered.values())
@@ -80,6 +85,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         runs=list(positions),
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}) if with_rates else {},
+        duels=duels({name: levels[name] for name in ordered}),
         validation_status=_worst([statuses_in(run.run, judge) for run in runs]),
         coverage=_together(counts),
         signatures=_signatures(runs, judge),

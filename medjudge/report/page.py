@@ -15,6 +15,7 @@ from medjudge.files import write_whole
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
+from medjudge.report.effort import RunEffort, duration
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.report.verdict import Banner, banner, verdict
@@ -42,6 +43,7 @@ class ShownBoard(NamedTuple):
     verdict: list[Markup]
     banner: Banner
     why: str
+    efforts: list[RunEffort]
 
 
 def write_page(path: Path, runs: Sequence[Run]) -> None:
@@ -104,7 +106,9 @@ def _environment(words: Words) -> Environment:
         lstrip_blocks=True,
         finalize=visible,
     )
-    environment.globals.update(t=words, language=words.language, lang=_lang, isolated=_isolated, code=_code)
+    environment.globals.update(
+        t=words, language=words.language, lang=_lang, isolated=_isolated, code=_code, duration=duration
+    )
     return environment
 
 
@@ -116,8 +120,11 @@ def _boards(
     for number, board in enumerate(boards):
         studies = [study.study for place in board.runs for study in runs[place]["judges"][board.judge]["studies"]]
         said, statuses = verdict(board, studies, words), banner(board.validation_status, words)
+        efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
-        shown.append(ShownBoard(f"board-{number}", f"{board.judge}{of}", board, said, statuses, board.coverage.why))
+        shown.append(
+            ShownBoard(f"board-{number}", f"{board.judge}{of}", board, said, statuses, board.coverage.why, efforts)
+        )
     return shown
 
 

@@ -20,6 +20,7 @@ from medjudge.judge.study import (
 )
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
+from medjudge.report.effort import effort
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
@@ -96,6 +97,7 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "hint": _hint(run, judge, studied, compared, len(seen)),
             "usability": _usability(studies),
+            "effort": effort(run, judge),
             "studies": [_shown(study) for study in studies],
         }
         if compared and not seen:

@@ -33,10 +33,11 @@ from medjudge.train.generative import (
     readable,
     require_installed,
 )
+from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lora import lora_config
 
 
-class PreferenceTrainer(JudgedEvaluation, DPOTrainer):
+class PreferenceTrainer(JudgedEvaluation, LeanSteps, DPOTrainer):
     """TRL's DPO trainer over rows of `preference_dataset`."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:

@@ -340,6 +340,10 @@ def test_words_stand_out_from_what_is_behind_them(run, open_report, scheme) -> N
     page = open_report(run, color_scheme=scheme, address="#answer/0/MK-en-01/model-a/0")
     page.locator("#detail table").first.wait_for()
     assert page.evaluate(CONTRAST) == []
+    for address in ("#board-0", "#board-1", "#trust", "#study-0"):
+        page.evaluate("address => { location.hash = address }", address)
+        expect(page.locator(f"{address}.open")).to_be_visible()
+        assert page.evaluate(CONTRAST) == [], address
 
 
 @pytest.mark.parametrize("width", [360, 1200])

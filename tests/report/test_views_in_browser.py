@@ -85,6 +85,23 @@ def test_filters_are_in_the_address(run, opened) -> None:
     expect(again.locator("#count")).to_have_text(found)
 
 
+def test_two_models_stand_side_by_side_on_a_question(run, opened) -> None:
+    page = opened(run, viewport={"width": 1280, "height": 900}, address="#answer/0/MK-en-01/model-a/0")
+    page.locator("#filters [name=beside]").select_option('"model-d"')
+    headings = page.locator("#detail .beside > div > h4", has_text="Answer by")
+    expect(headings).to_have_text(["Answer by model-a", "Answer by model-d"])
+    texts = {answer.model: answer.text for answer in run.answers() if answer.question_id == "MK-en-01"}
+    page.get_by_role("button", name="Raw text").click()
+    expect(page.locator("#detail .said")).to_have_text([texts["model-a"], texts["model-d"]])
+    levels = {judgment.model: judgment.score for judgment in run.judgments("gpt") if judgment.question_id == "MK-en-01"}
+    expect(page.locator("#detail .beside .facts").last).to_contain_text(f"gpt {levels['model-d']}")
+    first, second = (page.locator("#detail .said").nth(place).bounding_box() for place in (0, 1))
+    assert abs(first["y"] - second["y"]) < 5
+    assert first["x"] + first["width"] < second["x"]
+    again = opened(run, address=page.evaluate("location.hash"))
+    expect(again.locator("#detail .said")).to_have_count(2)
+
+
 @pytest.mark.parametrize("address", ["#answers?score=nonsense&judge=nobody&unknown=1", "#nowhere", "#%E7%9"])
 def test_an_address_that_names_nothing_shows_the_page(run, opened, address) -> None:
     page = opened(run, address=address)

@@ -447,21 +447,46 @@ async function detailOf(row) {
     ...(await earlier(row)),
     element("h4", {}, "Question"),
     textBlock(prompt, language, "asked"),
-    element(
-      "div",
-      { class: "beside" },
-      element("div", {}, element("h4", {}, `Answer by ${model}`), answerBlock(text, reason, language)),
-      element(
-        "div",
-        {},
-        element("h4", {}, "Reference"),
-        reference ? textBlock(reference, language) : element("p", { class: "note" }, "none"),
-        element("h4", {}, "Checklist"),
-        checklist ? textBlock(checklist, language) : element("p", { class: "note" }, "none"),
-      ),
-    ),
+    ...(await answersBeside(row, answerBlock(text, reason, language), [
+      element("h4", {}, "Reference"),
+      reference ? textBlock(reference, language) : element("p", { class: "note" }, "none"),
+      element("h4", {}, "Checklist"),
+      checklist ? textBlock(checklist, language) : element("p", { class: "note" }, "none"),
+    ])),
     ...rationales(run, judgments),
   ];
+}
+
+/** The answer beside the expectations; where a second model is chosen, beside that model's answer, with their levels. */
+async function answersBeside(row, answer, expectations) {
+  const { model } = entry(row);
+  const heading = element("h4", {}, `Answer by ${model}`);
+  const other = rowBeside(row);
+  if (other < 0) return [element("div", { class: "beside" }, element("div", {}, heading, answer), element("div", {}, ...expectations))];
+  const [text, reason] = await record(other);
+  const second = element("h4", {}, `Answer by ${entry(other).model}`);
+  const columns = [
+    element("div", {}, heading, levelsOf(row), answer),
+    element("div", {}, second, levelsOf(other), answerBlock(text, reason, entry(other).of("language"))),
+  ];
+  return [element("div", { class: "beside" }, ...columns), element("div", {}, ...expectations)];
+}
+
+/** The answer of the model that is chosen to stand beside, to the same question and of the same sample; -1 for none. */
+function rowBeside(row) {
+  const { run, place, sample } = entry(row);
+  const wanted = form.elements.beside.value;
+  const model = wanted === "" ? -1 : run.models.indexOf(JSON.parse(wanted));
+  if (model < 0) return -1;
+  const at = run.question.findIndex((one, k) => one === place && run.model[k] === model && run.sample[k] === sample);
+  return at < 0 || run.from + at === row ? -1 : run.from + at;
+}
+
+function levelsOf(row) {
+  const { run, at, physicians } = entry(row);
+  const levels = run.judges.map((judge) => `${judge.name} ${judge.levels[at] || "–"}`);
+  if (physicians) levels.push(`${run.against} ${physicians}`);
+  return element("p", { class: "facts" }, levels.join(" · "));
 }
 
 function answerBlock(text, reason, language) {
@@ -625,6 +650,7 @@ function fillChoices() {
   form.elements.judge.append(option("", "the last used"), ...judges.map((judge) => option(judge, judge)));
   const models = names(runs.flatMap((run) => run.models));
   form.elements.model.append(option("", "all"), ...models.map((model) => option(JSON.stringify(model), model)));
+  form.elements.beside.append(option("", t("no other model")), ...models.map((model) => option(JSON.stringify(model), model)));
   form.elements.category.append(option("", "all"));
   for (const code of Object.keys(categories)) {
     const inside = runs.flatMap((run) => run.questions.subcategory.filter((one, k) => run.questions.category[k] === code));
@@ -645,7 +671,10 @@ function fillChoices() {
 function listen() {
   let waiting;
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", (event) => event.target.name !== "words" && refresh());
+  form.addEventListener("change", async (event) => {
+    if (event.target.name !== "words") await refresh();
+    if (event.target.name === "beside" && chosen >= 0) await choose(chosen, false);
+  });
   form.addEventListener("reset", () => setTimeout(refresh));
   form.elements.words.addEventListener("input", () => {
     clearTimeout(waiting);

@@ -1,0 +1,52 @@
+import pytest
+
+from medjudge.records import Answer
+from medjudge.report.contents import read_contents
+from medjudge.report.effort import Effort, duration, effort
+from medjudge.report.page import write_page
+from medjudge.store import Run, write_records
+
+
+@pytest.fixture
+def measured(run: Run) -> Run:
+    """Token counts in half of one model's answers; times and a cost in the manifest."""
+    answers: list[Answer] = []
+    for place, answer in enumerate(run.answers()):
+        known = answer.model == "model-a" and place % 2 == 0
+        answers.append(answer.model_copy(update={"tokens_in": 100, "tokens_out": 40} if known else {}))
+    write_records(run.answers_file, answers)
+    run.update_manifest(
+        models={"model-a": {"seconds": 560.0}}, judges={"gpt": {"seconds": 28.0}}, spending={"usd": 1.234, "models": {}}
+    )
+    return run
+
+
+def test_tokens_time_and_cost_are_gathered(measured) -> None:
+    took = effort(read_contents(measured), "gpt")
+    assert took.answers[0] == Effort("model-a", 56, 100.0, 40.0, 560.0)
+    assert took.answers[0].per_item == 10.0
+    assert took.answers[1] == Effort("model-b", 56, None, None, None)
+    assert took.judgments == Effort("gpt", 280, None, None, 28.0)
+    assert (took.usd, took.known) == (1.234, True)
+
+
+def test_a_run_that_recorded_nothing_shows_nothing(run, tmp_path, monkeypatch) -> None:
+    assert not effort(read_contents(run), "gpt").known
+    write_page(tmp_path / "report.html", [run])
+    assert "Tokens, time and cost" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_a_run_took(measured, tmp_path) -> None:
+    write_page(tmp_path / "report.html", [measured])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "All requests of the run to servers cost 1.23 USD." in page
+    assert "<td>56</td><td>100</td><td>40</td><td>9 min</td><td>10.0 s</td>" in page
+    assert "<td>280</td><td>&ndash;</td><td>&ndash;</td><td>28.0 s</td><td>100 ms</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(None, "–"), (0.0421, "42 ms"), (119.94, "119.9 s"), (120, "2 min"), (7199, "120 min"), (9000, "2.5 h")],
+)
+def test_times_are_written_for_people(seconds, expected) -> None:
+    assert duration(seconds) == expected
