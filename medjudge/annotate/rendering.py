@@ -186,9 +186,7 @@ def _without_names(scores: Sequence[PhysicianScore], dimensions: Sequence[Dimens
     shown = []
     for score in sorted(scores, key=lambda score: (score.level, score.comment or "")):
         points = score.dimensions.model_dump() if score.dimensions else {}
-        values = [
-            f"{dimension.name} {points[dimension.field]}" for dimension in dimensions if dimension.field in points
-        ]
+        values = [f"{dimension.name} {points[dimension.field]}" for dimension in dimensions] if points else []
         shown.append((" · ".join(values) or str(score.level), score.comment or ""))
     return shown
 

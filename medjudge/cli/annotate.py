@@ -177,8 +177,8 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
     _print_agreement(screen, imported)
     if imported.disputed:
         screen.print(
-            f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles them: "
-            f"medjudge annotate serve {run} --adjudicate --rater NAME"
+            f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
+            f"them: medjudge annotate serve {run} --adjudicate --rater NAME"
         )
     if imported.informative:
         screen.print(_INFORMATIVE)

@@ -217,7 +217,7 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
     if file is None and not options.rater_columns and not options.label_map:
         scores = run.settled_scores()
         if agreed := len(run.adjudicated()):
-            say(f"{run.adjudicated_file}: the agreed score counts for {agreed} answers")
+            say(f"{run.adjudicated_file}: agreed scores count in place of disputed ones ({agreed})")
     else:
         labels = parse_label_map(options.label_map) if options.label_map else {}
         scores = read_physician_scores(path, options.rater_columns, labels)

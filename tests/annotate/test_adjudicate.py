@@ -94,7 +94,7 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
 
 
 def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) -> None:
-    with pytest.raises(InputError, match="--adjudicate: no answer of .* for dr-a; 3 are disputed"):
+    with pytest.raises(InputError, match=r"--adjudicate: no answer of .* for dr-a; 3 are disputed"):
         adjudication_plan(run, "dr-a")
     key = adjudication_plan(run, "dr-c").items[0].key
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
@@ -142,6 +142,6 @@ def test_import_and_validate_say_it(run: Run, medjudge: Callable, tmp_path: Path
     key = adjudication_plan(run, "dr-c").items[0].key
     add_scores(run, [AgreedScore(**key._asdict(), rater="dr-c", score=4)], agreed=True)
     validated = medjudge("validate", run.path, "--judge", "similarity", "--resamples", 100)
-    assert "adjudicated.jsonl: the agreed score counts for 1 answers" in validated.stderr
+    assert "adjudicated.jsonl: agreed scores count in place of disputed ones (1)" in validated.stderr
     refused = medjudge("annotate", "serve", run.path, "--adjudicate", "--no-open")
     assert (refused.returncode, "name one --rater" in refused.stderr) == (2, True)
