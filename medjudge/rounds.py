@@ -41,10 +41,10 @@ def binding_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, list[
     by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in scores:
         by_answer.setdefault(score.answer_key, []).append(score)
-    return {
-        key: [score for score in of_answer if isinstance(score, AgreedScore)][-1:] or of_answer
-        for key, of_answer in by_answer.items()
-    }
+    for key, of_answer in by_answer.items():
+        if agreed := [score for score in of_answer if isinstance(score, AgreedScore)]:
+            by_answer[key] = [agreed[-1]]
+    return by_answer
 
 
 def raters_of(scores: Iterable[PhysicianScore]) -> list[str]:
