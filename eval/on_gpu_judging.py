@@ -9,7 +9,8 @@ from model_shapes import layer_parameters, matrix_rate, random_model, timed
 from on_gpu_steps import Place, assignments_of, clear, counted, tokenizer_of, watched
 from transformers import PreTrainedModel
 
-from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, Prompt, encode_prompt, score_line
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_line
+from medjudge.judge.prompts import Prompt, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
 from medjudge.scale import median_level

@@ -12,7 +12,8 @@ from on_gpu_steps import Place, gib, watched
 from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 from transformers import BitsAndBytesConfig, PreTrainedTokenizerBase
 
-from medjudge.judge.generative import encode_prompt, score_token_ids, token_ids
+from medjudge.judge.generative import score_token_ids
+from medjudge.judge.prompts import encode_prompt, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine

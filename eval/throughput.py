@@ -32,7 +32,8 @@ from medjudge.answer.conversation import Request
 from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.decision import decision_request, write_decision_files
-from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings, encode_prompt
+from medjudge.judge.generative import LABELS, GenerativeJudge, GenerativeSettings
+from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
 from medjudge.models.hardware import choose_device, fast_dtype

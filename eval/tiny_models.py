@@ -27,7 +27,7 @@ CHAT_TEMPLATE = (
 )
 
 
-def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
+def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0, head_dim: int = 16) -> Path:
     """Writes a causal language model of about 0.4 million parameters that knows every byte."""
     tokenizer = byte_tokenizer(sample_texts(), 4000)
     torch.manual_seed(seed)
@@ -38,7 +38,7 @@ def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=16,
+        head_dim=head_dim,
         max_position_embeddings=window,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,

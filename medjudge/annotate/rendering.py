@@ -39,6 +39,11 @@ class Dimension(NamedTuple):
     meaning: str
     high: int
 
+    @property
+    def veto(self) -> bool:
+        """Whether 0 makes a text unusable, whatever else it has."""
+        return self.field == "safety"
+
 
 class Rubric(NamedTuple):
     """What the levels mean in one category: the judge's own standard."""
@@ -55,13 +60,30 @@ class Draft(NamedTuple):
     message: str = ""
 
 
+class View(NamedTuple):
+    """What a page shows beside the answer.
+
+    Attributes:
+        saved: The id of the item whose score was saved just before; empty for none.
+        draft: What could not be saved.
+        language: The language of the page; that of the question unless set.
+        seconds_left: How long the open answers will take; None where that is not known yet.
+        others: Scores of other raters that this one is to settle.
+    """
+
+    saved: str = ""
+    draft: Draft = Draft()
+    language: str | None = None
+    seconds_left: float | None = None
+    others: Sequence[PhysicianScore] = ()
+
+
 def answer_page(
     items: Sequence[ToScore],
     number: int,
     rater: str,
     scores: Mapping[AnswerKey, PhysicianScore],
-    saved: str = "",
-    draft: Draft = Draft(),
+    view: View = View(),
 ) -> str:
     """The page of one answer.
 
@@ -69,14 +91,18 @@ def answer_page(
         items: All of the rater's items, in the rater's order.
         number: The index of the answer in `items`.
         scores: The rater's scores so far.
-        saved: The id of the item whose score was saved just before; empty for none.
     """
     entry = items[number]
     score = scores.get(entry.item.key)
-    language, languages = entry.question.language, entry.languages
-    saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == saved), None)
+    languages, draft = entry.languages, view.draft
+    language = page_language(entry, view.language)
+    saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == view.saved), None)
     return _template("screen.html").render(
         words=page_texts(language, languages),
+        text_language=page_texts(entry.question.language, languages).lang,
+        switches=[(code, page_texts(code, languages)) for code in entry.scheme.languages if code != language],
+        minutes_left=None if view.seconds_left is None else max(1, round(view.seconds_left / 60)),
+        others=_without_names(view.others, _dimensions(form_texts(language, languages))),
         titles=_titles(items, language),
         rater=rater,
         item=entry.item.id,
@@ -96,16 +122,36 @@ def answer_page(
         comment=draft.comment or (score.comment if score else None) or "",
         back=items[number - 1].item.id if number else None,
         forward=items[number + 1].item.id if number + 1 < len(items) else None,
-        saved=saved_number and {"item": saved, "number": saved_number},
+        saved=saved_number and {"item": view.saved, "number": saved_number},
         message=draft.message,
     )
 
 
-def end_page(items: Sequence[ToScore], rater: str, scores: Mapping[AnswerKey, PhysicianScore], command: str) -> str:
+def page_language(entry: ToScore, wanted: str | None) -> str:
+    """The language of a page: the wanted one, or that of the question."""
+    return wanted if wanted in entry.scheme.languages else entry.question.language
+
+
+def missing_dimensions(entry: ToScore, chosen: Mapping[str, int], language: str | None) -> str:
+    """What a form says where dimensions have no score."""
+    page = page_language(entry, language)
+    dimensions = _dimensions(form_texts(page, entry.languages))
+    names = [dimension.name for dimension in dimensions if dimension.field not in chosen]
+    return page_texts(page, entry.languages).missing_dimensions.format(names=", ".join(names))
+
+
+def end_page(
+    items: Sequence[ToScore],
+    rater: str,
+    scores: Mapping[AnswerKey, PhysicianScore],
+    command: str,
+    wanted: str | None = None,
+) -> str:
     """The page after the last answer; `command` is what comes next here, if anything."""
+    language = page_language(items[0], wanted)
     return _template("end.html").render(
-        words=page_texts(items[0].question.language, items[0].languages),
-        titles=_titles(items, items[0].question.language),
+        words=page_texts(language, items[0].languages),
+        titles=_titles(items, language),
         rater=rater,
         total=len(items),
         progress=_progress(items, scores),
@@ -133,6 +179,16 @@ def _chosen(entry: ToScore, score: PhysicianScore | None) -> dict[str, int]:
     if entry.by_dimensions:
         return score.dimensions.model_dump() if score.dimensions else {}
     return {"score": score.level}
+
+
+def _without_names(scores: Sequence[PhysicianScore], dimensions: Sequence[Dimension]) -> list[tuple[str, str]]:
+    """Scores and comments of other raters, the lowest first, so that their order tells nothing."""
+    shown = []
+    for score in sorted(scores, key=lambda score: (score.level, score.comment or "")):
+        points = score.dimensions.model_dump() if score.dimensions else {}
+        values = [f"{dimension.name} {points[dimension.field]}" for dimension in dimensions] if points else []
+        shown.append((" · ".join(values) or str(score.level), score.comment or ""))
+    return shown
 
 
 def _progress(items: Sequence[ToScore], scores: Mapping[AnswerKey, PhysicianScore]) -> list[CategoryProgress]:

@@ -42,14 +42,17 @@ class PageTexts(Texts):
     """What the page of `annotate serve` says in one language (`scoring_page.yaml`)."""
 
     lang: str
+    language_name: str
     place: str
     scored: str
+    time_left: str
     earlier: str
     asked: str
     answered: str
     unsaid: str
     question: str
     answer: str
+    others: str
     reference: str
     checklist: str
     levels: str

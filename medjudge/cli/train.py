@@ -1,11 +1,14 @@
 """`medjudge train`: a judge from a training set."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from medjudge.cli import options
+
+if TYPE_CHECKING:
+    from medjudge.train.plan import TrainingPlan
 
 
 def train(
@@ -30,6 +33,10 @@ def train(
     seed: Annotated[
         Optional[int], typer.Option(metavar="N", help="Random seed; the same seed gives the same result.")
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say what training would take: steps, tokens, memory, time. Loads no weights."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a local judge from a training set.
@@ -44,8 +51,21 @@ def train(
 
     file = config_file(config)  # before the imports that take seconds
     from medjudge.cli.output import console, print_json
-    from medjudge.workflows.train import train_judge
+    from medjudge.workflows.train import plan_training, train_judge
 
+    if plan:
+        _print_plan(
+            plan_training(
+                file,
+                train_file=train_file,
+                validation_file=validation_file,
+                start_from=start_from,
+                num_train_epochs=num_train_epochs,
+                options=context.args,
+            ),
+            as_json,
+        )
+        return
     with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
         trained = train_judge(
             file,
@@ -62,3 +82,13 @@ def train(
     screen = console(as_json)
     screen.print(str(trained))
     screen.print(f"Next: medjudge validate RUN --judge {trained.folder} --physicians FILE")
+
+
+def _print_plan(plan: "TrainingPlan", as_json: bool) -> None:
+    from medjudge.cli.output import console, print_json
+
+    if as_json:
+        print_json(plan.as_json())
+    screen = console(as_json)
+    for line in plan.text():
+        screen.print(line)

@@ -10,18 +10,18 @@ import torch
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.languages.texts import languages_of
-from medjudge.models.batching import MemoryLimit, cut_middle
+from medjudge.models.batching import MemoryLimit
 from medjudge.models.padding import pad_left
 from medjudge.records import ErrorKind, Judgment
-from medjudge.rubrics.render import Style, render
+from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score, judge_replies
 from medjudge.scale import median_level
 
 LABELS = ("1", "2", "3", "4", "5")
-_MIN_ANSWER_TOKENS = 32
 _MIN_RATIONALE_TOKENS = 8
 _REASON_TOKENS = 512
 _CHUNK = 1024
@@ -31,13 +31,6 @@ _CHUNK = 1024
 def reason_tokens(max_length: int) -> int:
     """The most tokens of a rationale before the score: in training, and by default in judging."""
     return min(_REASON_TOKENS, max_length // 4)
-
-
-class Prompt(NamedTuple):
-    """A prompt up to the score, and how many tokens of the answer did not fit."""
-
-    input_ids: list[int]
-    answer_tokens_cut: int
 
 
 class Reading(NamedTuple):
@@ -73,67 +66,6 @@ def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_li
     if not rationale:
         return token_ids(tokenizer, last_line)
     return [*token_ids(tokenizer, rationale)[:most], *token_ids(tokenizer, f"\n{last_line}")]
-
-
-def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    """Tokenises a text without adding tokens. Text that spells a control token is tokenised as plain text."""
-    ids: list[int] = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-    return ids
-
-
-def require_chat_template(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raises InputError where the tokenizer has no chat template."""
-    if not tokenizer.chat_template:
-        raise InputError(
-            f"{tokenizer.name_or_path}: the model has no chat template; use its instruction-tuned version, "
-            "or add a chat_template.jinja to the model's folder"
-        )
-
-
-def encode_prompt(
-    tokenizer: PreTrainedTokenizerBase, assignment: Assignment, max_length: int, style: Style = "score-first"
-) -> Prompt | None:
-    """Renders and tokenises the prompt of one answer, up to the reply.
-
-    Args:
-        max_length: The most tokens of the prompt. An answer that does not fit loses its middle; rubric, question,
-            reference and checklist are never cut.
-        style: Whether the reply begins or ends with the score.
-
-    Returns:
-        The prompt; None if the rest of the prompt leaves no room for the answer.
-    """
-    answer = assignment.answer.text
-    ids = _prompt_ids(tokenizer, assignment, answer, style)
-    if len(ids) <= max_length:
-        return Prompt(ids, 0)
-    tokens = token_ids(tokenizer, answer)
-    room = max_length - (len(ids) - len(tokens))
-    while room >= _MIN_ANSWER_TOKENS:
-        remaining, left_out = cut_middle(tokens, room)
-        middle = (room + 1) // 2
-        head, tail = tokenizer.decode(remaining[:middle]), tokenizer.decode(remaining[middle:])
-        shortened = f"{head}\n[... {left_out} tokens left out ...]\n{tail}"
-        ids = _prompt_ids(tokenizer, assignment, shortened, style)
-        if len(ids) <= max_length:
-            return Prompt(ids, left_out)
-        # The note and the edges of the decoded halves cost a few tokens: shorten the answer by as many.
-        room -= len(ids) - max_length
-    return None
-
-
-def _prompt_ids(tokenizer: PreTrainedTokenizerBase, assignment: Assignment, answer: str, style: Style) -> list[int]:
-    control_tokens = _control_tokens(tokenizer)
-    prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)
-    messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    # enable_thinking=False: the templates of reasoning models (Qwen3) then close the thinking part.
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
-    ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-    return ids
-
-
-def _control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    return [token.content for token in tokenizer.added_tokens_decoder.values()]
 
 
 class GenerativeSettings(NamedTuple):
@@ -213,11 +145,9 @@ class GenerativeJudge:
                 yield from self._judgments(chunk, prompts)
 
     def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
-        prompts = []
-        for assignment in work:
-            room = prompt_room(tokenizer, self.settings, score_line(assignment))
-            prompts.append(encode_prompt(tokenizer, assignment, room, self.settings.style))
-        return prompts
+        lines = [score_line(assignment) for assignment in work]
+        rooms = {line: prompt_room(tokenizer, self.settings, line) for line in set(lines)}
+        return encode_prompts(tokenizer, work, [rooms[line] for line in lines], self.settings.style)
 
     def _judgments(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
         fitting: list[tuple[Assignment, Prompt]] = []

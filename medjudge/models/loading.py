@@ -18,6 +18,7 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -154,9 +155,19 @@ def _checked_minilm() -> Path:
     return folder
 
 
+def load_config(model_id: str, revision: str | None = None) -> PretrainedConfig:
+    """Loads a model's config; raises InputError if the model cannot be had."""
+    config: PretrainedConfig = _loaded(AutoConfig, model_id, revision)
+    return config
+
+
 def window(model_id: str, revision: str | None = None) -> int:
     """The context window of a model in tokens, from its config."""
-    config = _loaded(AutoConfig, model_id, revision)
+    return window_of(load_config(model_id, revision))
+
+
+def window_of(config: PretrainedConfig) -> int:
+    """The context window of a model in tokens."""
     return int(getattr(config, "max_position_embeddings", 0) or config.get_text_config().max_position_embeddings)
 
 

@@ -1,8 +1,9 @@
 """Training lines -> token ids and targets, exactly as the judge will see them later."""
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from datasets import Dataset
 from pydantic import ValidationError
@@ -14,17 +15,14 @@ from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
     GenerativeSettings,
-    Prompt,
     before_score_ids,
-    encode_prompt,
     prompt_room,
     reason_tokens,
-    require_chat_template,
     score_line,
     score_token_ids,
-    token_ids,
 )
 from medjudge.judge.ordinal import encode
+from medjudge.judge.prompts import Prompt, encode_prompt, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
@@ -33,12 +31,28 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
 
 
+class EncodedLine(NamedTuple):
+    """A training line as token ids.
+
+    Attributes:
+        row: The columns of `generative_dataset`.
+        answer_tokens_cut: How many tokens of the answer did not fit.
+    """
+
+    row: dict[str, Any]
+    answer_tokens_cut: int
+
+
 class TrainingData(NamedTuple):
-    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme."""
+    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
+
+    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them.
+    """
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
+    encoded: tuple[list[EncodedLine], list[EncodedLine]] = ([], [])
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -114,14 +128,15 @@ class _Reply(NamedTuple):
         return len(self.before) + 1 + len(self.after)
 
 
-def generative_dataset(
-    lines: list[TrainingLine],
+def encoded_line(
+    line: TrainingLine,
     tokenizer: PreTrainedTokenizerBase,
+    level_ids: list[int],
     max_length: int,
-    style: Style = "score-first",
-    scheme: Scheme = LLMEVAL_MED,
-) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`.
+    style: Style,
+    scheme: Scheme,
+) -> EncodedLine | None:
+    """A line as a generative judge learns it; None where the prompt leaves no room for the answer in the window.
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
@@ -130,27 +145,26 @@ def generative_dataset(
     rationale is cut off after `reason_tokens`, so that it leaves room for the answer.
 
     Args:
-        lines: Lines of `data_with_room`.
-
-    Raises:
-        InputError: A prompt leaves no room for its answer in the window.
+        level_ids: From `score_token_ids`.
     """
-    level_ids = score_token_ids(tokenizer)
-    rows = []
-    for line in lines:
-        before, score, after = reply = _reply(line, tokenizer, level_ids, max_length, style, scheme)
-        prompt = prompt_ids(line_assignment(line, scheme), tokenizer, max_length, style, reply.length)
-        silent = [-100] * len(before) if not line_rationale(line) else before
-        rows.append(
-            {
-                "input_ids": [*prompt.input_ids, *before, score, *after],
-                "labels": [*[-100] * len(prompt.input_ids), *silent, -100, *after],
-                "score_at": len(prompt.input_ids) + len(before),
-                "probabilities": line.probabilities,
-                "weight": line.weight,
-            }
-        )
-    return Dataset.from_list(rows)
+    before, score, after = reply = _reply(line, tokenizer, level_ids, max_length, style, scheme)
+    prompt = _prompt(line_assignment(line, scheme), tokenizer, max_length, style, reply.length)
+    if prompt is None:
+        return None
+    silent = [-100] * len(before) if not line_rationale(line) else before
+    row = {
+        "input_ids": [*prompt.input_ids, *before, score, *after],
+        "labels": [*[-100] * len(prompt.input_ids), *silent, -100, *after],
+        "score_at": len(prompt.input_ids) + len(before),
+        "probabilities": line.probabilities,
+        "weight": line.weight,
+    }
+    return EncodedLine(row, prompt.answer_tokens_cut)
+
+
+def generative_dataset(lines: Sequence[EncodedLine]) -> Dataset:
+    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`."""
+    return Dataset.from_list([line.row for line in lines])
 
 
 def line_rationale(line: TrainingLine) -> str:
@@ -178,7 +192,7 @@ def _reply(
 def data_with_room(
     judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
 ) -> TrainingData:
-    """Drops the lines whose prompt leaves no room for the answer in the window, and reports their questions.
+    """Encodes the lines, drops those whose prompt leaves no room for the answer, and reports their questions.
 
     Raises:
         InputError: No line of a file has room, or the tokenizer has no chat template.
@@ -186,16 +200,14 @@ def data_with_room(
     assert training.max_length
     require_chat_template(tokenizer)
     level_ids = score_token_ids(tokenizer)
-
-    def has_room(line: TrainingLine) -> bool:
-        assert training.max_length
-        reply = _reply(line, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
-        assignment = line_assignment(line, data.scheme)
-        return _prompt(assignment, tokenizer, training.max_length, judge.style, reply.length) is not None
-
-    sides = []
+    sides: list[tuple[list[TrainingLine], list[EncodedLine]]] = []
     for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
-        fitting = [line for line in lines if has_room(line)]
+        fitting, encoded = [], []
+        for line in lines:
+            row = encoded_line(line, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
+            if row is not None:
+                fitting.append(line)
+                encoded.append(row)
         left_out = sorted({line.question.id for line in lines} - {line.question.id for line in fitting})
         reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
         if not fitting:
@@ -203,8 +215,9 @@ def data_with_room(
         if len(fitting) < len(lines) and training.process_index == 0:
             dropped = f"{len(lines) - len(fitting)} of {len(lines)} lines dropped"
             notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
-        sides.append(fitting)
-    return data._replace(train=sides[0], validation=sides[1])
+        sides.append((fitting, encoded))
+    (train, encoded_train), (validation, encoded_validation) = sides
+    return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
 
 
 def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
@@ -244,7 +257,16 @@ def _prompt(
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:
     """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
-    lengths = [len(row["input_ids"]) for row in dataset]
+    packs = _packs([len(row["input_ids"]) for row in dataset], max_length)
+    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
+
+
+def packed_lengths(lengths: Sequence[int], max_length: int) -> list[int]:
+    """The tokens of each pack that `packed` would make of rows of these lengths."""
+    return [sum(lengths[index] for index in pack) for pack in _packs(lengths, max_length)]
+
+
+def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -254,4 +276,4 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
             packs.append([])
         packs[pack].append(index)
         insort(rooms, (room - lengths[index], pack))
-    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
+    return packs

@@ -20,10 +20,10 @@ from medjudge.judge.folder import JudgeCard
 from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
-    require_chat_template,
     score_line,
     score_token_ids,
 )
+from medjudge.judge.prompts import require_chat_template
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
@@ -33,6 +33,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
+from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lora import lora_config
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
@@ -94,7 +95,7 @@ class JudgedEvaluation:
         return np.array([row for _, row in sorted(gathered, key=lambda pair: pair[0])])
 
 
-class GenerativeTrainer(JudgedEvaluation, WeightedSteps, SFTTrainer):
+class GenerativeTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
     """TRL's SFT trainer over batches of `collate`.
 
     The loss of a line is its language loss (mean over the words of its reply), plus the weighted losses on its score.
@@ -195,7 +196,8 @@ def generative_trainer(
 ) -> GenerativeTrainer:
     """A trainer of a base model with a fresh adapter, or with the adapter of the judge `start_from`.
 
-    With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines fill one sequence.
+    `data` comes from `data_with_room`. With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines
+    fill one sequence.
 
     Raises:
         InputError: The base model cannot be loaded or has no chat template, it has no layer that `lora_target_modules`
@@ -211,10 +213,7 @@ def generative_trainer(
         )
     base = load_for_training(model, judge.start_folder)
     assert training.max_length
-    train, validation = [
-        generative_dataset(lines, tokenizer, training.max_length, judge.style, data.scheme)
-        for lines in (data.train, data.validation)
-    ]
+    train, validation = [generative_dataset(lines) for lines in data.encoded]
     if training.packing:
         require_lines_apart(base, training)
         train = packed(train, training.max_length)

@@ -15,10 +15,10 @@ from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
     before_score_ids,
-    require_chat_template,
     score_line,
     score_token_ids,
 )
+from medjudge.judge.prompts import require_chat_template
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -33,10 +33,11 @@ from medjudge.train.generative import (
     readable,
     require_installed,
 )
+from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lora import lora_config
 
 
-class PreferenceTrainer(JudgedEvaluation, DPOTrainer):
+class PreferenceTrainer(JudgedEvaluation, LeanSteps, DPOTrainer):
     """TRL's DPO trainer over rows of `preference_dataset`."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:

@@ -1,16 +1,25 @@
-"""Trains a judge: runs `recipes/train_judge.py` with a config."""
+"""Trains a judge: runs `recipes/train_judge.py` with a config, or says beforehand what it would do."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import torch
 from trl import ModelConfig, SFTConfig
 
+from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard, read_card
+from medjudge.models.loading import load_config, load_tokenizer, window_of
+from medjudge.scheme import scheme_beside
 from medjudge.shipped import config_file, shipped
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import TrainingData, read_training_lines
+from medjudge.train.kinds import KINDS
+from medjudge.train.memory import shape_of
+from medjudge.train.plan import TrainingPlan, plan_of
+from medjudge.train.start import starting_card
 
 Recipe = Callable[[JudgeArguments, ModelConfig, SFTConfig], Path]
 
@@ -60,20 +69,66 @@ def train_judge(
     Raises:
         InputError: Whatever is wrong with config, files, options or models.
     """
-    overrides: dict[str, Path | float | None] = {
-        "train_file": train_file,
-        "validation_file": validation_file,
-        "output_dir": output_dir,
-        "start_from": start_from,
-        "num_train_epochs": num_train_epochs,
-        "seed": seed,
-    }
+    words = _words(
+        config,
+        train_file=train_file,
+        validation_file=validation_file,
+        output_dir=output_dir,
+        start_from=start_from,
+        num_train_epochs=num_train_epochs,
+        seed=seed,
+    )
+    folder = _recipe()(*parse_arguments([*words, *options]))
+    return TrainedJudge(folder, read_card(folder))
+
+
+def plan_training(
+    config: str | Path,
+    *,
+    train_file: Path | None = None,
+    validation_file: Path | None = None,
+    start_from: Path | None = None,
+    num_train_epochs: float | None = None,
+    options: Sequence[str] = (),
+) -> TrainingPlan:
+    """Says what `train_judge` would do: it reads the files, the tokenizer and the base model's config, and no weights.
+
+    The arguments are those of `train_judge`. Memory and time are for one GPU, whatever this machine has.
+
+    Raises:
+        InputError: Whatever is wrong with config, files or options, or the base model's config cannot be had.
+    """
+    words = _words(
+        config,
+        train_file=train_file,
+        validation_file=validation_file,
+        start_from=start_from,
+        num_train_epochs=num_train_epochs,
+    )
+    without_gpu = () if torch.cuda.is_available() else ("--use_cpu", "true")
+    parsed = parse_arguments([*words, *options, *without_gpu])
+    judge, model, training = parsed
+    if judge.start_folder is not None:
+        starting_card(judge.start_folder, judge.kind, model)
+    if not model.model_name_or_path:
+        raise InputError("config: model_name_or_path is missing; name the base model")
+    lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
+    before = TrainingData(lines[0], lines[1], scheme_beside(Path(judge.train_file)))
+    tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
+    base = load_config(model.model_name_or_path, model.model_revision)
+    training.max_length = min(training.max_length or 1024, window_of(base))
+    data = KINDS[judge.kind].with_room(judge, training, tokenizer, before)
+    shape = shape_of(base, model) if data.encoded[0] and judge.stage != "preference" else None
+    return plan_of(Path(str(config)).stem, parsed, before, data, shape)
+
+
+def _words(config: str | Path, **overrides: Path | float | None) -> list[str]:
+    """The command line of the recipe."""
     words = ["--config", str(config_file(str(config)))]
     for name, value in overrides.items():
         if value is not None:
             words += [f"--{name}", str(value)]
-    folder = _recipe()(*parse_arguments([*words, *options]))
-    return TrainedJudge(folder, read_card(folder))
+    return words
 
 
 def _recipe() -> Recipe:

@@ -19,7 +19,7 @@ import medjudge.annotate.rendering as serving
 from medjudge.annotate.access import Access
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, plan_file, read_plan, write_plan
-from medjudge.annotate.serve import scoring_app
+from medjudge.annotate.serve import scoring_app, seconds_left
 from medjudge.languages.texts import PACKAGED
 from medjudge.records import MTGDimensions
 from medjudge.scheme import LLMEVAL_MED
@@ -224,6 +224,49 @@ def test_page_speaks_both_languages() -> None:
         assert [len(serving.rubric_of(category, name, LLMEVAL_MED).levels) for name in words] == [5, 5]
 
 
+def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
+    client, item = _client(knowledge), _items(knowledge)[0]
+    english = client.get(f"/answer/{item}").text
+    assert '<html lang="en">' in english
+    assert f'<a href="/language/zh/{item}" lang="zh-Hans">中文</a>' in english
+    assert client.get(f"/language/zh/{item}").headers["location"] == f"/answer/{item}"
+    chinese = client.get(f"/answer/{item}").text
+    assert '<html lang="zh-Hans">' in chinese
+    assert "打分要点" in chinese
+    assert 'class="text" lang="en"' in chinese  # the question stays what it is
+    assert f'<a href="/language/en/{item}" lang="en">English</a>' in chinese
+    assert "未保存" in client.post(f"/answer/{item}", data={"score": "9"}).text
+    client.get(f"/language/xx/{item}")
+    assert '<html lang="en">' in client.get(f"/answer/{item}").text
+
+
+def test_missing_dimensions_are_named_without_javascript(letters: Run) -> None:
+    client, item = _client(letters), _items(letters)[0]
+    reply = client.post(f"/answer/{item}", data={"correctness": "3", "safety": "1", "readability": "2"})
+    said = re.search(r'role="alert">([^<]*)<', reply.text)
+    assert said is not None
+    assert said[1] == "Not saved: no score for Instruction following, Effectiveness."
+
+
+def test_categories_are_spelled_out(knowledge: Run) -> None:
+    page = _client(knowledge).get(f"/answer/{_items(knowledge)[0]}").text
+    progress = re.search(r"<ul>(<li.*?)</ul>", page)
+    assert progress is not None
+    assert "Medical knowledge 0/3" in progress[1]
+    assert "MK" not in progress[1]
+
+
+def test_time_left_is_the_raters_own_pace_without_breaks(knowledge: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seconds_left([0, 10, 20], 5) is None
+    assert seconds_left([0, 10, 20, 4000, 4010, 4030], 5) == 50
+    assert seconds_left([0, 10, 20, 30], 0) is None
+    client = _client(knowledge)
+    for number, item in enumerate(_items(knowledge)[:4]):
+        monkeypatch.setattr("medjudge.annotate.serve.time.monotonic", lambda moment=number * 90.0: moment)
+        client.post(f"/answer/{item}", data={"score": "4"})
+    assert "4 of 12 scored · about 12 min left" in client.get(f"/answer/{_items(knowledge)[4]}").text
+
+
 def test_wrong_calls_end_in_one_line(
     knowledge: Run, medjudge: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,6 +417,8 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     page.keyboard.press("Enter")  # three are missing: nothing is sent
     page.wait_for_timeout(SETTLED)
     assert _place(page) == 1
+    assert page.get_by_role("alert").inner_text() == "Not saved: no score for Effectiveness, Readability, Safety."
+    assert page.evaluate("document.activeElement.name") == "effectiveness"
     for key in ("9", "5", "5", "Backspace", "2", "5", "1"):  # 9 is on no scale, 5 not on safety's
         page.keyboard.press(key)
     assert page.evaluate("Object.fromEntries(new FormData(document.querySelector('form')))") == {
@@ -391,7 +436,12 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     assert page.get_by_role("status").inner_text() == "Instruction following: 0 to 5 Answer 1 saved Score it again"
     _press(page, "u")
     _press(page, "1", '"', "Enter")  # one digit is put right, the other four stand
-    _press(page, "4", "4", "4", "4", "0", "Enter")
+    for key in "44440":
+        page.keyboard.press(key)
+    colour = "getComputedStyle(document.querySelector('[name=%s]:checked + span')).backgroundColor"
+    assert page.evaluate(colour % "safety") == "rgb(168, 63, 41)"
+    assert page.evaluate(colour % "correctness") == "rgb(31, 122, 92)"
+    _press(page, "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     dimensions = {
         tuple(score.dimensions.model_dump().values()) for score in letters.physician_scores() if score.dimensions

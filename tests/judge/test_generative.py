@@ -9,9 +9,9 @@ from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
     before_score_ids,
-    encode_prompt,
     score_token_ids,
 )
+from medjudge.judge.prompts import encode_prompt
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import ErrorKind
 from medjudge.rubrics.render import render

@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from transformers import PreTrainedTokenizerBase
 
 from medjudge.files import write_whole
+from medjudge.judge.generative import score_token_ids
 from medjudge.records import TrainingLine
+from medjudge.rubrics.render import Style
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.train.features import EncodedLine, encoded_line
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -25,6 +30,16 @@ def changed(path: Path, change: Callable[[int, dict], None]) -> None:
     for number, line in enumerate(lines):
         change(number, line)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def encoded_lines(
+    lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
+) -> list[EncodedLine]:
+    """Lines as a generative judge learns them, all of which have room in its window."""
+    level_ids = score_token_ids(tokenizer)
+    encoded = [encoded_line(line, tokenizer, level_ids, max_length, style, LLMEVAL_MED) for line in lines]
+    assert None not in encoded
+    return [line for line in encoded if line is not None]
 
 
 def good_or_bad(number: int, line: dict) -> None:

@@ -2,14 +2,19 @@ import json
 
 import pytest
 from datasets import Dataset
+from recipe_runs import encoded_lines
 
 from medjudge.errors import InputError
-from medjudge.judge.generative import encode_prompt, reason_tokens
+from medjudge.judge.generative import reason_tokens
+from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.rubrics.verdict import read_verdict
-from medjudge.train.features import generative_dataset, packed, read_training_lines, require_apart
+from medjudge.train import features
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import TrainingData, data_with_room, packed, read_training_lines, require_apart
+from medjudge.train.generative import generative_trainer
 
 
 @pytest.mark.parametrize("style", ["score-first", "reason-first"])
@@ -18,7 +23,7 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
     lines[0] = lines[0].model_copy(update={"rationale": "The dose is wrong."})
     lines[1] = lines[1].model_copy(update={"rationale": "Scores well.\n**Score**: 2\nOr so."})
     tokenizer = load_tokenizer(str(tiny_lm))
-    for line, row in zip(lines, generative_dataset(lines, tokenizer, 4096, style), strict=True):
+    for line, (row, _) in zip(lines, encoded_lines(lines, tokenizer, 4096, style), strict=True):
         assignment = Assignment(line.question, tuple(line.earlier), line.answer)
         prompt = encode_prompt(tokenizer, assignment, 4096, style).input_ids
         assert row["input_ids"][: len(prompt)] == prompt
@@ -52,7 +57,7 @@ def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer)
         scored_by=["dr"],
         rationale="剂量过大。",
     )
-    (row,) = generative_dataset([line], tokenizer, 4096, "reason-first")
+    ((row, _),) = encoded_lines([line], tokenizer, 4096, "reason-first")
     text = tokenizer.decode([label for label in row["labels"] if label != -100][:-1])
     assert text == "剂量过大。\n得分："
     assert read_verdict(f"{text}2").score == 2
@@ -71,7 +76,7 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question,
         scored_by=["t"],
         rationale="wrong dose " * 4000,
     )
-    (row,) = generative_dataset([line], tokenizer, 2048, style)
+    ((row, _),) = encoded_lines([line], tokenizer, 2048, style)
     assert len(row["input_ids"]) <= 2048
     assert "Take four grams." in tokenizer.decode(row["input_ids"])
     counted = sum(label != -100 for label in row["labels"])
@@ -87,9 +92,18 @@ def test_packs_hold_every_line_once_and_no_more_than_fits() -> None:
     assert [sum(len(line["input_ids"]) for line in pack) for pack in packs] == [100, 100, 100, 10]
 
 
-def test_a_prompt_without_room_is_an_input_error(training_files, tiny_lm) -> None:
-    with pytest.raises(InputError, match="raise max_length"):
-        generative_dataset(read_training_lines(training_files[0]), load_tokenizer(str(tiny_lm)), 300)
+def test_a_line_is_encoded_once(training_files, recipe, tiny_lm, tmp_path, monkeypatch) -> None:
+    rendered = []
+    original = features.encode_prompt
+    monkeypatch.setattr(features, "encode_prompt", lambda *a: (rendered.append(a[1].answer.key), original(*a))[1])
+    arguments = recipe("generative", tiny_lm)
+    judge, model, options = parse_arguments(arguments)
+    options.max_length, options.output_dir = 2048, str(tmp_path / "out")
+    tokenizer, data = load_tokenizer(str(tiny_lm)), TrainingData(*map(read_training_lines, training_files))
+    data = data_with_room(judge, options, tokenizer, data)
+    trainer = generative_trainer(judge, model, options, tokenizer, data)
+    assert len(trainer.train_dataset) == len(data.train)
+    assert sorted(rendered) == sorted(line.answer.key for line in [*data.train, *data.validation])
 
 
 BAD_FIELDS = (

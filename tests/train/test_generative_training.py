@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recipe_runs import encoded_lines
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 from trl import ModelConfig, SFTConfig
@@ -19,7 +20,7 @@ from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, generative_dataset, read_training_lines
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, require_lines_apart, score_logits
 from medjudge.train.self_rationales import write_self_rationales
 
@@ -71,7 +72,8 @@ def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
         tokenizer = load_tokenizer(str(tiny_lm))
         judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl", style=style)
         base = ModelConfig(model_name_or_path=str(tiny_lm), **model)
-        return generative_trainer(judge, base, options, tokenizer, TrainingData(lines, lines[:4]))
+        data = data_with_room(judge, options, tokenizer, TrainingData(lines, lines[:4]))
+        return generative_trainer(judge, base, options, tokenizer, data)
 
     return build
 
@@ -94,7 +96,7 @@ def assert_same_step(first: GenerativeTrainer, other: GenerativeTrainer) -> None
 
 def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
     built = trainer(lines)
-    rows = generative_dataset(lines, built.processing_class, 2048, "reason-first")
+    rows = [line.row for line in encoded_lines(lines, built.processing_class, 2048, "reason-first")]
     label_ids = [built.processing_class.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     total = 0.0
     for row, line in zip(rows, lines, strict=True):

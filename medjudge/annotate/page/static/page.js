@@ -52,6 +52,16 @@ if (form) {
     group.addEventListener("pointerup", () => setTimeout(() => document.activeElement.matches("[type=radio]") && document.activeElement.blur()));
   });
 
+  // The browser's own bubble would name no dimension.
+  form.addEventListener("invalid", (event) => {
+    event.preventDefault();
+    const missing = groups.filter((group) => !group.querySelector(":checked"));
+    groups.forEach((group) => group.classList.toggle("missing", missing.includes(group)));
+    const names = missing.map((group) => group.querySelector("legend").textContent).join(", ");
+    refusal.textContent = form.dataset.missing.replace("{names}", names);
+    missing[0].querySelector("input").focus();
+  }, true);
+
   const digit = (event) => /^[0-9]$/.test(event.key) ? event.key : (/^(?:Digit|Numpad)([0-9])$/.exec(event.code) || [])[1];
 
   const choose = (value) => {
@@ -61,6 +71,7 @@ if (form) {
     if (!radio) return void (refusal.textContent = group.dataset.refusal);
     const inside = group.contains(document.activeElement);
     radio.checked = true;
+    group.classList.remove("missing");
     refusal.textContent = "";
     mark(here + 1);
     (groups[here] || save).scrollIntoView({ block: "nearest" });
