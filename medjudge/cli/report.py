@@ -24,6 +24,13 @@ class Format(str, Enum):
     markdown = "markdown"
 
 
+class Language(str, Enum):
+    """Languages of `--lang`."""
+
+    en = "en"
+    zh = "zh"
+
+
 class TableKind(str, Enum):
     """Tables of `--table`."""
 
@@ -41,6 +48,9 @@ def report(
     plots: Annotated[
         Optional[Path], typer.Option(metavar="FOLDER", help="Also write the plots, each as SVG and PNG.")
     ] = None,
+    language: Annotated[
+        Language, typer.Option("--lang", metavar="en|zh", help="The language of the page.")
+    ] = Language.en,
     format: Annotated[
         Optional[Format],
         typer.Option(
@@ -79,7 +89,7 @@ def report(
     if format is not None:
         _write_tables(tables_for_papers(runs, format.value, [table.value for table in tables or []], judge), out)
     else:
-        _print_report(write_report(runs, judge=judge, html=html, plots=plots), as_json)
+        _print_report(write_report(runs, judge=judge, html=html, plots=plots, language=language.value), as_json)
 
 
 def _write_tables(tables: "TableText", out: Path | None) -> None:

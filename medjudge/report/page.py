@@ -16,6 +16,7 @@ from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.contents import names_apart, read_contents
 from medjudge.report.effort import RunEffort, duration
+from medjudge.report.leaderboard import Coverage
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.report.verdict import Banner, banner, verdict
@@ -46,21 +47,24 @@ class ShownBoard(NamedTuple):
     efforts: list[RunEffort]
 
 
-def write_page(path: Path, runs: Sequence[Run]) -> None:
+def write_page(path: Path, runs: Sequence[Run], language: str = "en") -> None:
     """Writes the report of one or several runs.
 
     Leaderboards and validation are in the page as they are read; the answers are packed inside it, and its script shows
     them. The page fetches nothing, and its policy lets nothing run but that script.
+
+    Args:
+        language: What the page is written in: one of `words.LANGUAGES`.
 
     Raises:
         InputError: A record of a run breaks a rule.
     """
     contents = [read_contents(run) for run in runs]
     cases_by_run = [cases(run) for run in contents]
-    words, names = Words(), names_apart(runs)
-    runs_shown = [section(run, position) for position, run in enumerate(contents)]
+    words, names = Words(language), names_apart(runs)
+    runs_shown = [section(run, position, words) for position, run in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    titles = {category.id: category.title_in("en") for run in contents for category in run.scheme.categories}
+    titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
     index = {
         "categories": titles,
         "texts": words.texts,
@@ -106,9 +110,8 @@ def _environment(words: Words) -> Environment:
         lstrip_blocks=True,
         finalize=visible,
     )
-    environment.globals.update(
-        t=words, language=words.language, lang=_lang, isolated=_isolated, code=_code, duration=duration
-    )
+    environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
+    environment.globals.update(lang=_lang, isolated=_isolated, code=_code)
     return environment
 
 
@@ -122,10 +125,15 @@ def _boards(
         said, statuses = verdict(board, studies, words), banner(board.validation_status, words)
         efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
-        shown.append(
-            ShownBoard(f"board-{number}", f"{board.judge}{of}", board, said, statuses, board.coverage.why, efforts)
-        )
+        id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
+        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts))
     return shown
+
+
+def _reasons(coverage: Coverage, words: Words) -> str:
+    """Why answers have no score, the most frequent reason first."""
+    ordered = sorted(coverage.reasons.items(), key=lambda item: -item[1])
+    return ", ".join(f"{number:,} {words(reason)}" for reason, number in ordered)
 
 
 def _package_file(name: str) -> str:

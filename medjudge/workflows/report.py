@@ -144,7 +144,12 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[Path | str], *, judge: str | None = None, html: Path | None = None, plots: Path | None = None
+    runs: Sequence[Path | str],
+    *,
+    judge: str | None = None,
+    html: Path | None = None,
+    plots: Path | None = None,
+    language: str = "en",
 ) -> Report:
     """Writes the HTML page of one or several runs, and `scores.json` of each.
 
@@ -153,6 +158,7 @@ def write_report(
         judge: Whose judgments; of each run the last one that judged unless given.
         html: Where the page goes; `report.html` of the first run unless given.
         plots: A folder for the page's plots, each as SVG and PNG; none are written unless given.
+        language: What the page is written in, `en` or `zh`.
 
     Raises:
         InputError: A folder is not a run, it has no judgments, or plots are asked for without matplotlib.
@@ -165,7 +171,7 @@ def write_report(
     judges = [judge_of_run(folder, judge) for folder in folders]
     boards = _leaderboards(folders, judges)
     page = html or folders[0].path / "report.html"
-    write_page(page, folders)
+    write_page(page, folders, language)
     files = []
     if plots is not None:
         from medjudge.report.plot_files import write_plots  # matplotlib is an extra
