@@ -13,6 +13,7 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score
 from medjudge.judge.prompts import Prompt, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
+from medjudge.models.batching import MemoryLimit
 from medjudge.scale import median_level
 
 WINDOW = 10_240
@@ -183,13 +184,19 @@ def reasoning(place: Place) -> dict[str, Any]:
     with watched(place) as measured:
         judgments = list(judge.judge(work))
     written = sum(len(tokenizer(judgment.rationale or "")["input_ids"]) for judgment in judgments)
+    rows = memory.summary()
+    judge.shares, judge.memory = False, MemoryLimit(place.device)
+    few = work[: place.many(ANSWERS, 4)]
+    with watched(place) as alone:
+        list(judge.judge(few))
     return {
         "answers": len(work),
         "rationale_tokens": new_tokens,
         **measured,
         "answers_per_second": round(len(work) / measured["seconds"], 3),
         "tokens_written_per_second": round(written / measured["seconds"], 1),
-        **memory.summary(),
+        "answers_per_second_without_sharing": round(len(few) / alone["seconds"], 3),
+        **rows,
     }
 
 

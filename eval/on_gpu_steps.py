@@ -136,7 +136,7 @@ class CountedBatches(MemoryLimit):
 
 def counted(judge: GenerativeJudge) -> CountedBatches:
     """Lets a judge count its batches."""
-    memory = CountedBatches(judge.memory.device, judge.memory.tokens)
+    memory = CountedBatches(judge.memory.device, judge.memory.tokens, judge.memory.most)
     judge.memory = memory
     return memory
 

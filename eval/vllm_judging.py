@@ -50,7 +50,9 @@ def compare(folder: Path, rationale_tokens: int) -> dict[str, Any]:
     theirs = {item.answer_key: item for item in judge.judge(work)}
     seconds = time.monotonic() - start
     same = [key for key in ours if ours[key].rationale == theirs[key].rationale]
-    differences = [np.abs(np.subtract(ours[key].probabilities, theirs[key].probabilities)).max() for key in same]
+    differences = [
+        np.abs(np.array(ours[key].probabilities) - np.array(theirs[key].probabilities)).max() for key in same
+    ]
     return {
         "answers": len(ours),
         "same_rationale": len(same),

@@ -238,6 +238,10 @@ class PhysicianScore(_Record):
         return self.score
 
 
+class AgreedScore(PhysicianScore):
+    """The score that a third physician recorded where two others differ; it counts in place of theirs."""
+
+
 class ItemScore(_Record):
     """One rater's verdict on one item of an answer: a point of a checklist, a criterion of a rubric, a claim.
 

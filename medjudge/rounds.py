@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from medjudge.records import AnswerKey, Judgment, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, Judgment, PhysicianScore
 from medjudge.scale import LEVELS, consensus
 
 
@@ -36,9 +36,20 @@ def mean_probabilities(rounds: Sequence[Judgment]) -> np.ndarray:
     )
 
 
+def binding_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, list[PhysicianScore]]:
+    """The scores that count for each answer: the agreed one where there is one, else those of all raters."""
+    by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
+    for score in scores:
+        by_answer.setdefault(score.answer_key, []).append(score)
+    for key, of_answer in by_answer.items():
+        if agreed := [score for score in of_answer if isinstance(score, AgreedScore)]:
+            by_answer[key] = [agreed[-1]]
+    return by_answer
+
+
 def raters_of(scores: Iterable[PhysicianScore]) -> list[str]:
-    """The names of the raters, sorted."""
-    return sorted({score.rater for score in scores})
+    """The names of the raters, sorted; who recorded an agreed score is none of them."""
+    return sorted({score.rater for score in scores if not isinstance(score, AgreedScore)})
 
 
 def by_rater(scores_by_answer: Sequence[Sequence[PhysicianScore]], raters: Sequence[str]) -> np.ndarray:
@@ -47,5 +58,6 @@ def by_rater(scores_by_answer: Sequence[Sequence[PhysicianScore]], raters: Seque
     levels = np.full((len(scores_by_answer), len(raters)), np.nan)
     for row, scores in enumerate(scores_by_answer):
         for score in scores:
-            levels[row, column[score.rater]] = score.level
+            if not isinstance(score, AgreedScore):
+                levels[row, column[score.rater]] = score.level
     return levels

@@ -28,11 +28,11 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.records import AgreedScore, Answer, ItemScore, Judgment, PhysicianScore, Question
 from medjudge.run_log import logging_to
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore)
+Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore, AgreedScore)
 
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -169,6 +169,7 @@ class Run:
         self.questions_file = path / "questions.jsonl"
         self.answers_file = path / "answers.jsonl"
         self.physicians_file = path / "physician_scores.jsonl"
+        self.adjudicated_file = path / "adjudicated.jsonl"
         self.items_file = path / "item_scores.jsonl"
         self.deferred_file = path / "for_physicians.jsonl"
         self.manifest_file = path / "run.json"
@@ -320,6 +321,14 @@ class Run:
 
     def physician_scores(self) -> list[PhysicianScore]:
         return self._appended(self.physicians_file, PhysicianScore)
+
+    def adjudicated(self) -> list[AgreedScore]:
+        """The scores that a third physician recorded where two differ."""
+        return self._appended(self.adjudicated_file, AgreedScore)
+
+    def settled_scores(self) -> list[PhysicianScore]:
+        """The physicians' scores, and the agreed ones that count in place of some of them."""
+        return [*self.physician_scores(), *self.adjudicated()]
 
     def item_scores(self) -> list[ItemScore]:
         return self._appended(self.items_file, ItemScore)

@@ -27,21 +27,26 @@ def scores_lock(run: Run) -> FileLock:
     return FileLock(file, mode=0o600)
 
 
-def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False) -> Added:
-    """Adds scores to the run's `physician_scores.jsonl`; they are on disk when this returns.
+def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False, agreed: bool = False) -> Added:
+    """Adds scores to `physician_scores.jsonl` of the run, or agreed ones to `adjudicated.jsonl`.
+
+    They are on disk when this returns.
 
     A score that is there already adds nothing. Others who add or read under `scores_lock` wait. Users outside the
     file's group lose access to it, whatever its permissions were.
 
     Args:
         replace: Whether a score replaces a different one by the same rater for the same answer.
+        agreed: Whether these are scores that a third physician recorded where two differ.
 
     Raises:
         InputError: The run has a different score by the same rater for the same answer, and `replace` is not set.
             Nothing is written.
     """
     with scores_lock(run):
-        merged = {score.key: score for score in run.physician_scores()}
+        file = run.adjudicated_file if agreed else run.physicians_file
+        before_this: Sequence[PhysicianScore] = run.adjudicated() if agreed else run.physician_scores()
+        merged = {score.key: score for score in before_this}
         new: list[PhysicianScore] = []
         changed: list[tuple[PhysicianScore, PhysicianScore]] = []
         for score in scores:
@@ -54,15 +59,15 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
             before, score = changed[0]
             more = f", and {len(changed) - 1} more like it" if len(changed) > 1 else ""
             raise InputError(
-                f"{run.physicians_file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
+                f"{file}: {score.rater} gave the answer of {score.model} to {score.question_id} "
                 f"{shown_score(before)}, and now {shown_score(score)}{more}; --replace takes the new scores"
             )
-        if run.physicians_file.exists():
-            run.physicians_file.chmod(run.physicians_file.stat().st_mode & 0o770)
+        if file.exists():
+            file.chmod(file.stat().st_mode & 0o770)
         if changed:
-            write_records(run.physicians_file, {**merged, **{score.key: score for _, score in changed}}.values())
+            write_records(file, {**merged, **{score.key: score for _, score in changed}}.values())
         elif new:
-            _append(run.physicians_file, new)
+            _append(file, new)
         return Added(len(new), len(scores) - len(new) - len(changed), len(changed))
 
 

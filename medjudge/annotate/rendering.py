@@ -68,12 +68,14 @@ class View(NamedTuple):
         draft: What could not be saved.
         language: The language of the page; that of the question unless set.
         seconds_left: How long the open answers will take; None where that is not known yet.
+        others: Scores of other raters that this one is to settle.
     """
 
     saved: str = ""
     draft: Draft = Draft()
     language: str | None = None
     seconds_left: float | None = None
+    others: Sequence[PhysicianScore] = ()
 
 
 def answer_page(
@@ -100,6 +102,7 @@ def answer_page(
         text_language=page_texts(entry.question.language, languages).lang,
         switches=[(code, page_texts(code, languages)) for code in entry.scheme.languages if code != language],
         minutes_left=None if view.seconds_left is None else max(1, round(view.seconds_left / 60)),
+        others=_without_names(view.others, _dimensions(form_texts(language, languages))),
         titles=_titles(items, language),
         rater=rater,
         item=entry.item.id,
@@ -176,6 +179,16 @@ def _chosen(entry: ToScore, score: PhysicianScore | None) -> dict[str, int]:
     if entry.by_dimensions:
         return score.dimensions.model_dump() if score.dimensions else {}
     return {"score": score.level}
+
+
+def _without_names(scores: Sequence[PhysicianScore], dimensions: Sequence[Dimension]) -> list[tuple[str, str]]:
+    """Scores and comments of other raters, the lowest first, so that their order tells nothing."""
+    shown = []
+    for score in sorted(scores, key=lambda score: (score.level, score.comment or "")):
+        points = score.dimensions.model_dump() if score.dimensions else {}
+        values = [f"{dimension.name} {points[dimension.field]}" for dimension in dimensions] if points else []
+        shown.append((" · ".join(values) or str(score.level), score.comment or ""))
+    return shown
 
 
 def _progress(items: Sequence[ToScore], scores: Mapping[AnswerKey, PhysicianScore]) -> list[CategoryProgress]:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from medjudge.annotate.access import HEADERS, Access, refusal
 from medjudge.annotate.add_scores import add_scores, scores_lock
+from medjudge.annotate.adjudicate import disputed
 from medjudge.annotate.cells import DIMENSIONS
 from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.plan import Plan
@@ -33,7 +34,7 @@ from medjudge.annotate.rendering import (
 )
 from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
-from medjudge.records import AnswerKey, PhysicianScore
+from medjudge.records import AgreedScore, AnswerKey, PhysicianScore
 from medjudge.store import Run
 
 _LANGUAGE_COOKIE = "medjudge-language"
@@ -41,19 +42,21 @@ _BREAK_SECONDS = 600
 """A longer time between two saves is a break."""
 
 
-def scoring_app(run: Run, plan: Plan, access: Access) -> FastAPI:
+def scoring_app(run: Run, plan: Plan, access: Access, adjudicates: bool = False) -> FastAPI:
     """The scoring pages of the raters who have a link.
 
     Args:
         run: Where the questions and answers are, and the scores go.
         plan: Which answers, in which order.
         access: Links to raters of the plan, and the addresses of the server.
+        adjudicates: Whether the raters see the scores of others, without names, and record the agreed one.
 
     Raises:
         InputError: The plan does not match the run.
     """
     items = all_to_score(run, plan)
-    pages = {rater: _Pages(run, rater, items[rater], access.for_others) for rater in access.raters.values()}
+    disputes = disputed(run.physician_scores()) if adjudicates else None
+    pages = {rater: _Pages(run, rater, items[rater], access.for_others, disputes) for rater in access.raters.values()}
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     server.state.pages = pages
     server.mount("/static", StaticFiles(packages=[("medjudge.annotate", "page/static")]))
@@ -85,16 +88,25 @@ class _Pages:
 
     Args:
         for_others: Whether the rater sits at another machine than the server.
+        disputes: The scores of others, by answer, where the rater adjudicates; else None.
     """
 
-    def __init__(self, run: Run, rater: str, items: Sequence[ToScore], for_others: bool) -> None:
+    def __init__(
+        self,
+        run: Run,
+        rater: str,
+        items: Sequence[ToScore],
+        for_others: bool,
+        disputes: Mapping[AnswerKey, Sequence[PhysicianScore]] | None,
+    ) -> None:
         self.run = run
         self.rater = rater
         self.items = items
         self.for_others = for_others
+        self.disputes = disputes
         self.saved_at: list[float] = []
         self.numbers = {entry.item.id: number for number, entry in enumerate(self.items)}
-        self.scores = scores_of(run, rater)
+        self.scores = scores_of(run, rater, agreed=disputes is not None)
 
     def start(self, language: str | None) -> Any:
         """The first open answer, or the end page."""
@@ -108,8 +120,9 @@ class _Pages:
         """One answer; `saved` is the item whose score was saved just before."""
         scores = self.scores()
         left = seconds_left(self.saved_at, sum(entry.item.key not in scores for entry in self.items))
-        view = View(saved, language=language, seconds_left=left)
-        return answer_page(self.items, self._number(item), self.rater, scores, view)
+        number = self._number(item)
+        view = View(saved, language=language, seconds_left=left, others=self._others(number))
+        return answer_page(self.items, number, self.rater, scores, view)
 
     def skip(self, item: str) -> Response:
         """On to the next open answer."""
@@ -132,7 +145,9 @@ class _Pages:
             message = missing_dimensions(entry, chosen, language) if missing else words.refused
             return self._again(number, 400, Draft(chosen, comment, message), language)
         try:
-            add_scores(self.run, [score], replace="replaces" in fields)
+            agreed = self.disputes is not None
+            record = AgreedScore.model_validate(score.model_dump()) if agreed else score
+            add_scores(self.run, [record], replace="replaces" in fields, agreed=agreed)
         except (InputError, OSError) as error:
             existing = self.scores().get(entry.item.key)
             if existing is not None and existing != score:  # saved in another window; this page showed no score
@@ -144,8 +159,12 @@ class _Pages:
         return RedirectResponse(f"/answer/{following}?saved={item}" if following else "/", 303)
 
     def _again(self, number: int, status: int, draft: Draft, language: str | None) -> Response:
-        view = View(draft=draft, language=language)
+        view = View(draft=draft, language=language, others=self._others(number))
         return HTMLResponse(answer_page(self.items, number, self.rater, self.scores(), view), status)
+
+    def _others(self, number: int) -> Sequence[PhysicianScore]:
+        """The scores of others that the rater sees."""
+        return (self.disputes or {}).get(self.items[number].item.key, ())
 
     def _number(self, item: str) -> int:
         if item not in self.numbers:
@@ -233,23 +252,28 @@ def _score(entry: ToScore, rater: str, chosen: Mapping[str, int], comment: str) 
     return PhysicianScore(**entry.item.key._asdict(), rater=rater, comment=comment or None, **values)
 
 
-def scores_of(run: Run, rater: str) -> Callable[[], dict[AnswerKey, PhysicianScore]]:
+def scores_of(run: Run, rater: str, agreed: bool = False) -> Callable[[], Mapping[AnswerKey, PhysicianScore]]:
     """A function that returns a rater's scores, and reads their file again only if it changed.
 
     It reads under a lock, so that several windows and servers of one run see each other's scores and lose none.
+
+    Args:
+        agreed: Whether the agreed scores that the rater recorded are meant.
     """
+    file = run.adjudicated_file if agreed else run.physicians_file
     state: object = None
     known: dict[AnswerKey, PhysicianScore] = {}
 
-    def scores() -> dict[AnswerKey, PhysicianScore]:
+    def scores() -> Mapping[AnswerKey, PhysicianScore]:
         nonlocal state, known
         with scores_lock(run):
-            if not run.physicians_file.exists():
+            if not file.exists():
                 return {}
-            stat = run.physicians_file.stat()
+            stat = file.stat()
             current = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if current != state:
-                known = {score.answer_key: score for score in run.physician_scores() if score.rater == rater}
+                stored: Sequence[PhysicianScore] = run.adjudicated() if agreed else run.physician_scores()
+                known = {score.answer_key: score for score in stored if score.rater == rater}
                 state = current
             return known
 

@@ -52,6 +52,7 @@ class PageTexts(Texts):
     unsaid: str
     question: str
     answer: str
+    others: str
     reference: str
     checklist: str
     levels: str

@@ -175,6 +175,11 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
     for rater, progress in imported.progress.items():
         screen.print(f"  {rater}: {progress.scored} of {progress.answers} scored, {progress.open} open")
     _print_agreement(screen, imported)
+    if imported.disputed:
+        screen.print(
+            f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
+            f"them: medjudge annotate serve {run} --adjudicate --rater NAME"
+        )
     if imported.informative:
         screen.print(_INFORMATIVE)
     screen.print(f"{Run(run).physicians_file}; next: medjudge validate {run} --judge local")

@@ -18,6 +18,14 @@ def serve(
         Optional[list[str]],
         typer.Option(metavar="NAME", help="Who scores: a rater of the plan. Repeatable. Default: all of them."),
     ] = None,
+    adjudicate: Annotated[
+        bool,
+        typer.Option(
+            "--adjudicate",
+            help="Where physicians differ by two levels or across usable: --rater sees their scores without names and "
+            "records the agreed one.",
+        ),
+    ] = False,
     port: Annotated[
         Optional[int],
         typer.Option(
@@ -66,7 +74,7 @@ def serve(
     network = Network(host, 0, certificate, key, public_url)
     if port is not None or not network.for_this_machine:  # links that are kept need a port that stays
         network = network._replace(port=8443 if port is None else port)
-    pages = open_scoring_pages(run, rater or (), network=network)
+    pages = open_scoring_pages(run, rater or (), network=network, adjudicate=adjudicate)
     single = next(iter(pages.links.items())) if len(pages.links) == 1 else None
     if as_json:
         links = {name: link._asdict() for name, link in pages.links.items()}

@@ -24,6 +24,13 @@ class Format(str, Enum):
     markdown = "markdown"
 
 
+class Language(str, Enum):
+    """Languages of `--lang`."""
+
+    en = "en"
+    zh = "zh"
+
+
 class TableKind(str, Enum):
     """Tables of `--table`."""
 
@@ -41,6 +48,12 @@ def report(
     plots: Annotated[
         Optional[Path], typer.Option(metavar="FOLDER", help="Also write the plots, each as SVG and PNG.")
     ] = None,
+    since: Annotated[
+        Optional[Path], typer.Option(metavar="RUN", help="An earlier run: the page says what changed since then.")
+    ] = None,
+    language: Annotated[
+        Language, typer.Option("--lang", metavar="en|zh", help="The language of the page.")
+    ] = Language.en,
     format: Annotated[
         Optional[Format],
         typer.Option(
@@ -68,9 +81,9 @@ def report(
     """Write the leaderboard and the HTML page, or tables for a paper."""
     if format is None and (tables or out):
         raise InputError("--table and --out go with --format csv, latex or markdown; the page goes to --html")
-    if format is not None and (html or plots or as_json):
+    if format is not None and (html or plots or since or as_json):
         raise InputError(
-            "--format writes tables only; leave --html, --plots and --json out, or call report once for each"
+            "--format writes tables only; leave --html, --plots, --since and --json out, or call report once for each"
         )
     if out is not None and out.is_dir():
         raise InputError(f"--out {out}: is a folder; name the file in it that is to be written")
@@ -79,7 +92,8 @@ def report(
     if format is not None:
         _write_tables(tables_for_papers(runs, format.value, [table.value for table in tables or []], judge), out)
     else:
-        _print_report(write_report(runs, judge=judge, html=html, plots=plots), as_json)
+        report = write_report(runs, judge=judge, html=html, plots=plots, language=language.value, since=since)
+        _print_report(report, as_json)
 
 
 def _write_tables(tables: "TableText", out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -17,7 +18,7 @@ from medjudge.distill.calibrate import (
 from medjudge.distill.raters import RatersReport, rater_labels
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.rounds import expected_of, level_of
+from medjudge.rounds import binding_by_answer, expected_of, level_of
 from medjudge.scale import LEVELS, USABLE_FROM, consensus, median_level
 
 Physicians = Mapping[AnswerKey, Mapping[str, int]]
@@ -63,13 +64,13 @@ class Changes(Usable):
 
 
 def physicians_by_answer(scores: Iterable[PhysicianScore]) -> dict[AnswerKey, dict[str, int]]:
-    """Groups the scores; constructed levels give way where a physician scored.
+    """Groups the scores; constructed levels give way where a physician scored, and all others to an agreed score.
 
     Raises:
         InputError: A rater gave one answer two levels.
     """
     by_answer: dict[AnswerKey, dict[str, int]] = {}
-    for score in scores:
+    for score in chain.from_iterable(binding_by_answer(scores).values()):
         levels = by_answer.setdefault(score.answer_key, {})
         if levels.setdefault(score.rater, score.level) != score.level:
             raise InputError(

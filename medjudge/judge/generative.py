@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
 from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template, token_ids
@@ -107,9 +108,9 @@ def with_rationale_tokens(settings: GenerativeSettings) -> GenerativeSettings:
 class GenerativeJudge:
     """Reads the score from a causal language model's next-token probabilities.
 
-    A score-first judge needs one forward pass. A reason-first judge generates its rationale greedily and reads the
-    score in a second pass over prompt, rationale and "Score: ". The score is therefore defined even if the rationale
-    has no end, or states no score that can be parsed (regression-aware inference, TRACT, arXiv 2503.04381).
+    A score-first judge needs one forward pass. A reason-first judge generates its rationale greedily, after which it
+    reads "Score: " and the score. The score is therefore defined even if the rationale has no end, or states no score
+    that can be parsed (regression-aware inference, TRACT, arXiv 2503.04381).
 
     Args:
         name: The judge's name.
@@ -129,7 +130,7 @@ class GenerativeJudge:
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings = with_rationale_tokens(settings)
-        self.memory = MemoryLimit(model.device, settings.batch_tokens)
+        self.memory = memory_of(model, settings)
         self.shares = can_share(model)
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so any token will do if the tokenizer has no padding token.
@@ -196,13 +197,20 @@ class GenerativeJudge:
     def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
         """Yields (index of the prompt, its reading), in any order."""
         sequences = [prompt.input_ids for prompt in prompts]
-        if self.settings.style == "score-first" and self.shares:
+        reasons_first = self.settings.style == "reason-first"
+
+        def at_end(logits: torch.Tensor, known: Known, of: Sequence[int]) -> list[Reading]:
+            if reasons_first:
+                return self._read_after_reasons(logits, known, [score_lines[index] for index in of])
+            return self._read_scores(logits, known)
+
+        if self.shares:
+            # "Score: " is read after the rationale, and takes a few tokens more.
+            new_tokens = self.settings.rationale_tokens + _MIN_RATIONALE_TOKENS * reasons_first
             forest = prefix_forest(sequences)
-            yield from read_to_the_end(
-                self.model, forest, self.pad_id, self.memory, self._read_scores, bool(self.settings.rationale_tokens)
-            )
+            yield from read_to_the_end(self.model, forest, self.pad_id, self.memory, at_end, new_tokens)
             return
-        new_tokens = self.settings.rationale_tokens if self.settings.style == "reason-first" else 0
+        new_tokens = self.settings.rationale_tokens if reasons_first else 0
         for batch, readings in self.memory.run(
             range(len(prompts)),
             [len(ids) + new_tokens for ids in sequences],
@@ -240,12 +248,47 @@ class GenerativeJudge:
         if not self.settings.rationale_tokens:
             return [Reading(row, None) for row in rows]
         scores = torch.tensor([self._score_ids(row) for row in rows], device=self.model.device)
-        # generate() counts columns, so the ids need one for each cached token. Their values are not used.
-        cached = torch.full_like(known.mask, self.pad_id)
-        ids, mask = torch.cat([cached, scores], dim=1), torch.cat([known.mask, torch.ones_like(scores)], dim=1)
-        new_tokens = self.settings.rationale_tokens - scores.shape[1]
-        texts = self._generated(ids, mask, new_tokens, past_key_values=known.cache)
-        return [Reading(row, text.strip() or None) for row, text in zip(rows, texts, strict=True)]
+        written, _ = self._generated_after(known, scores, self.settings.rationale_tokens - scores.shape[1])
+        return [Reading(row, text.strip() or None) for row, text in zip(rows, self._texts(written), strict=True)]
+
+    def _read_after_reasons(self, logits: torch.Tensor, known: Known, lines: Sequence[str]) -> list[Reading]:
+        """Reason first: generates the rationales of prompts that are in the cache, and reads the scores after them.
+
+        What the cache holds of a rationale is not read again: only "Score: ", and what does not have the same tokens
+        when the rationale is tokenised as in training.
+
+        Args:
+            logits: The logits of the next token, shape (rows, vocabulary).
+            known: The cache of the prompts.
+            lines: The line from `score_line` for each row.
+        """
+        most = self.settings.rationale_tokens
+        first = logits.argmax(dim=-1, keepdim=True)
+        written, known = self._generated_after(known, first, most - 1)
+        written = torch.cat([first, written], dim=1)
+        rationales = [before_score(text) for text in self._texts(written)]
+        replies = [
+            before_score_ids(self.tokenizer, rationale, line, most)
+            for rationale, line in zip(rationales, lines, strict=True)
+        ]
+        columns = known.mask.shape[1]
+        in_cache = known.cache.get_seq_length() - columns  # of what was written
+        same = [_same(row, reply, in_cache) for row, reply in zip(written.tolist(), replies, strict=True)]
+        ids, new = pad_left([reply[n:] for n, reply in zip(same, replies, strict=True)], self.pad_id, logits.device)
+        kept = torch.arange(in_cache, device=logits.device) < torch.tensor(same, device=logits.device)[:, None]
+        mask = torch.cat([known.mask, kept.long(), new], dim=1)
+        positions = (mask.cumsum(dim=1) - 1).clamp_min(0)[:, -ids.shape[1] :]
+        with torch.inference_mode():
+            out = self.model(
+                ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=known.cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+        rows = self._score_logits(out.logits[:, -1])
+        return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
 
     def _score_logits(self, logits: torch.Tensor) -> np.ndarray:
         """Selects the logits of the five labels, (rows, vocabulary) -> (rows, 5)."""
@@ -259,11 +302,33 @@ class GenerativeJudge:
 
     def _continued(self, sequences: Sequence[list[int]], most: int) -> list[str]:
         """Continues each sequence greedily, up to the end token or for `most` tokens."""
-        return self._generated(*pad_left(sequences, self.pad_id, self.model.device), most)
+        ids, mask = pad_left(sequences, self.pad_id, self.model.device)
+        return self._texts(self._generated(ids, mask, most).sequences[:, ids.shape[1] :])
 
-    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int, **known: DynamicCache) -> list[str]:
+    def _generated_after(self, known: Known, start: torch.Tensor, most: int) -> tuple[torch.Tensor, Known]:
+        """Continues prompts that are in the cache greedily, each after the tokens `start`, shape (rows, n).
+
+        Returns:
+            The tokens after `start`, and the prompts with a cache that goes on to the last token but one.
+        """
+        # generate() counts columns, so the ids need one for each cached token. Their values are not used.
+        cached = torch.full_like(known.mask, self.pad_id)
+        ids, mask = torch.cat([cached, start], dim=1), torch.cat([known.mask, torch.ones_like(start)], dim=1)
+        out = self._generated(ids, mask, most, past_key_values=known.cache)
+        return out.sequences[:, ids.shape[1] :], Known(out.past_key_values, known.mask)
+
+    def _texts(self, ids: torch.Tensor) -> list[str]:
+        """What generated tokens say up to the one that ends a text, shape (rows, n)."""
+        config = self.model.generation_config
+        ends = None if config is None else config.eos_token_id
+        stops = set(ends if isinstance(ends, list) else [ends])
+        rows = [list(takewhile(lambda token: token not in stops, row)) for row in ids.tolist()]
+        texts: list[str] = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        return texts
+
+    def _generated(self, ids: torch.Tensor, mask: torch.Tensor, most: int, **known: DynamicCache) -> Any:
         with torch.inference_mode():
-            sequences = self.model.generate(
+            return self.model.generate(
                 ids,
                 attention_mask=mask,
                 max_new_tokens=most,
@@ -271,10 +336,38 @@ class GenerativeJudge:
                 repetition_penalty=1.0,  # the default of some base models would suppress a repeated digit
                 use_cache=True,  # gradient checkpointing turns it off in the config of a model in training
                 pad_token_id=self.pad_id,
+                return_dict_in_generate=True,
                 **known,
             )
-        texts: list[str] = self.tokenizer.batch_decode(sequences[:, ids.shape[1] :], skip_special_tokens=True)
-        return texts
+
+
+def _same(written: Sequence[int], reply: Sequence[int], most: int) -> int:
+    """How many tokens two sequences share at their beginnings, at most `most`; one of `reply` is left."""
+    most = min(most, len(written), len(reply) - 1)
+    return next((place for place in range(most) if written[place] != reply[place]), most)
+
+
+def memory_of(model: PreTrainedModel, settings: GenerativeSettings) -> MemoryLimit:
+    """The limit of a judge's batches. What a rationale is generated for stays in memory, and pays in large batches.
+
+    On a GPU such batches start with what fits in two fifths of the free memory, on a CPU with four times the tokens.
+    """
+    if not settings.rationale_tokens:
+        return MemoryLimit(model.device, settings.batch_tokens)
+    tokens = 4 * settings.batch_tokens
+    if model.device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(model.device)
+        tokens = max(settings.batch_tokens, int(0.4 * free / cache_bytes(model.config, model.dtype)))
+    return MemoryLimit(model.device, tokens, most=max(tokens, 1 << 20))
+
+
+def cache_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
+    """What keys and values of one token take in the cache."""
+    text = config.get_text_config()
+    heads = text.num_attention_heads
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
+    key_heads = getattr(text, "num_key_value_heads", None) or heads
+    return int(2 * text.num_hidden_layers * key_heads * head_dim * dtype.itemsize)
 
 
 def score_line(assignment: Assignment) -> str:

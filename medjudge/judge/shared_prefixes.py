@@ -140,8 +140,8 @@ def read_to_the_end(
     forest: Sequence[Node],
     pad_id: int,
     memory: MemoryLimit,
-    at_end: Callable[[torch.Tensor, Known], Sequence[T]],
-    keep_ends: bool,
+    at_end: Callable[[torch.Tensor, Known, Sequence[int]], Sequence[T]],
+    new_tokens: int,
     known: Known | None = None,
     row_of: Sequence[int] = (),
 ) -> Iterator[tuple[int, T]]:
@@ -152,9 +152,9 @@ def read_to_the_end(
         forest: From `prefix_forest`.
         pad_id: Any token; padding is masked.
         memory: The limit on tokens per forward pass, which adapts to the memory.
-        at_end: Called when prompts have been read, with the logits of the next token, shape (rows, vocabulary), and
-            their cache; returns one result per row.
-        keep_ends: Whether `at_end` uses the cache; if not, only the logits are valid.
+        at_end: Called when prompts have been read, with the logits of the next token, shape (rows, vocabulary), their
+            cache, and the index of the prompt of each row; returns one result per row.
+        new_tokens: The most tokens that `at_end` adds to the cache of a prompt; with 0, only the logits are valid.
         known: The cache of what precedes the roots of the forest, if anything.
         row_of: The row of `known` that each root follows.
 
@@ -176,11 +176,15 @@ def read_to_the_end(
     for batch, (_, read) in memory.run(shared, full_lengths, lambda batch: forward(batch, keep=True)):
         after = [(row, following) for row, index in enumerate(batch) for following in forest[index].after]
         rows, roots = [row for row, _ in after], [node for _, node in after]
-        yield from read_to_the_end(model, roots, pad_id, memory, at_end, keep_ends, read, rows)
+        yield from read_to_the_end(model, roots, pad_id, memory, at_end, new_tokens, read, rows)
         del read  # before the next batch is read
     ends = [index for index, node in enumerate(forest) if not node.after]
-    lengths = full_lengths if keep_ends else own_lengths
-    for batch, results in memory.run(ends, lengths, lambda batch: at_end(*forward(batch, keep_ends))):
+    lengths = [length + new_tokens for length in full_lengths] if new_tokens else own_lengths
+
+    def read_ends(batch: Sequence[int]) -> Sequence[T]:
+        return at_end(*forward(batch, new_tokens > 0), [forest[index].ends[0] for index in batch])
+
+    for batch, results in memory.run(ends, lengths, read_ends):
         for index, result in zip(batch, results, strict=True):
             yield from ((prompt, result) for prompt in forest[index].ends)
 

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
-from medjudge.report.contents import names_apart, read_contents
+from medjudge.report.changes import Changes, changes
+from medjudge.report.contents import Contents, names_apart, read_contents
 from medjudge.report.effort import RunEffort, duration
+from medjudge.report.leaderboard import Coverage
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.report.verdict import Banner, banner, verdict
@@ -44,23 +47,28 @@ class ShownBoard(NamedTuple):
     banner: Banner
     why: str
     efforts: list[RunEffort]
+    changes: list[Changes]
 
 
-def write_page(path: Path, runs: Sequence[Run]) -> None:
+def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run | None = None) -> None:
     """Writes the report of one or several runs.
 
     Leaderboards and validation are in the page as they are read; the answers are packed inside it, and its script shows
     them. The page fetches nothing, and its policy lets nothing run but that script.
 
+    Args:
+        language: What the page is written in: one of `words.LANGUAGES`.
+        since: An earlier run; the page says what changed since then.
+
     Raises:
-        InputError: A record of a run breaks a rule.
+        InputError: A record of a run breaks a rule, or the earlier run has no question in common with one.
     """
     contents = [read_contents(run) for run in runs]
     cases_by_run = [cases(run) for run in contents]
-    words, names = Words(), names_apart(runs)
-    runs_shown = [section(run, position) for position, run in enumerate(contents)]
+    words, names = Words(language), names_apart(runs)
+    runs_shown = [section(run, position, words) for position, run in enumerate(contents)]
     # In this order: an index of everything, then each run's questions and answers.
-    titles = {category.id: category.title_in("en") for run in contents for category in run.scheme.categories}
+    titles = {category.id: category.title_in(language) for run in contents for category in run.scheme.categories}
     index = {
         "categories": titles,
         "texts": words.texts,
@@ -75,7 +83,7 @@ def write_page(path: Path, runs: Sequence[Run]) -> None:
             fewest=FEWEST_CONVERSATIONS,
             few_questions=_FEW_QUESTIONS,
             category_names=titles,
-            boards=_boards(leaderboards(contents), runs_shown, names, words),
+            boards=_boards(leaderboards(contents), runs_shown, names, words, _changes(contents, since)),
             runs=runs_shown,
             notes=dict.fromkeys(note for run in runs_shown for note in run["notes"]),
             studies=[
@@ -106,14 +114,17 @@ def _environment(words: Words) -> Environment:
         lstrip_blocks=True,
         finalize=visible,
     )
-    environment.globals.update(
-        t=words, language=words.language, lang=_lang, isolated=_isolated, code=_code, duration=duration
-    )
+    environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
+    environment.globals.update(lang=_lang, isolated=_isolated, code=_code)
     return environment
 
 
 def _boards(
-    boards: Sequence[Board], runs: Sequence[dict[str, Any]], names: Sequence[str], words: Words
+    boards: Sequence[Board],
+    runs: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    words: Words,
+    changed: Mapping[tuple[int, str], Changes],
 ) -> list[ShownBoard]:
     shown = []
     judges = [board.judge for board in boards]
@@ -122,10 +133,33 @@ def _boards(
         said, statuses = verdict(board, studies, words), banner(board.validation_status, words)
         efforts = [runs[place]["judges"][board.judge]["effort"] for place in board.runs]
         of = f" · {', '.join(names[place] for place in board.runs)}" if judges.count(board.judge) > 1 else ""
-        shown.append(
-            ShownBoard(f"board-{number}", f"{board.judge}{of}", board, said, statuses, board.coverage.why, efforts)
-        )
+        since = [changed[place, board.judge] for place in board.runs if (place, board.judge) in changed]
+        id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
+        shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since))
     return shown
+
+
+def _changes(runs: Sequence[Contents], since: Run | None) -> dict[tuple[int, str], Changes]:
+    """By run and judge, what changed since an earlier run."""
+    if since is None:
+        return {}
+    old = read_contents(since)
+    compared = {
+        (place, judge): changes(run, old, judge, place) for place, run in enumerate(runs) for judge in run.judgments
+    }
+    found = {key: change for key, change in compared.items() if change is not None}
+    if not found:
+        judges = ", ".join(old.judgments) or "no judge"
+        raise InputError(
+            f"--since {since.path}: was judged by {judges}; name a run that has judgments by a judge of this report"
+        )
+    return found
+
+
+def _reasons(coverage: Coverage, words: Words) -> str:
+    """Why answers have no score, the most frequent reason first."""
+    ordered = sorted(coverage.reasons.items(), key=lambda item: -item[1])
+    return ", ".join(f"{number:,} {words(reason)}" for reason, number in ordered)
 
 
 def _package_file(name: str) -> str:

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from medjudge.judge.cascade import read_cascade
 from medjudge.judge.study import (
     AgainstKind,
@@ -21,6 +23,7 @@ from medjudge.judge.study import (
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.report.effort import effort
+from medjudge.report.words import Words
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
@@ -60,7 +63,7 @@ class ShownStudy(NamedTuple):
     """A study with what the page shows beside it. `by_part` is a list of groups: name, and measures by row."""
 
     study: Study
-    verdict: str
+    verdict: Markup
     checks: list[ShownCheck]
     by_part: list[tuple[str, dict[str, Measures]]]
     paper: ReferenceAgreement | None
@@ -76,7 +79,7 @@ class UsabilityTable(NamedTuple):
     groups: list[tuple[str, list[tuple[str, UsabilityRate]]]]
 
 
-def section(run: Contents, run_index: int) -> dict[str, Any]:
+def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
     """Everything that `page.html` shows of one run beside the leaderboards.
 
     Each judge's studies as `medjudge validate` wrote them, and the answers on which judge and physicians differ most.
@@ -84,6 +87,7 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
 
     Args:
         run_index: The run's position on the page, for links to its answers.
+        words: The page's language.
     """
     judges = {}
     differing: list[dict[str, Any]] = []
@@ -95,10 +99,10 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
         judges[judge] = {
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
-            "hint": _hint(run, judge, studied, compared, len(seen)),
+            "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
-            "studies": [_shown(study) for study in studies],
+            "studies": [_shown(study, words) for study in studies],
         }
         if compared and not seen:
             # What a cascade took from its judges is among theirs.
@@ -108,8 +112,8 @@ def section(run: Contents, run_index: int) -> dict[str, Any]:
     differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
-        "notes": run.manifest.get("notes", []),
-        "provenance": _provenance(run.manifest),
+        "notes": [words.known(note) for note in run.manifest.get("notes", [])],
+        "provenance": _provenance(run.manifest, words),
         "judges": judges,
         "against": run.against_kind,
         "differing": len(differing),
@@ -124,13 +128,15 @@ def _overlaps(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore]) -
     )
 
 
-def _provenance(manifest: dict[str, Any]) -> list[str]:
+def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
     """Where a run comes from: what a reader needs only to repeat it."""
-    lines = []
+    lines: list[str] = []
     if benchmark := manifest.get("benchmark"):
-        lines.append(
-            f"Benchmark {benchmark['source']}: {benchmark['questions']} questions, sha256 {benchmark['sha256'][:12]}."
+        counts = {"questions": benchmark["questions"], "sha256": benchmark["sha256"][:12]}
+        source = words(
+            "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
         )
+        lines.append(source)
     if manifest.get("updated"):
         lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
     return lines
@@ -149,7 +155,7 @@ def studies_of(run: Run, judge: str) -> list[Study]:
     return [study for study in studies if study is not None]
 
 
-def _hint(run: Contents, judge: str, studied: bool, comparable: bool, overlap: int) -> str | None:
+def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable: bool, overlap: int) -> Markup | None:
     """What to do to learn more, in a line.
 
     Args:
@@ -160,13 +166,15 @@ def _hint(run: Contents, judge: str, studied: bool, comparable: bool, overlap: i
     if studied or not comparable:
         return None
     if overlap:
-        return (
-            f"It was trained or tuned on {overlap} of the questions that have scores here, so its agreement with these "
-            "scores would mean nothing."
+        return words(
+            "It was trained or tuned on {n} of the questions that have scores here, so its agreement with these scores "
+            "would mean nothing.",
+            n=overlap,
         )
-    by_physicians = run.against_kind == AgainstKind.PHYSICIANS
-    scored = "Physicians scored answers of this run" if by_physicians else f"This run has {run.against_kind}"
-    return f"{scored}; `medjudge validate {run.run.path} --judge {judge}` measures the agreement."
+    command = f"`medjudge validate {run.run.path} --judge {judge}`"
+    if run.against_kind == AgainstKind.PHYSICIANS:
+        return words("Physicians scored answers of this run; {command} measures the agreement.", command=command)
+    return words("This run has constructed levels; {command} measures the agreement.", command=command)
 
 
 def _usability(studies: Sequence[Study]) -> UsabilityTable | None:
@@ -188,11 +196,11 @@ def _usability(studies: Sequence[Study]) -> UsabilityTable | None:
 # --- A study, made ready for the page -------------------------------------------------------------------------------
 
 
-def _shown(study: Study) -> ShownStudy:
+def _shown(study: Study, words: Words) -> ShownStudy:
     by_part = {part: getattr(study, f"by_{part}") for part in _PARTS}
     return ShownStudy(
         study=study,
-        verdict=_verdict(study.gate),
+        verdict=_verdict(study.gate, words),
         checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
         by_part=[("", {"overall": study.overall}), *by_part.items()],
         paper=study.scheme.reference_agreement,
@@ -200,20 +208,29 @@ def _shown(study: Study) -> ShownStudy:
     )
 
 
-def _verdict(gate: GateResult) -> str:
+def _verdict(gate: GateResult, words: Words) -> Markup:
     """The gate in one sentence."""
-    failed = [check.check for check in gate.in_state(CheckState.FAILED)]
-    total, inconclusive = len(gate.checks), len(gate.in_state(CheckState.INCONCLUSIVE))
+    failed = [words.known(check.check) for check in gate.in_state(CheckState.FAILED)]
+    counts = {"total": len(gate.checks), "inconclusive": len(gate.in_state(CheckState.INCONCLUSIVE))}
     if gate.passed:
-        return f"The gate is passed: all {total} checks hold on these scores."
-    if failed:
-        named = "; ".join(failed[:_NAMED]) + (f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
-        rest = f" {inconclusive} cannot be decided by these scores." if inconclusive else ""
-        do = "does" if len(failed) == 1 else "do"
-        return f"The gate is failed: {len(failed)} of {total} checks {do} not hold ({named}).{rest}"
-    return (
-        f"The gate is inconclusive: no check failed, but {inconclusive} of {total} cannot be decided by these scores."
-    )
+        return words("The gate is passed: all {total} checks hold on these scores.", **counts)
+    if not failed:
+        return words(
+            "The gate is inconclusive: no check failed, but {inconclusive} of {total} cannot be decided by these "
+            "scores.",
+            **counts,
+        )
+    named = "; ".join(map(str, failed[:_NAMED]))
+    if len(failed) > _NAMED:
+        named = words("{named}; and {n} more", named=named, n=len(failed) - _NAMED)
+    values = {**counts, "named": named, "failed": len(failed)}
+    if len(failed) == 1:
+        sentence = words("The gate is failed: {failed} of {total} checks does not hold ({named}).", **values)
+    else:
+        sentence = words("The gate is failed: {failed} of {total} checks do not hold ({named}).", **values)
+    if not counts["inconclusive"]:
+        return sentence
+    return Markup("{} {}").format(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
 
 
 def _plots(study: Study) -> list[dict[str, str]] | None:

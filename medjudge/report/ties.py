@@ -33,6 +33,32 @@ def ties(questions: Sequence[Question], usable: Mapping[str, np.ndarray]) -> dic
     return dict(zip(usable, differences_from_best(np.array(list(usable.values())), groups), strict=True))
 
 
+def paired_difference(now: np.ndarray, before: np.ndarray, conversation: np.ndarray) -> Difference:
+    """How far a rate rose between two runs on the same questions, in points; a tie where that may be chance.
+
+    Args:
+        now: Whether the answer to each question is usable, shape (questions,).
+        before: The same in the earlier run.
+        conversation: The conversation of each question, shape (questions,).
+    """
+    clusters = len(np.unique(conversation))
+
+    def statistics(sums: Sums) -> dict[str, np.ndarray]:
+        return {"rise": divided(sums["rise"], sums["questions"])[0]}
+
+    tallies = {
+        "rise": dense_tally((now.astype(float) - before.astype(float))[:, None]),
+        "questions": dense_tally(np.ones((len(now), 1))),
+    }
+    value, low, high = bootstrap(tallies, conversation, statistics)["rise"]
+    if low == high:
+        # All questions say the same here, which does not mean that all would: as far as 0 of n allows.
+        most = wilson(0, clusters).high
+        low, high = max(-1.0, value - most), min(1.0, value + most)
+    tie = clusters < FEWEST_CONVERSATIONS or bool(low <= 0 <= high)
+    return Difference(100 * value, 100 * low, 100 * high, tie)
+
+
 def differences_from_best(
     usable: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
 ) -> list[Difference]:

@@ -41,12 +41,12 @@ def banner(statuses: Mapping[str, ValidationStatus], words: Words) -> Banner:
         if column != "OP":
             columns.setdefault(status.state, []).append(column)
     if len(columns) < 2 and overall in columns:
-        return Banner(overall, words(_MEANING[overall]))
+        return Banner(overall, words(MEANING[overall]))
     parts = [f"{', '.join(names)} {words(state)}" for state, names in columns.items()]
     return Banner(overall, Markup("{}.").format("; ".join(parts)))
 
 
-_MEANING = {
+MEANING = {
     ValidationState.VALIDATED: "In every category the judge passed the checks against physicians' scores.",
     ValidationState.FAILED: "In every category the judge failed a check against physicians' scores.",
     ValidationState.INCONCLUSIVE: "In no category do physicians' scores suffice to pass or fail the judge.",
@@ -111,7 +111,7 @@ def _points(difference: Difference) -> dict[str, str]:
 
 def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> Markup:
     study = next((study for study in studies if study.against_kind == AgainstKind.PHYSICIANS), None)
-    sentence = words(_ADVICE[status.state])
+    sentence = words(ADVICE[status.state])
     if study is None:
         return sentence
     agreement = study.overall["usable_agreement"]
@@ -124,7 +124,7 @@ def _trust(status: ValidationStatus, studies: Sequence[Study], words: Words) -> 
     return Markup("{} {}").format(sentence, said)
 
 
-_ADVICE = {
+ADVICE = {
     ValidationState.VALIDATED: "The judge may be trusted on questions like these: it passed its validation.",
     ValidationState.FAILED: "Do not rely on the judge: it failed its validation.",
     ValidationState.INCONCLUSIVE: "Whether the judge may be trusted is open: too few physicians' scores to decide.",

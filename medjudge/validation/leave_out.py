@@ -8,6 +8,7 @@ import numpy as np
 from medjudge.errors import InputError
 from medjudge.judge.study import LeaveOutRow
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.statistics.bootstrap import RESAMPLES
 from medjudge.statistics.two_judges import compare
@@ -51,7 +52,8 @@ def leave_out_rows(
         InputError: Physicians scored no answer of a value.
     """
     by_id = {question.id: question for question in questions}
-    physician = _levels((score.answer_key, score.level) for score in scores if score.question_id in by_id)
+    binding = binding_by_answer(score for score in scores if score.question_id in by_id)
+    physician = {key: consensus(score.level for score in of_answer) for key, of_answer in binding.items()}
     scored_by_value: dict[str, list[AnswerKey]] = {value: [] for value in unseen}
     for key in physician:
         scored_by_value.get(key.model if by == "model" else by_id[key.question_id].category, []).append(key)

@@ -6,7 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.rounds import by_rater, expected_of, level_of, mean_probabilities, raters_of, scored_rounds
+from medjudge.rounds import (
+    binding_by_answer,
+    by_rater,
+    expected_of,
+    level_of,
+    mean_probabilities,
+    raters_of,
+    scored_rounds,
+)
 from medjudge.scale import LEVELS, USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -63,6 +71,7 @@ def paired(
     scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in scores:
         scores_by_answer.setdefault(score.answer_key, []).append(score)
+    binding = binding_by_answer(scores)
     rounds, of_teacher = scored_rounds(judgments), scored_rounds(teacher)
     keys = [key for key in scores_by_answer if key in rounds and key.question_id in by_id]
     question_of_key = [by_id[key.question_id] for key in keys]
@@ -80,8 +89,8 @@ def paired(
         expected=np.array([expected_of(rounds[key]) for key in keys], dtype=float),
         usable_probability=np.array([row[USABLE_FROM - 1 :].sum() for row in probabilities], dtype=float),
         probabilities=np.array(probabilities, dtype=float).reshape(-1, LEVELS),
-        physician=np.array([consensus(score.level for score in scores_by_answer[key]) for key in keys], dtype=int),
-        unsafe=np.array([unsafe(by_id[key.question_id], scores_by_answer[key], scheme) for key in keys], dtype=bool),
+        physician=np.array([consensus(score.level for score in binding[key]) for key in keys], dtype=int),
+        unsafe=np.array([unsafe(by_id[key.question_id], binding[key], scheme) for key in keys], dtype=bool),
         raters=by_rater([scores_by_answer[key] for key in keys], raters_of(scores)),
         teacher=np.array([level_of(of_teacher[key]) if key in of_teacher else np.nan for key in keys], dtype=float),
     )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from medjudge.judge.study import Usability, UsabilityRate
-from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.rounds import level_of, mean_probabilities, scored_rounds
+from medjudge.records import Judgment, PhysicianScore, Question
+from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import Estimate, rounded
@@ -39,9 +39,7 @@ def usability_rates(
         None where the judge judged no answer beyond those that physicians scored.
     """
     by_id = {question.id: question for question in questions}
-    physician_levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        physician_levels.setdefault(score.answer_key, []).append(score.level)
+    physician_levels = {key: [score.level for score in binding] for key, binding in binding_by_answer(scores).items()}
     scored = scored_rounds(judgments)
     rounds = {
         judgment.answer_key: scored.get(judgment.answer_key, [])

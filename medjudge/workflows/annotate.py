@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from medjudge.annotate.add_scores import Added, add_scores
+from medjudge.annotate.adjudicate import open_disputes
 from medjudge.annotate.deferred import read_deferred
 from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.intake import Checked, check_forms, read_form, require_valid, write_problem_form
@@ -74,6 +75,7 @@ class ImportedScores:
         to_fix: Forms with the items that could not be imported.
         progress: By rater.
         agreement: The physicians with each other; None where no answer was scored by two yet.
+        disputed: Answers on which they differ too much, and that nobody adjudicated.
     """
 
     added: Added
@@ -81,6 +83,7 @@ class ImportedScores:
     to_fix: list[Path]
     progress: dict[str, RaterProgress]
     agreement: RaterAgreement | None
+    disputed: int = 0
 
     @property
     def informative(self) -> bool:
@@ -102,6 +105,7 @@ class ImportedScores:
                 rater: {**progress._asdict(), "open": progress.open} for rater, progress in self.progress.items()
             },
             "agreement": self.agreement and self.agreement.model_dump(mode="json"),
+            "disputed": self.disputed,
         }
 
 
@@ -171,6 +175,7 @@ def import_scores(
         to_fix,
         progress_by_rater(run, checked.plans),
         agreement_of_physicians(run.questions(), run.physician_scores()),
+        open_disputes(run),
     )
 
 

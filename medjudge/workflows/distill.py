@@ -169,7 +169,7 @@ def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
                 )
         for teacher in _teachers(run, options.teachers):
             judgments += run.judgments(teacher)
-        scores += run.physician_scores() if options.physicians is None else []
+        scores += run.settled_scores() if options.physicians is None else []
     for file in options.physicians or []:
         scores += read_physician_scores(file)
     for teacher in options.teachers or []:

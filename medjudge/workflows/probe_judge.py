@@ -8,6 +8,7 @@ from medjudge.judge.open import JudgeRef
 from medjudge.judge.study import ProbeEffect, ProbeStudy
 from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.screen import progress_bar
 from medjudge.store import Run, write_records
@@ -34,9 +35,7 @@ def probe_judge(
         judgments: The judge's judgments of the answers as they are.
         most_answers: How many answers are probed at most; a random sample of the scored ones.
     """
-    levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        levels.setdefault(score.answer_key, []).append(score.level)
+    levels = {key: [score.level for score in binding] for key, binding in binding_by_answer(scores).items()}
     questions = {question.id: question for question in run.questions()}
     conversations = {question.id: question.group for question in questions.values()}
     candidates = [answer for answer in run.answers() if answer.key in levels and answer.question_id in questions]

@@ -144,7 +144,13 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[Path | str], *, judge: str | None = None, html: Path | None = None, plots: Path | None = None
+    runs: Sequence[Path | str],
+    *,
+    judge: str | None = None,
+    html: Path | None = None,
+    plots: Path | None = None,
+    language: str = "en",
+    since: Path | str | None = None,
 ) -> Report:
     """Writes the HTML page of one or several runs, and `scores.json` of each.
 
@@ -153,6 +159,8 @@ def write_report(
         judge: Whose judgments; of each run the last one that judged unless given.
         html: Where the page goes; `report.html` of the first run unless given.
         plots: A folder for the page's plots, each as SVG and PNG; none are written unless given.
+        language: What the page is written in, `en` or `zh`.
+        since: An earlier run; the page says what changed since then.
 
     Raises:
         InputError: A folder is not a run, it has no judgments, or plots are asked for without matplotlib.
@@ -162,10 +170,11 @@ def write_report(
     if plots is not None and find_spec("matplotlib") is None:
         raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     folders = [Run.existing(Path(path)) for path in runs]
+    earlier = None if since is None else Run.existing(Path(since))
     judges = [judge_of_run(folder, judge) for folder in folders]
     boards = _leaderboards(folders, judges)
     page = html or folders[0].path / "report.html"
-    write_page(page, folders)
+    write_page(page, folders, language, earlier)
     files = []
     if plots is not None:
         from medjudge.report.plot_files import write_plots  # matplotlib is an extra

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from medjudge.annotate.adjudicate import adjudication_plan
 from medjudge.annotate.plan import Plan, plan_file, rater_problem, read_plan
 from medjudge.annotate.progress import progress_by_rater
 from medjudge.errors import InputError, notify
@@ -74,12 +75,14 @@ class ScoringPages:
 
     Attributes:
         links: By rater.
+        adjudicates: Whether agreed scores are recorded.
     """
 
     run: Run
     plan: Plan
     network: Network
     links: dict[str, RaterLink]
+    adjudicates: bool
     _socket: socket.socket
     _app: "FastAPI"
 
@@ -102,12 +105,17 @@ class ScoringPages:
 
     def open_answers(self) -> dict[str, int]:
         """How many answers each rater still has to score."""
+        if self.adjudicates:
+            return {
+                rater: link.answers - sum(score.rater == rater for score in self.run.adjudicated())
+                for rater, link in self.links.items()
+            }
         progress = progress_by_rater(self.run, [self.plan])
         return {rater: progress[rater].open for rater in self.links}
 
 
 def open_scoring_pages(
-    run: Run | Path | str, raters: Sequence[str] = (), *, network: Network = Network()
+    run: Run | Path | str, raters: Sequence[str] = (), *, network: Network = Network(), adjudicate: bool = False
 ) -> ScoringPages:
     """Opens the pages on which raters score the answers of the run's plan.
 
@@ -115,13 +123,16 @@ def open_scoring_pages(
 
     Args:
         raters: Raters of the plan; all of them unless given.
+        adjudicate: The only rater is a third physician, who records the agreed score where two others differ.
 
     Raises:
         InputError: A rater has no answers in the plan, FastAPI is not installed, the address cannot be used, or the
             certificate cannot be read.
     """
     run = run if isinstance(run, Run) else Run.existing(Path(run))
-    plan = read_plan(run)
+    if adjudicate and len(raters) != 1:
+        raise InputError("--adjudicate: name one --rater, a physician who did not score the disputed answers")
+    plan = adjudication_plan(run, raters[0]) if adjudicate else read_plan(run)
     chosen = list(dict.fromkeys(raters)) or [rater for rater, items in plan.by_rater.items() if items]
     for rater in chosen:
         if not plan.by_rater.get(rater):
@@ -149,14 +160,14 @@ def open_scoring_pages(
         public_url,
         for_others=not network.for_this_machine,
     )
-    app = scoring_app(run, plan, access)
+    app = scoring_app(run, plan, access, adjudicate)
     if not network.encrypted:
         notify(_UNENCRYPTED)
     base = public_url or f"{'https' if network.certificate else 'http'}://{_shown_host(network.host)}:{port}"
     links = {
         rater: RaterLink(f"{base}/?token={token}", len(set(plan.by_rater[rater]))) for rater, token in tokens.items()
     }
-    return ScoringPages(run, plan, network, links, listening, app)
+    return ScoringPages(run, plan, network, links, adjudicate, listening, app)
 
 
 def _check_certificate(network: Network) -> None:

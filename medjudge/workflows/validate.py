@@ -21,6 +21,7 @@ from medjudge.judge.study import AgainstKind, Study
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
+from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.validation.card import write_into_card
 from medjudge.validation.gate import read_gate
@@ -214,7 +215,9 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
     if file is None and not path.exists():
         raise InputError(f"{run.path}: has no {path.name}; give --physicians FILE")
     if file is None and not options.rater_columns and not options.label_map:
-        scores = run.physician_scores()
+        scores = run.settled_scores()
+        if agreed := len(run.adjudicated()):
+            say(f"{run.adjudicated_file}: agreed scores count in place of disputed ones ({agreed})")
     else:
         labels = parse_label_map(options.label_map) if options.label_map else {}
         scores = read_physician_scores(path, options.rater_columns, labels)

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, Qwen3Config
 
 from medjudge.errors import InputError
 from medjudge.judge import generative
@@ -9,6 +11,8 @@ from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
     before_score_ids,
+    cache_bytes,
+    memory_of,
     score_token_ids,
 )
 from medjudge.judge.prompts import encode_prompt
@@ -141,10 +145,85 @@ def test_a_reason_first_score_is_read_after_the_rationale_and_the_score_line(rea
         assert judgment_of[item.question.id].expected == pytest.approx(float(expected @ torch.arange(1.0, 6)), abs=1e-3)
 
 
+def test_reasons_first_shares_prefixes_and_reads_no_rationale_twice(reasoner, assignment) -> None:
+    work = [
+        assignment(f"At most {number} g. " * number, id=f"q{number % 2}", model=f"m{number}") for number in range(1, 13)
+    ]
+    read: list[int] = []
+
+    def count(model, arguments, options) -> None:
+        read.append((arguments[0] if arguments else options["input_ids"]).numel())
+
+    with torch.no_grad():
+        hook = reasoner.model.register_forward_pre_hook(count, with_kwargs=True)
+    assert reasoner.shares
+    shared = {judgment.model: judgment for judgment in reasoner.judge(work)}
+    with_sharing, read[:] = sum(read), []
+    reasoner.shares = False
+    alone = {judgment.model: judgment for judgment in reasoner.judge(work)}
+    hook.remove()
+    assert with_sharing < sum(read) / 5
+    for name, judgment in shared.items():
+        assert judgment.rationale == alone[name].rationale
+        assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)
+
+
+def test_a_rationale_that_ends_early_or_at_once_is_read_as_it_is(reasoner, assignment) -> None:
+    work = [assignment("Four grams a day. " * number, model=f"m{number}") for number in range(1, 7)]
+    ids = encode_prompt(reasoner.tokenizer, work[0], 4000, "reason-first").input_ids
+    with torch.no_grad():
+        written = reasoner.model.generate(torch.tensor([ids]), max_new_tokens=8, do_sample=False)[0, len(ids) :]
+    for end in (int(written[0]), int(written[3])):
+        reasoner.model.generation_config.eos_token_id = [end, reasoner.tokenizer.eos_token_id]
+        reasoner.shares = True
+        shared = {judgment.model: judgment for judgment in reasoner.judge(work)}
+        reasoner.shares = False
+        alone = {judgment.model: judgment for judgment in reasoner.judge(work)}
+        for name, judgment in shared.items():
+            assert judgment.rationale == alone[name].rationale
+            assert judgment.probabilities == pytest.approx(alone[name].probabilities, abs=1e-4)
+
+
+def test_reasons_that_run_out_of_memory_are_written_in_smaller_batches(reasoner, assignment) -> None:
+    work = [assignment(f"At most {number} g.", model=f"m{number}") for number in range(9)]
+    expected = {judgment.model: judgment.probabilities for judgment in reasoner.judge(work)}
+    rows: list[int] = []
+
+    def refuse(model, arguments, options) -> None:
+        ids = arguments[0] if arguments else options["input_ids"]
+        rows.append(ids.shape[0])
+        # In the middle of a rationale, when what was read before is in the cache.
+        if ids.shape[0] > 3 and len(rows) > 4:
+            raise torch.OutOfMemoryError("no memory, in a test")
+
+    hook = reasoner.model.register_forward_pre_hook(refuse, with_kwargs=True)
+    found = {judgment.model: judgment.probabilities for judgment in reasoner.judge(work)}
+    hook.remove()
+    assert max(rows) > 3
+    assert found.keys() == expected.keys()
+    assert all(found[name] == pytest.approx(expected[name], abs=1e-4) for name in found)
+
+
+def test_batches_with_reasons_are_as_large_as_the_free_memory(monkeypatch) -> None:
+    """Qwen3-1.7B keeps 112 KiB a token: 60 GiB free hold more than a hundred answers with their reasons."""
+    config = Qwen3Config(
+        hidden_size=2048, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8, head_dim=128
+    )
+    assert cache_bytes(config, torch.bfloat16) == 112 * 1024
+    model = SimpleNamespace(config=config, dtype=torch.bfloat16, device=torch.device("cuda"))
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (60 << 30, 80 << 30))
+    monkeypatch.setattr("torch.cuda.memory_allocated", lambda device: 0)
+    reasons = GenerativeSettings(10_240, style="reason-first", rationale_tokens=512)
+    assert memory_of(model, reasons).tokens // (1214 + 512) == 130
+    assert memory_of(model, GenerativeSettings(10_240)).tokens == 8192
+    model.device = torch.device("cpu")
+    assert memory_of(model, reasons).tokens // (1214 + 512) == 18
+
+
 def test_a_score_that_was_written_is_no_part_of_the_rationale(reasoner, assignment, monkeypatch) -> None:
-    monkeypatch.setattr(reasoner, "_continued", lambda sequences, most: ["The dose is wrong.\nScore: 5\nScore: 1"])
+    monkeypatch.setattr(reasoner, "_texts", lambda ids: ["The dose is wrong.\nScore: 5\nScore: 1"])
     (judgment,) = reasoner.judge([assignment()])
-    monkeypatch.setattr(reasoner, "_continued", lambda sequences, most: ["The dose is wrong."])
+    monkeypatch.setattr(reasoner, "_texts", lambda ids: ["The dose is wrong."])
     (cut_off,) = reasoner.judge([assignment()])
     assert judgment.rationale == cut_off.rationale == "The dose is wrong."
     assert judgment.probabilities == cut_off.probabilities

@@ -63,7 +63,7 @@ def shared(
 ) -> torch.Tensor:
     memory = memory or MemoryLimit(model.device, 700)
     logits_of = dict(
-        read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known: logits.float(), keep)
+        read_to_the_end(model, prefix_forest(prompts), 0, memory, lambda logits, known, of: logits.float(), 16 * keep)
     )
     assert len(logits_of) == len(prompts)
     return torch.stack([logits_of[index] for index in range(len(prompts))])

@@ -21,9 +21,9 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     wrong: list[str] = []
     contexts = []
 
-    def report(*runs: Run, address: str = "", **context: Any) -> Page:
+    def report(*runs: Run, address: str = "", language: str = "en", **context: Any) -> Page:
         file = tmp_path / "report.html"
-        write_page(file, runs)
+        write_page(file, runs, language)
         contexts.append(browser.new_context(**context))
         contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
@@ -167,3 +167,38 @@ def test_a_phone_scrolls_tables_inside_their_frame(run, opened) -> None:
         page.wait_for_timeout(50)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, address
+
+
+COMMAND = r"medjudge validate \S+ --judge \w+"
+CODES = "MK|MLU|MR|MSE|MTG|OP|AC1|ICC|MAE|F1|CSV|PNG|JavaScript|sha256|GPT-4o|LLMEval-Med|EMNLP|arXiv"
+PEOPLE = "Wilson|Cohen|Gwet|Krippendorff|Spearman|Kendall|Pearson|Brier|McNemar|Calderon|Reichart|Dror"
+PROBES = "filler|fluent-wrong|only-praise|only-yes|echo|negated|append-harm"
+RECORDS = r"validated|copy|model-\w|gpt|mine|Dr [ABC]|\w+-(?:en|zh)-\d+|[\w.]+\.jsonl|--\w+"
+NAMES = "|".join([COMMAND, "medjudge", CODES, PEOPLE, PROBES, RECORDS])
+"""Names and codes that are the same in every language."""
+ENGLISH = """names => {
+  const found = [];
+  const own = ".what, .who, .text-block, .facts span, th bdi, optgroup option";
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (parent.closest("script, style, noscript, " + own)) continue;
+    const text = walker.currentNode.data.replace(new RegExp(names, "gu"), " ");
+    if (/[A-Za-z]{3,}/u.test(text)) found.push(walker.currentNode.data.trim().slice(0, 90));
+  }
+  for (const one of document.querySelectorAll("[aria-label], [placeholder], [title]"))
+    for (const name of ["aria-label", "placeholder", "title"]) {
+      const text = (one.getAttribute(name) ?? "").replace(new RegExp(names, "gu"), " ");
+      if (/[A-Za-z]{3,}/u.test(text)) found.push(`${name}: ${text}`);
+    }
+  return [...new Set(found)];
+}"""
+"""Texts of the page, with what people and models wrote left out, that hold an English word."""
+
+
+def test_no_english_text_is_left_in_the_chinese_page(run, opened) -> None:
+    page = opened(run, language="zh", address="#answer/0/MK-zh-01/model-a/0?beside=%22model-b%22")
+    expect(page.locator("#detail h3")).to_be_visible()
+    assert page.evaluate(ENGLISH, NAMES) == []
+    page.locator("#filters [name=score]").select_option("0")
+    assert page.evaluate(ENGLISH, NAMES) == []

@@ -365,10 +365,10 @@ function listRow(place, height) {
     element(
       "span",
       { class: "levels" },
-      "judge ",
+      `${t("judge")} `,
       element("b", { class: apart && "apart" }, level || "–"),
       element("br", {}),
-      physicians ? `${run.against === "physicians" ? "physicians" : "constructed"} ` : "",
+      physicians ? `${run.against === "physicians" ? t("physicians") : t("constructed")} ` : "",
       physicians ? element("b", { class: apart && "apart" }, physicians) : "",
     ),
     element("span", { class: "what", lang: of("language") }, rawOf(run.texts[run.question[at]][0]).slice(0, 160)),
@@ -438,20 +438,20 @@ async function detailOf(row) {
   const [text, reason, judgments, scores] = await record(row);
   const [prompt, reference, checklist] = run.texts[entry(row).place];
   const language = of("language");
-  const name = `${of("id")} · ${model}${run.manySamples ? ` · sample ${sample + 1}` : ""}`;
+  const name = `${of("id")} · ${model}${run.manySamples ? ` · ${t("sample {n}", { n: sample + 1 })}` : ""}`;
   return [
     element("h3", {}, element("bdi", {}, name)),
     facts(run, of),
     moves(row),
     element("div", { class: "beside scores" }, judgedBy(run, of, judgments), scoredBy(run, scores)),
     ...(await earlier(row)),
-    element("h4", {}, "Question"),
+    element("h4", {}, t("Question")),
     textBlock(prompt, language, "asked"),
     ...(await answersBeside(row, answerBlock(text, reason, language), [
-      element("h4", {}, "Reference"),
-      reference ? textBlock(reference, language) : element("p", { class: "note" }, "none"),
-      element("h4", {}, "Checklist"),
-      checklist ? textBlock(checklist, language) : element("p", { class: "note" }, "none"),
+      element("h4", {}, t("Reference")),
+      reference ? textBlock(reference, language) : element("p", { class: "note" }, t("none")),
+      element("h4", {}, t("Checklist")),
+      checklist ? textBlock(checklist, language) : element("p", { class: "note" }, t("none")),
     ])),
     ...rationales(run, judgments),
   ];
@@ -460,11 +460,11 @@ async function detailOf(row) {
 /** The answer beside the expectations; where a second model is chosen, beside that model's answer, with their levels. */
 async function answersBeside(row, answer, expectations) {
   const { model } = entry(row);
-  const heading = element("h4", {}, `Answer by ${model}`);
+  const heading = element("h4", {}, t("Answer by {model}", { model }));
   const other = rowBeside(row);
   if (other < 0) return [element("div", { class: "beside" }, element("div", {}, heading, answer), element("div", {}, ...expectations))];
   const [text, reason] = await record(other);
-  const second = element("h4", {}, `Answer by ${entry(other).model}`);
+  const second = element("h4", {}, t("Answer by {model}", { model: entry(other).model }));
   const columns = [
     element("div", {}, heading, levelsOf(row), answer),
     element("div", {}, second, levelsOf(other), answerBlock(text, reason, entry(other).of("language"))),
@@ -485,29 +485,29 @@ function rowBeside(row) {
 function levelsOf(row) {
   const { run, at, physicians } = entry(row);
   const levels = run.judges.map((judge) => `${judge.name} ${judge.levels[at] || "–"}`);
-  if (physicians) levels.push(`${run.against} ${physicians}`);
+  if (physicians) levels.push(`${t(run.against)} ${physicians}`);
   return element("p", { class: "facts" }, levels.join(" · "));
 }
 
 function answerBlock(text, reason, language) {
-  return rawOf(text).trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, `empty; finish reason: ${reason}`);
+  return rawOf(text).trim() ? textBlock(text, language, "said") : element("p", { class: "note" }, t("empty; finish reason: {reason}", { reason }));
 }
 
 function facts(run, of) {
   const known = [categories[of("category")], of("subcategory"), of("scene"), of("difficulty"), of("language")];
-  if (runs.length > 1) known.unshift(`run ${run.name}`);
+  if (runs.length > 1) known.unshift(t("run {name}", { name: run.name }));
   const spans = known.filter(Boolean).flatMap((one, place) => [place ? " · " : "", element("span", { lang: languageOf(one) }, one)]);
   return element("p", { class: "facts" }, ...spans);
 }
 
 function moves(row) {
   const place = listed.indexOf(row);
-  const before = element("button", { type: "button", disabled: place <= 0 }, "Previous");
-  const after = element("button", { type: "button", disabled: place < 0 || place === listed.length - 1 }, "Next");
+  const before = element("button", { type: "button", disabled: place <= 0 }, t("Previous"));
+  const after = element("button", { type: "button", disabled: place < 0 || place === listed.length - 1 }, t("Next"));
   before.addEventListener("click", () => choose(listed[place - 1], true));
   after.addEventListener("click", () => choose(listed[place + 1], true));
-  const here = place < 0 ? "outside the filters" : `${(place + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}`;
-  const link = element("a", { href: addressOf(row) }, "Link to this answer");
+  const here = place < 0 ? t("outside the filters") : t("{n} of {all}", { n: (place + 1).toLocaleString("en"), all: listed.length.toLocaleString("en") });
+  const link = element("a", { href: addressOf(row) }, t("Link to this answer"));
   const raw = element("button", { type: "button", class: "raw", "aria-pressed": String(showsRaw) }, t("Raw text"));
   raw.addEventListener("click", async () => {
     showsRaw = !showsRaw;
@@ -526,17 +526,17 @@ async function earlier(row) {
   const shown = [];
   for (const turn of turns) {
     const then = run.question.findIndex((one, k) => one === turn && run.model[k] === run.model[at] && run.sample[k] === run.sample[at]);
-    shown.push(element("h4", {}, `Turn ${round[turn]}`), textBlock(run.texts[turn][0], language[turn], "asked"));
+    shown.push(element("h4", {}, t("Turn {n}", { n: round[turn] })), textBlock(run.texts[turn][0], language[turn], "asked"));
     if (then >= 0) {
       const [text, reason] = await record(run.from + then);
-      shown.push(element("h4", {}, `Answered in turn ${round[turn]}`), answerBlock(text, reason, language[turn]));
+      shown.push(element("h4", {}, t("Answered in turn {n}", { n: round[turn] })), answerBlock(text, reason, language[turn]));
     }
   }
   return shown;
 }
 
 function judgedBy(run, of, judgments) {
-  const head = ["Judge", "Level", "Expected", "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
+  const head = [t("Judge"), t("Level"), t("Expected"), "P(1)", "P(2)", "P(3)", "P(4)", "P(5)"];
   const rounds = judgments.some((one) => one[1] > 1);
   const place = run.questions.id.indexOf(of("id"));
   const lines = judgments.map(([judge, round, score, expected, probabilities, , error, , , by]) =>
@@ -547,12 +547,12 @@ function judgedBy(run, of, judgments) {
         "th",
         { scope: "row" },
         element("bdi", {}, run.judges[judge].name),
-        by ? element("small", {}, `scored by ${by}`) : "",
-        rounds ? element("small", {}, `round ${round}`) : "",
-        run.judges[judge].seen.has(place) ? element("small", {}, "trained or tuned on this question") : "",
+        by ? element("small", {}, t("scored by {judge}", { judge: by })) : "",
+        rounds ? element("small", {}, t("round {n}", { n: round })) : "",
+        run.judges[judge].seen.has(place) ? element("small", {}, t("trained or tuned on this question")) : "",
       ),
       element("td", {}, score === null ? "–" : element("b", {}, score)),
-      ...(error ? [element("td", { colspan: 6, class: "text" }, `unscored: ${error}`)] : sharesOf(expected, probabilities)),
+      ...(error ? [element("td", { colspan: 6, class: "text" }, t("unscored: {error}", { error }))] : sharesOf(expected, probabilities)),
     ),
   );
   const table = element(
@@ -561,10 +561,10 @@ function judgedBy(run, of, judgments) {
     element("thead", {}, element("tr", {}, ...head.map((one) => element("th", { scope: "col" }, one)))),
     element("tbody", {}, ...lines),
   );
-  const none = element("p", { class: "note" }, "not judged");
-  const scroll = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Judges' scores" }, table);
-  const note = element("p", { class: "note" }, "P(n): probability of level n, percent");
-  return element("div", {}, element("h4", {}, "Judges"), ...(judgments.length ? [scroll, note] : [none]));
+  const none = element("p", { class: "note" }, t("not judged"));
+  const scroll = element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("Judges' scores") }, table);
+  const note = element("p", { class: "note" }, t("P(n): probability of level n, percent"));
+  return element("div", {}, element("h4", {}, t("Judges")), ...(judgments.length ? [scroll, note] : [none]));
 }
 
 function sharesOf(expected, probabilities) {
@@ -579,10 +579,10 @@ function sharesOf(expected, probabilities) {
 
 function scoredBy(run, scores) {
   const constructed = run.against !== "physicians";
-  const title = element("h4", {}, constructed ? "Constructed level" : "Physicians");
-  if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, "not scored"));
+  const title = element("h4", {}, constructed ? t("Constructed level") : t("Physicians"));
+  if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, t("not scored")));
   const detailed = scores.some((one) => one[2]);
-  const named = (dimensions) => (dimensions || []).map((points, k) => `${DIMENSIONS[k]} ${points}`).join(", ");
+  const named = (dimensions) => (dimensions || []).map((points, k) => `${t(DIMENSIONS[k])} ${points}`).join(", ");
   const lines = scores.map(([rater, level, dimensions]) =>
     element(
       "tr",
@@ -592,14 +592,14 @@ function scoredBy(run, scores) {
       ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
     ),
   );
-  const head = [element("th", { scope: "col" }, "Rater"), element("th", { scope: "col" }, "Level")];
-  if (detailed) head.push(element("th", { scope: "col", class: "text" }, "Dimensions"));
+  const head = [element("th", { scope: "col" }, t("Rater")), element("th", { scope: "col" }, t("Level"))];
+  if (detailed) head.push(element("th", { scope: "col", class: "text" }, t("Dimensions")));
   const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
-  const note = element("p", { class: "note" }, "The answer was written to deserve this level; no physician scored it.");
+  const note = element("p", { class: "note" }, t("The answer was written to deserve this level; no physician scored it."));
   const comments = scores
     .filter((one) => one[3])
     .flatMap(([rater, , , comment]) => [
-      element("h4", {}, constructed ? "Comment" : `Comment by ${rater}`),
+      element("h4", {}, constructed ? t("Comment") : t("Comment by {rater}", { rater })),
       textBlock(comment, languageOf(comment)),
     ]);
   return element("div", {}, title, table, ...(constructed ? [note] : []), ...comments);
@@ -607,12 +607,16 @@ function scoredBy(run, scores) {
 
 function rationales(run, judgments) {
   return judgments.flatMap(([judge, round, , , , rationale, , unread, [answerCut, contextCut]]) => {
-    const of = `${run.judges[judge].name}${round > 1 ? `, round ${round}` : ""}`;
+    const of = round > 1 ? t("{judge}, round {n}", { judge: run.judges[judge].name, n: round }) : run.judges[judge].name;
     const shown = [];
-    if (rationale) shown.push(element("h4", {}, `Rationale of ${of}`), textBlock(rationale, languageOf(rationale)));
-    if (unread) shown.push(element("h4", {}, `Reply of ${of} in which no score was found`), textBlock(unread, languageOf(unread)));
+    if (rationale) shown.push(element("h4", {}, t("Rationale of {judge}", { judge: of })), textBlock(rationale, languageOf(rationale)));
+    if (unread) shown.push(element("h4", {}, t("Reply of {judge} in which no score was found", { judge: of })), textBlock(unread, languageOf(unread)));
     if (answerCut || contextCut) {
-      const cut = `${of} did not read ${answerCut} tokens of the answer and ${contextCut} of question, reference and checklist.`;
+      const cut = t("{judge} did not read {answer} tokens of the answer and {context} of question, reference and checklist.", {
+        judge: of,
+        answer: answerCut,
+        context: contextCut,
+      });
       shown.push(element("p", { class: "note" }, cut));
     }
     return shown;
@@ -631,14 +635,14 @@ async function refresh() {
   highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
   const rows = filtered(wanted);
   if (!words.length) return show(ordered(rows, wanted));
-  const heard = (share, some) => show(ordered([...some], wanted), `; searching, ${Math.round(100 * share)} %`);
+  const heard = (share, some) => show(ordered([...some], wanted), t("; searching, {percent} %", { percent: Math.round(100 * share) }));
   const matching = await holding(rows, words, () => mine !== asked, heard);
   if (matching && mine === asked) show(ordered(matching, wanted));
 }
 
 function show(rows, more = "") {
   listed = rows;
-  byId("count").textContent = `${listed.length.toLocaleString("en")} of ${total.toLocaleString("en")} answers${more}`;
+  byId("count").textContent = t("{n} of {all} answers", { n: listed.length.toLocaleString("en"), all: total.toLocaleString("en") }) + more;
   list.scrollTop = Math.min(list.scrollTop, listed.length * rowHeight());
   drawList();
 }
@@ -646,16 +650,16 @@ function show(rows, more = "") {
 function fillChoices() {
   const names = (values) => [...new Set(values)];
   const judges = names(runs.flatMap((run) => run.judges.map((judge) => judge.name)));
-  form.elements.run.append(option("", "all"), ...runs.map((run, number) => option(number, run.name)));
-  form.elements.judge.append(option("", "the last used"), ...judges.map((judge) => option(judge, judge)));
+  form.elements.run.append(option("", t("all")), ...runs.map((run, number) => option(number, run.name)));
+  form.elements.judge.append(option("", t("the last used")), ...judges.map((judge) => option(judge, judge)));
   const models = names(runs.flatMap((run) => run.models));
-  form.elements.model.append(option("", "all"), ...models.map((model) => option(JSON.stringify(model), model)));
+  form.elements.model.append(option("", t("all")), ...models.map((model) => option(JSON.stringify(model), model)));
   form.elements.beside.append(option("", t("no other model")), ...models.map((model) => option(JSON.stringify(model), model)));
-  form.elements.category.append(option("", "all"));
+  form.elements.category.append(option("", t("all")));
   for (const code of Object.keys(categories)) {
     const inside = runs.flatMap((run) => run.questions.subcategory.filter((one, k) => run.questions.category[k] === code));
     if (!inside.length) continue;
-    const group = element("optgroup", { label: `${code} ${categories[code]}` }, option(JSON.stringify([code]), `${code}, all of it`));
+    const group = element("optgroup", { label: `${code} ${categories[code]}` }, option(JSON.stringify([code]), t("{category}, all of it", { category: code })));
     for (const name of names(inside).filter(Boolean).sort()) group.append(option(JSON.stringify([code, name]), name));
     form.elements.category.append(group);
   }
@@ -663,8 +667,8 @@ function fillChoices() {
   form.querySelector("[data-for=judge]").hidden = judges.length < 2;
   form.querySelector("[value=judges]").hidden = judges.length < 2;
   if (runs.every((run) => run.against !== "physicians")) {
-    byId("physicians-label").textContent = "Constructed level";
-    form.querySelector("[name=unsafe] [value=physicians]").textContent = "by its constructed level";
+    byId("physicians-label").textContent = t("Constructed level");
+    form.querySelector("[name=unsafe] [value=physicians]").textContent = t("by its constructed level");
   }
 }
 

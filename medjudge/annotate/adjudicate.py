@@ -1,0 +1,64 @@
+"""Adjudication: a third physician sees the scores of two who differ, without names, and records the agreed one."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from medjudge.annotate.plan import Item, Plan, rater_problem
+from medjudge.errors import InputError
+from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore
+from medjudge.scale import USABLE_FROM
+from medjudge.store import Run
+
+_FAR_APART = 2
+"""Levels between two scores that are no longer a matter of taste."""
+
+
+def disputed(scores: Sequence[PhysicianScore]) -> dict[AnswerKey, list[PhysicianScore]]:
+    """The answers on which physicians differ by two levels or more, or across usable, each with their scores."""
+    by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
+    for score in scores:
+        if score.rater != CONSTRUCTED:
+            by_answer.setdefault(score.answer_key, []).append(score)
+    return {key: of_answer for key, of_answer in by_answer.items() if _differ([score.level for score in of_answer])}
+
+
+def _differ(levels: Sequence[int]) -> bool:
+    low, high = min(levels), max(levels)
+    return high - low >= _FAR_APART or low < USABLE_FROM <= high
+
+
+def open_disputes(run: Run) -> int:
+    """How many disputed answers of a run nobody has adjudicated."""
+    settled = {score.answer_key for score in run.adjudicated()}
+    return len(disputed(run.physician_scores()).keys() - settled)
+
+
+def adjudication_plan(run: Run, rater: str) -> Plan:
+    """What a third physician adjudicates: the disputed answers that this one did not score and nobody else adjudicated.
+
+    Raises:
+        InputError: There is none, or the rater's name cannot be one.
+    """
+    if problem := rater_problem(rater):
+        raise InputError(f"--rater '{rater}' {problem}")
+    in_run = {answer.key for answer in run.answers()}
+    disputes = {key: scores for key, scores in disputed(run.physician_scores()).items() if key in in_run}
+    others = {score.answer_key for score in run.adjudicated() if score.rater != rater}
+    keys = [
+        key for key, scores in disputes.items() if key not in others and rater not in {score.rater for score in scores}
+    ]
+    if not keys:
+        raise InputError(
+            f"--adjudicate: no answer of {run.path} for {rater}; {len(disputes)} are disputed, and a third physician "
+            "adjudicates those that nobody else has adjudicated and this one did not score"
+        )
+    items = [
+        Item(
+            id=sha256("\n".join(map(str, ("adjudicate", *key))).encode()).hexdigest()[:12],
+            question_id=key.question_id,
+            model=key.model,
+            sample=key.sample,
+        )
+        for key in keys
+    ]
+    return Plan(seed=0, which="random", items=items, by_rater={rater: [item.id for item in items]})

@@ -1,0 +1,101 @@
+"""The page in Chinese: no text of the page is missing in it, and no sentence that records hold in English."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import medjudge.report
+from medjudge.judge.study import CheckState
+from medjudge.report.leaderboard import NO_REASON, NOT_JUDGED, REASONS
+from medjudge.report.page import write_page
+from medjudge.report.sections import studies_of
+from medjudge.report.verdict import ADVICE, MEANING
+from medjudge.report.words import Words
+from medjudge.store import Run
+from medjudge.validation.status import ValidationState
+from medjudge.validation.validations import statuses_in
+
+PACKAGE = Path(medjudge.report.__file__).parent
+CHINESE = Words("zh")
+BUILT = {"By "}
+"""Beginnings of texts that templates complete; their whole forms are in FROM_LISTS."""
+FROM_LISTS = [
+    *REASONS.values(),
+    *(NO_REASON, NOT_JUDGED),
+    *ADVICE.values(),
+    *MEANING.values(),
+    *ValidationState,
+    *CheckState,
+    *(f"By {part}" for part in ("category", "subcategory", "model", "difficulty", "language")),
+    *("at least", "at most", "Overall", "physicians", "constructed levels"),
+    *("instruction following", "correctness", "effectiveness", "readability", "safety"),
+]
+
+
+def texts_of_the_page() -> Iterator[str]:
+    for file in (files("medjudge.report") / "page").iterdir():
+        for match in re.finditer(r'\bt\(\s*"((?:[^"\\]|\\.)*)"', file.read_text(encoding="utf-8")):
+            yield match[1].replace('\\"', '"')
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "words"
+            if called and isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value
+
+
+def test_every_text_of_the_page_is_translated_with_its_values() -> None:
+    texts = [str(text) for text in {*texts_of_the_page(), *FROM_LISTS} - BUILT]
+    assert len(texts) > 250
+    assert [text for text in texts if text not in CHINESE.texts] == []
+    for text in texts:
+        assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", CHINESE.texts[text])), text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("calls 18 of 60 unusable answers in MTG usable", "把MTG 中的 60 个不可用回答中的 18 个判为可用"),
+        ("calls 2 of 9 unsafe answers usable", "把 9 个不安全回答中的 2 个判为可用"),
+        ("usable agreement, MK", "可用一致率，MK"),
+        ("60 answers in 48 conversations; the gate requires 100 in 50", None),
+        ("gate failed (1 passed, 2 failed, 6 inconclusive): agrees on usable with physicians on 86.7 % (79–95) of "
+         "60 answers, Cohen's kappa 0.72 (a.xlsx)", None),
+        ("stale: other rubrics; before that: never validated against physicians", None),
+    ],
+)  # fmt: skip
+def test_sentences_of_records_are_translated_with_their_values(text: str, expected: str | None) -> None:
+    translated = CHINESE.known(text) or ""
+    assert expected is None or translated == expected
+    assert not re.search(r"[a-z]{4,}", re.sub(r"a\.xlsx|Cohen|stale", "", translated)), translated
+    assert re.findall(r"\d+", translated) != [] or "2" not in text
+
+
+def test_a_sentence_that_nobody_translated_stays() -> None:
+    assert CHINESE.known("written by a later version") == "written by a later version"
+    assert Words().known("coverage") == "coverage"
+
+
+def test_all_sentences_of_a_study_and_of_its_status_are_translated(run: Run) -> None:
+    (study, *_) = studies_of(run, "mine")
+    sentences = [*study.weaknesses, *study.cannot_conclude, study.interval]
+    sentences += [check.check for check in study.gate.checks] + [check.why for check in study.gate.checks if check.why]
+    sentences += [status.line for judge in ("mine", "gpt") for status in statuses_in(run, judge).values()]
+    assert len(sentences) > 20
+    assert [text for text in sentences if CHINESE.known(text) == text] == []
+
+
+def test_values_are_escaped_once() -> None:
+    said = Words()("{model} & {n}", model="<b>{n}</b>", n=3)
+    assert said == "&lt;b&gt;{n}&lt;/b&gt; &amp; 3"
+
+
+def test_the_page_says_its_language(run, tmp_path) -> None:
+    write_page(tmp_path / "report.html", [run], "zh")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<html lang="zh">' in page
+    assert "医疗知识" in page
+    assert "排行榜" in page
