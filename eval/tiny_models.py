@@ -12,13 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.judge.folder import JudgeCard
 from medjudge.judge.protocol import assignments
-from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer
 from medjudge.records import Answer, Question
+from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.store import Run, read_records
 
 CHAT_TEMPLATE = (
@@ -117,6 +120,30 @@ def build_tiny_similarity(folder: Path) -> Path:
     )
     write_readme(folder, card)
     card.write(folder)
+    return folder
+
+
+def build_generative_judge(folder: Path, base: Path, spread: float = 0.05, **fields: object) -> Path:
+    """A generative judge with a LoRA adapter that changes what the base says, by random numbers.
+
+    Args:
+        spread: The standard deviation of these numbers.
+        fields: Fields of its card, and `use_dora` of its adapter.
+    """
+    torch.manual_seed(0)
+    config = LoraConfig(
+        task_type="CAUSAL_LM", r=4, target_modules="all-linear", use_dora=bool(fields.pop("use_dora", False))
+    )
+    model = get_peft_model(load_causal_lm(str(base)), config)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=spread)
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink(missing_ok=True)
+    load_tokenizer(str(base)).save_pretrained(folder)
+    style: Style = "reason-first" if fields.get("style") == "reason-first" else "score-first"
+    values = {"max_length": 4096, "prompt_hashes": prompt_hashes(style), **fields}
+    JudgeCard.model_validate({"kind": "generative", "base_model": str(base), **values}).write(folder)
     return folder
 
 

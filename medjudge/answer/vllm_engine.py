@@ -17,15 +17,14 @@ _CHUNK = 512
 lost if the process is killed."""
 
 
-def require_vllm() -> Any:
-    """Imports vLLM; raises InputError if it is not installed."""
+def require_vllm(option: str = "--engine vllm") -> Any:
+    """Imports vLLM; raises InputError, which begins with the option that asked for it, if it is not installed."""
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is reserved for --json
     try:
         import vllm
+        import vllm.lora.request
     except ImportError:
-        raise InputError(
-            "--engine vllm: vLLM is not installed; pip install 'medjudge[vllm]' (Linux with a GPU)"
-        ) from None
+        raise InputError(f"{option}: vLLM is not installed; pip install 'medjudge[vllm]' (Linux with a GPU)") from None
     return vllm
 
 

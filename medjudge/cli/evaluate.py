@@ -105,6 +105,7 @@ def evaluate(
     ] = False,
     device: options.Device = "auto",
     engine: options.Engine = "transformers",
+    judge_engine: options.JudgeEngine = None,
     tensor_parallel: options.TensorParallel = 1,
     gpu_share: options.GpuShare = 0.9,
     offline: options.Offline = False,
@@ -133,6 +134,7 @@ def evaluate(
     from medjudge.workflows.judge import JudgeOptions
 
     gpus = VllmMemory(tensor_parallel, gpu_share)
+    judging_engine = judge_engine or ("transformers" if engine == "vllm" else engine)
     thought = ThinkingOptions(thinking, thinking_tokens)  # type: ignore[arg-type]  # checked before any work
     server, cost_limit = Server(base_url, concurrency, tokens_per_minute), Limit(max_cost, prices)
     request = EvaluationRequest(
@@ -150,7 +152,7 @@ def evaluate(
         answering=AnswerOptions(
             samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
         ),
-        judging=JudgeOptions(device, engine, rounds, rationale, server, cost_limit),
+        judging=JudgeOptions(device, judging_engine, rounds, rationale, server, cost_limit, gpus),
     )
     if dry_run:
         _print_cost(estimate_cost(request, batch), as_json)

@@ -147,8 +147,16 @@ Engine = Annotated[
     str,
     typer.Option(
         metavar="transformers|vllm|ray",
-        help="What runs local models; vllm only answers, ray uses the workers of a Ray cluster.",
+        help="What runs the models that answer; ray, the workers of a Ray cluster, runs the judge too.",
         rich_help_panel=MACHINE,
+    ),
+]
+JudgeEngine = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="transformers|vllm|ray",
+        help="What runs a local judge; vllm runs generative ones. Default: transformers, and ray with --engine ray.",
+        rich_help_panel=JUDGING,
     ),
 ]
 TensorParallel = Annotated[

@@ -172,7 +172,7 @@ def load_judge(
     """
     card = read_card(folder)
     if KINDS[card.kind].reads_rubrics:
-        _require_its_rubrics(card, folder, scheme)
+        require_its_rubrics(card, folder, scheme)
     try:
         return KINDS[card.kind].load(card, folder, name, device, rationale_tokens)
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
@@ -182,8 +182,11 @@ def load_judge(
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
 
 
-def _require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
-    """Compares only the rubrics that the judge was trained with: other categories may have been added since."""
+def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
+    """Raises InputError where a judge was trained with another rubric than the scheme has.
+
+    Compares only the rubrics that the judge was trained with: other categories may have been added since.
+    """
     here = prompt_hashes(card.style, scheme)
     changed = [name for name, sha256 in card.prompt_hashes.items() if here.get(name, sha256) != sha256]
     if changed:
@@ -206,7 +209,8 @@ def base_of(card: JudgeCard, folder: Path) -> BaseModelRef:
     return BaseModelRef(str(carried), None) if carried.is_dir() else BaseModelRef(card.base_model, card.base_revision)
 
 
-def _require_window(card: JudgeCard, folder: Path) -> None:
+def require_window(card: JudgeCard, folder: Path) -> None:
+    """Raises InputError where a card names a longer window than its base model has."""
     most = window(*base_of(card, folder))
     if card.max_length > most:
         raise InputError(
@@ -223,7 +227,7 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
 
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> OrdinalJudge:
-    _require_window(card, folder)
+    require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
     adapted = (folder / ADAPTER_CONFIG).is_file()
@@ -238,7 +242,7 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
-    _require_window(card, folder)
+    require_window(card, folder)
     model = _quantized(card, card.quantization, folder, device) if card.quantization else _merged(card, folder, device)
     tokenizer = load_tokenizer(str(folder))
     settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)

@@ -88,6 +88,23 @@ class GenerativeSettings(NamedTuple):
     batch_tokens: int = 8192
 
 
+def with_rationale_tokens(settings: GenerativeSettings) -> GenerativeSettings:
+    """The settings with the default length of a reason-first judge's rationales.
+
+    Raises:
+        InputError: A rationale does not fit in the window.
+    """
+    max_length, rationale_tokens = settings.max_length, settings.rationale_tokens
+    if rationale_tokens and not _MIN_RATIONALE_TOKENS <= rationale_tokens <= max_length // 2:
+        raise InputError(
+            f"--rationale {rationale_tokens}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of the "
+            f"judge's window of {max_length}"
+        )
+    if settings.style == "reason-first" and not rationale_tokens:
+        return settings._replace(rationale_tokens=reason_tokens(max_length))
+    return settings
+
+
 class GenerativeJudge:
     """Reads the score from a causal language model's next-token probabilities.
 
@@ -109,18 +126,10 @@ class GenerativeJudge:
         self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings
     ) -> None:
         require_chat_template(tokenizer)
-        max_length, rationale_tokens = settings.max_length, settings.rationale_tokens
-        if rationale_tokens and not _MIN_RATIONALE_TOKENS <= rationale_tokens <= max_length // 2:
-            raise InputError(
-                f"--rationale {rationale_tokens}: must be 0, or from {_MIN_RATIONALE_TOKENS} tokens to half of the "
-                f"judge's window of {max_length}"
-            )
         self.name = name
         self.model = model
         self.tokenizer = tokenizer
-        if settings.style == "reason-first" and not rationale_tokens:
-            settings = settings._replace(rationale_tokens=reason_tokens(max_length))
-        self.settings = settings
+        self.settings = settings = with_rationale_tokens(settings)
         self.memory = memory_of(model, settings)
         self.shares = can_share(model)
         self.label_ids = score_token_ids(tokenizer)

@@ -360,9 +360,6 @@ def score_logits(
 
 def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
     """Writes adapter, tokenizer and decision files; every process calls it, as under ZeRO-3 each holds a part."""
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    if "ref" in model.peft_config:
-        model.delete_adapter("ref")  # the reference that a preference stage is held to is no part of the judge
     trainer.save_model(str(folder))
     if not trainer.accelerator.is_main_process:
         return

@@ -1,14 +1,15 @@
 """Trains a generative judge by preference (DPO): the physicians' level over the likeliest other one."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import torch
 from datasets import Dataset
+from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
-from trl import DPOConfig, DPOTrainer, ModelConfig, SFTConfig
+from trl import ModelConfig, SFTConfig, SFTTrainer
 
 from medjudge.errors import InputError
 from medjudge.judge.generative import (
@@ -19,6 +20,7 @@ from medjudge.judge.generative import (
     score_token_ids,
 )
 from medjudge.judge.prompts import require_chat_template
+from medjudge.models.padding import pad_left
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -35,13 +37,50 @@ from medjudge.train.generative import (
 )
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lora import lora_config
+from medjudge.train.weighted_steps import WeightedSteps
+
+BETA = 0.1
+"""How strongly the judge is held to the one that it starts from."""
 
 
-class PreferenceTrainer(JudgedEvaluation, LeanSteps, DPOTrainer):
-    """TRL's DPO trainer over rows of `preference_dataset`."""
+class PreferenceTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
+    """Trains on rows of `preference_dataset` with the loss of DPO (Rafailov et al., arXiv 2305.18290).
 
-    def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
-        return dataset  # in tokens already, exactly those that the judge sees
+    Both replies are one token after the same prompt, so one pass gives the logits of both, and the constant that makes
+    them probabilities cancels out. The margin of the judge that training starts from is read once, with the data.
+    """
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        text = {name: inputs[name] for name in ("input_ids", "attention_mask", "position_ids")}
+        logits = model(**text, use_cache=False, logits_to_keep=1).logits[:, -1].float()
+        chosen, rejected = [logits.gather(1, inputs[name][:, None])[:, 0] for name in ("labels", "rejected")]
+        gained = chosen - rejected - inputs["margin"]
+        loss = -functional.logsigmoid(BETA * gained).mean()
+        mode = "train" if self.model.training else "eval"
+        self._metrics[mode]["rewards/margins"].append(float(BETA * gained.detach().mean()))
+        self._metrics[mode]["rewards/accuracies"].append(float((gained.detach() > 0).float().mean()))
+        return self.of_step(loss, inputs["weight"], num_items_in_batch)
+
+
+def collate_pairs(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Rows of `preference_dataset` as tensors, padded on the left.
+
+    Returns:
+        `input_ids`, `attention_mask` and `position_ids`, each (rows, length); of each row the tokens `labels` (chosen)
+        and `rejected`, the `margin` of the reference, and `weight`.
+    """
+    ids, mask = pad_left([row["prompt_ids"] for row in rows], pad_id, torch.device("cpu"))
+    return {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "position_ids": (mask.cumsum(dim=1) - 1).clamp_min(0),
+        "labels": torch.tensor([row["chosen_ids"][0] for row in rows]),
+        "rejected": torch.tensor([row["rejected_ids"][0] for row in rows]),
+        "margin": torch.tensor([row["margin"] for row in rows], dtype=torch.float32),
+        "weight": torch.ones(len(rows)),
+    }
 
 
 def preference_dataset(
@@ -52,7 +91,7 @@ def preference_dataset(
     style: Style,
     scheme: Scheme = LLMEVAL_MED,
 ) -> Dataset:
-    """Columns `prompt_ids`, `chosen_ids` and `rejected_ids`: the two scores after the same text.
+    """Columns `prompt_ids`, `chosen_ids`, `rejected_ids` (two scores after the same text), and `margin` between them.
 
     Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its
     mistake where it is wrong, its most likely mistake where it is right. A reason-first judge writes
@@ -78,11 +117,13 @@ def preference_dataset(
         if style == "reason-first":
             before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.settings.rationale_tokens)
         others = np.where(np.arange(1, 6) == line.level, -np.inf, reading.logits)
+        rival = int(others.argmax())
         rows.append(
             {
                 "prompt_ids": prompt.input_ids + before,
                 "chosen_ids": [label_ids[line.level - 1]],
-                "rejected_ids": [label_ids[int(others.argmax())]],
+                "rejected_ids": [label_ids[rival]],
+                "margin": float(reading.logits[line.level - 1] - reading.logits[rival]),
             }
         )
     return Dataset.from_list(rows)
@@ -118,10 +159,13 @@ def preference_trainer(
         preference_dataset(lines, current, tokenizer, training.max_length, judge.style, data.scheme)
         for lines in (data.train, data.validation)
     ]
+    training.dataset_kwargs = {"skip_prepare_dataset": True}
+    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     try:
         trainer = PreferenceTrainer(
             model=current,
-            args=_as_dpo(training),
+            args=training,
+            data_collator=lambda rows: collate_pairs(rows, pad_id),
             train_dataset=train,
             eval_dataset=validation,
             processing_class=tokenizer,
@@ -131,10 +175,3 @@ def preference_trainer(
         raise lora_refusal(error) from None
     trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer
-
-
-def _as_dpo(training: SFTConfig) -> DPOConfig:
-    """The options that both trainers have; those of DPO alone keep TRL's values (beta 0.1)."""
-    ours = {field.name for field in fields(SFTConfig) if field.init}
-    shared = [field.name for field in fields(DPOConfig) if field.init and field.name in ours]
-    return DPOConfig(**{name: getattr(training, name) for name in shared if name not in ("loss_type", "padding_free")})

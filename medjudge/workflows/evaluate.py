@@ -10,7 +10,7 @@ from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
-from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
@@ -30,9 +30,16 @@ from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
-from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge
+from medjudge.workflows.judge import (
+    JudgeOptions,
+    check_judge_engine,
+    introduction,
+    judge_answers,
+    load_local,
+    require_same_judge,
+)
 from medjudge.workflows.preflight import Preflight, preflight
-from medjudge.workflows.processes import check_engine, check_sharing, join_processes
+from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
 
@@ -237,8 +244,8 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     judge_ref, options = prepared.judge_ref, request.judging
     loaded = _loaded_before_writing(prepared)
     with _answered(prepared):
-        on_this_machine = judge_ref.folder is not None and options.engine != "ray"
-        with report_peak_memory(f"judging with {judge_ref.name}", options.device if on_this_machine else None):
+        in_process = judge_ref.folder is not None and options.engine == "transformers"
+        with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
         del loaded
         if prepared.cascade is not None:
@@ -283,8 +290,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
     judging = request.judging
     group = join_processes(judging.device)
-    check_engine(judging.engine, judging.device)
     judge_ref = resolve_judge(request.judge)
+    check_judge_engine(judge_ref, judging)
     apis = [f"--judge {request.judge}"] if judge_ref.api_model else []
     if request.escalation is not None:
         apis.append(f"--escalate-to {request.escalation.to}")
@@ -333,8 +340,9 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
     judge_ref, options = prepared.judge_ref, prepared.request.judging
     if prepared.run.path.exists() or judge_ref.folder is None or options.engine == "ray":
         return None
-    tokens = options.rationale_tokens
-    judge = load_judge_ref(judge_ref, options.device, rationale_tokens=tokens, scheme=prepared.scheme)
+    if options.engine == "vllm" and prepared.request.models:
+        return None  # vLLM takes minutes to start; what it cannot load was refused already
+    judge = load_local(judge_ref, options, prepared.scheme)
     return None if prepared.request.models else judge
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
+from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
@@ -16,6 +17,7 @@ from medjudge.judge.open import JudgeRef, load_judge_ref
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
 from medjudge.judge.signed import signed_files
+from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.languages.texts import languages_of
 from medjudge.parallel.group import Group
 from medjudge.records import AnswerKey, Judgment
@@ -26,6 +28,7 @@ from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
 from medjudge.store import Run, write_records
 from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import validate_command
+from medjudge.workflows.processes import check_engine
 from medjudge.workflows.run_folder import record_spending
 
 
@@ -34,11 +37,12 @@ class JudgeOptions(NamedTuple):
 
     Attributes:
         device: `auto`, `cpu` or `cuda`.
-        engine: `transformers`, or `ray` for a local judge on the workers of a Ray cluster.
+        engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
         rounds: How often each answer is judged.
         rationale_tokens: Tokens of rationale from a generative judge; 0 for none.
         server: Where an `openai:` judge is, and how patiently it is asked.
         limit: What the run may cost.
+        gpus: How vLLM uses the GPUs.
     """
 
     device: str = "auto"
@@ -47,6 +51,7 @@ class JudgeOptions(NamedTuple):
     rationale_tokens: int = 0
     server: Server = Server()
     limit: Limit = Limit()
+    gpus: VllmMemory = VllmMemory()
 
 
 def judge_answers(
@@ -128,10 +133,29 @@ def judge_answers(
 
 def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
     """Loads a judge for the scheme of a run; what an API judge costs goes to the account of the run."""
-    if options.engine == "ray" and judge_ref.folder is not None:
-        return RayJudge(judge_ref.folder, judge_ref.name, options.device, options.rationale_tokens, run.scheme())
     spending = Spending(run, options.limit) if judge_ref.api_model is not None else None
-    return load_judge_ref(judge_ref, options.device, options.server, spending, options.rationale_tokens, run.scheme())
+    return load_local(judge_ref, options, run.scheme(), spending)
+
+
+def load_local(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, spending: Spending | None = None) -> Judge:
+    """Loads a judge for a scheme, in the engine of the options."""
+    tokens = options.rationale_tokens
+    if options.engine == "ray" and judge_ref.folder is not None:
+        return RayJudge(judge_ref.folder, judge_ref.name, options.device, tokens, scheme)
+    if options.engine == "vllm" and judge_ref.folder is not None:
+        return VllmJudge(judge_ref.folder, judge_ref.name, tokens, scheme, options.gpus)
+    return load_judge_ref(judge_ref, options.device, options.server, spending, tokens, scheme)
+
+
+def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
+    """Finds out before any work whether the engine of the options can run a judge.
+
+    Raises:
+        InputError: It cannot, or is not installed.
+    """
+    check_engine(options.engine, options.device, "--judge-engine" if options.engine == "vllm" else "--engine")
+    if options.engine == "vllm" and judge_ref.folder is not None and judge_ref.card is not None:
+        require_runs_in_vllm(judge_ref.folder, judge_ref.card)
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:

@@ -47,12 +47,13 @@ def _take_gpu(rank: int) -> None:
     torch.cuda.set_device(rank)  # "cuda" then means this one
 
 
-def check_engine(engine: str, device: str) -> None:
+def check_engine(engine: str, device: str, option: str = "--engine") -> None:
     """Finds out before any work whether this machine has an engine and a device.
 
     Args:
         engine: `transformers`, `vllm` or `ray`.
         device: `auto`, `cpu` or `cuda`; with Ray, of the workers, where this machine may have none.
+        option: The option that names the engine.
 
     Raises:
         InputError: It has not.
@@ -60,9 +61,9 @@ def check_engine(engine: str, device: str) -> None:
     if engine != "ray" or device != "cuda":
         choose_device(device)
     if engine not in ENGINES:
-        raise InputError(f"--engine {engine}: unknown; use transformers, vllm or ray")
+        raise InputError(f"{option} {engine}: unknown; use transformers, vllm or ray")
     if engine == "vllm":
-        require_vllm()
+        require_vllm(f"{option} vllm")
     if engine == "ray":
         require_ray()
 

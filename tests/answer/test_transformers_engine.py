@@ -4,9 +4,10 @@ from dataclasses import dataclass
 import pytest
 import torch
 from transformers import ContinuousBatchingConfig
+from transformers.generation.logits_process import TopPLogitsWarper
 
 from medjudge.answer.conversation import Request
-from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine
+from medjudge.answer.transformers_engine import SeededSampling, TransformersEngine, nucleus
 from medjudge.errors import InputError
 from medjudge.models.batching import MemoryLimit
 
@@ -142,3 +143,16 @@ def test_models_that_cannot_answer_are_refused(tiny_encoder, tmp_path) -> None:
         TransformersEngine(str(tmp_path / "none"), device="cpu")
     with pytest.raises(InputError, match="hf download nobody/nothing"):
         TransformersEngine("nobody/nothing", device="cpu")
+
+
+@pytest.mark.parametrize("spread", [4.0, 0.01], ids=["within the likeliest", "nearly uniform"])
+def test_the_nucleus_is_that_of_transformers(spread: float, monkeypatch) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(3, 5000) * spread
+    sorted_widths = []
+    topk = torch.Tensor.topk
+    monkeypatch.setattr(torch.Tensor, "topk", lambda self, k, dim: (sorted_widths.append(k), topk(self, k, dim=dim))[1])
+    narrowed = nucleus(scores, 0.95)
+    expected = TopPLogitsWarper(0.95)(torch.zeros(3, 1, dtype=torch.long), scores)
+    assert torch.equal(narrowed, expected)
+    assert (max(sorted_widths) == 5000) == (spread == 0.01)

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,13 +86,26 @@ def test_the_first_two_steps_are_no_part_of_the_pace() -> None:
     assert pace(at) == {"steps": 5, "seconds_for_a_step": 1.0, "tokens_of_a_step": 100, "tokens_per_second": 75}
 
 
+def wait_for_the_end_of(pid: int) -> None:
+    """Returns where the process is still there after a while, and raises ProcessLookupError where it has ended."""
+    for _ in range(200):
+        os.kill(pid, 0)
+        if Path(f"/proc/{pid}/stat").exists() and ") Z " in Path(f"/proc/{pid}/stat").read_text():
+            raise ProcessLookupError
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
 def test_a_step_that_fails_or_lacks_a_package_leaves_the_others(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "faulty_steps.py").write_text(
-        "import os, time\n"
+        "import os, subprocess, sys, time\n"
         "def fail(place): raise ValueError('no such kernel')\n"
         "def lack(place): import no_such_package\n"
         "def crash(place): os._exit(7)\n"
-        "def hang(place): time.sleep(600)\n"
+        "def hang(place):\n"
+        "    process = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "    (place.folder / 'child').write_text(str(process.pid))\n"
+        "    time.sleep(600)\n"
         "def work(place): return {'tiny': place.tiny}\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(EVAL), os.environ.get("PYTHONPATH", "")]))
@@ -102,7 +116,7 @@ def test_a_step_that_fails_or_lacks_a_package_leaves_the_others(tmp_path: Path, 
     out = tmp_path / "result.json"
     worker = Worker(True, tmp_path)
     worker_run = worker.run
-    monkeypatch.setattr(worker, "run", lambda step, seconds: worker_run(step, 3 if step.name == "hang" else seconds))
+    monkeypatch.setattr(worker, "run", lambda step, seconds: worker_run(step, 5 if step.name == "hang" else seconds))
     result = measure([*plan, Step("late", 6000, "faulty_steps:work")], 30, worker, out)
     entries = result["steps"]
     assert entries == json.loads(out.read_text())["steps"]
@@ -110,7 +124,9 @@ def test_a_step_that_fails_or_lacks_a_package_leaves_the_others(tmp_path: Path, 
     assert entries["lack"]["reason"] == "package not installed: no_such_package"
     assert entries["crash"]["error"] == "its process ended with 7"
     assert entries["work"]["result"] == {"tiny": True}
-    assert entries["hang"]["error"] == "stopped after 3 s"
+    assert entries["hang"]["error"] == "stopped after 5 s"
+    with pytest.raises(ProcessLookupError):
+        wait_for_the_end_of(int((tmp_path / "child").read_text()))
     assert entries["late"]["reason"].startswith("takes about 6000 s, and 1")
 
 

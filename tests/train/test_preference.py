@@ -16,9 +16,9 @@ from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import line_assignment, prompt_ids, read_training_lines
+from medjudge.train.features import TrainingData, line_assignment, prompt_ids, read_training_lines
 from medjudge.train.generative import score_logits
-from medjudge.train.preference import preference_dataset
+from medjudge.train.preference import preference_dataset, preference_trainer
 
 CPU = torch.device("cpu")
 SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2, "per_device_train_batch_size": 2}
@@ -67,6 +67,35 @@ def test_pairs_are_the_level_and_the_likeliest_other_after_the_same_words(style,
         order = sorted(range(5), key=lambda level: -logits[label_ids[level]])
         wrong = next(level for level in order if level != line.level - 1)
         assert (row["chosen_ids"], row["rejected_ids"]) == ([label_ids[line.level - 1]], [label_ids[wrong]])
+
+
+def test_the_loss_is_that_of_dpo_in_one_pass(recipe, tiny_lm, training_files, physicians) -> None:
+    physicians("physician")
+    judge, model, options = parse_arguments(recipe("generative", tiny_lm, stage="preference", use_cpu=True))
+    options.max_length, tokenizer = 2048, load_tokenizer(str(tiny_lm))
+    data = TrainingData(*map(read_training_lines, training_files))
+    trainer = preference_trainer(judge, model, options, tokenizer, data)
+    for name, parameter in trainer.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    rows = [trainer.train_dataset[index] for index in range(3)]
+    passes = []
+    hook = trainer.model.get_input_embeddings().register_forward_hook(lambda *call: passes.append(call[1][0].shape[0]))
+    loss = trainer.compute_loss(trainer.model, trainer.data_collator(rows))
+    hook.remove()
+    assert passes == [3]  # neither both replies nor the reference
+
+    def log_ratio(row: dict, reply: str) -> float:
+        """Of the judge in training to the one from before, for the whole sequence of prompt and reply."""
+        sequence, probabilities = torch.tensor([row["prompt_ids"] + row[reply]]), []
+        for read in (trainer.model, load_causal_lm(str(tiny_lm))):
+            with torch.no_grad():
+                probabilities.append(read(sequence).logits[0, -2].log_softmax(dim=0)[row[reply][0]].item())
+        return probabilities[0] - probabilities[1]
+
+    gained = np.array([log_ratio(row, "chosen_ids") - log_ratio(row, "rejected_ids") for row in rows])
+    assert np.abs(gained).max() > 0.01
+    assert loss.item() == pytest.approx(np.log1p(np.exp(-0.1 * gained)).mean(), abs=1e-5)
 
 
 @pytest.mark.slow

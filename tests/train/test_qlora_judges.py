@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from tiny_judges import build_generative_judge
+from tiny_models import build_generative_judge
 from train_judge import main as train_judge
 from trl import ModelConfig
 

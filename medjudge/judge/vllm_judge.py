@@ -1,0 +1,215 @@
+"""Runs a generative judge in vLLM: prefixes come from its cache, and the adapter is a LoRA request."""
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from transformers import GenerationConfig, PreTrainedTokenizerBase
+
+from medjudge.answer.vllm_engine import VllmMemory, require_vllm
+from medjudge.errors import InputError
+from medjudge.files import read_text
+from medjudge.judge.adapter import ADAPTER_CONFIG
+from medjudge.judge.folder import JudgeCard, base_of, read_card, require_its_rubrics, require_window
+from medjudge.judge.generative import (
+    GenerativeSettings,
+    before_score_ids,
+    prompt_room,
+    score_line,
+    score_token_ids,
+    with_rationale_tokens,
+)
+from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template
+from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.models.hardware import choose_device, fast_dtype
+from medjudge.models.loading import load_tokenizer, located
+from medjudge.records import ErrorKind, Judgment
+from medjudge.rubrics.verdict import before_score
+from medjudge.scale import median_level
+from medjudge.scheme import LLMEVAL_MED, Scheme
+
+_CHUNK = 512
+"""Answers passed to vLLM together; this many at most are lost if the process is killed."""
+_RANKS = (8, 16, 32, 64, 128, 256, 512)
+"""The ranks of an adapter that vLLM can reserve."""
+
+
+def require_runs_in_vllm(folder: Path, card: JudgeCard) -> None:
+    """Finds out before any work whether vLLM can run a judge.
+
+    Raises:
+        InputError: It is no generative judge, its base is quantised, or vLLM cannot load its adapter.
+    """
+    other = "use --judge-engine transformers"
+    if card.kind != "generative":
+        raise InputError(f"--judge-engine vllm: runs generative judges, and {folder} is of kind {card.kind}; {other}")
+    if card.quantization is not None:
+        raise InputError(
+            f"--judge-engine vllm: judge {folder} runs on a base quantised to {card.quantization}, as it was "
+            f"calibrated; {other}"
+        )
+    adapter = json.loads(read_text(folder / ADAPTER_CONFIG))
+    if adapter.get("use_dora"):
+        raise InputError(
+            f"--judge-engine vllm: the adapter of judge {folder} is a DoRA, which vLLM cannot load; {other}"
+        )
+    if most_rank(adapter) > _RANKS[-1]:
+        raise InputError(
+            f"--judge-engine vllm: the adapter of judge {folder} has rank {most_rank(adapter)}, and vLLM loads up to "
+            f"{_RANKS[-1]}; {other}"
+        )
+
+
+def most_rank(adapter: dict[str, Any]) -> int:
+    """The largest rank in an `adapter_config.json`."""
+    return max([int(adapter["r"]), *(int(rank) for rank in (adapter.get("rank_pattern") or {}).values())])
+
+
+def end_ids(tokenizer: PreTrainedTokenizerBase, model_id: str, revision: str | None) -> list[int]:
+    """The tokens that end a reply: that of the tokenizer, and those of the model's generation config, if it has one."""
+    try:
+        named = GenerationConfig.from_pretrained(located(model_id), revision=revision).eos_token_id
+    except OSError:
+        named = None
+    own = named if isinstance(named, list) else [named]
+    return sorted({token for token in [*own, tokenizer.eos_token_id] if token is not None})
+
+
+class VllmJudge:
+    """Gives the judgments of `GenerativeJudge`, up to rounding; vLLM batches them.
+
+    Args:
+        folder: The judge folder.
+        name: The judge's name.
+        rationale_tokens: As for `load_judge`.
+        scheme: As for `load_judge`.
+        memory: How the GPUs are used.
+
+    Raises:
+        InputError: vLLM is not installed or cannot load the judge, or as for `load_judge`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        rationale_tokens: int = 0,
+        scheme: Scheme = LLMEVAL_MED,
+        memory: VllmMemory = VllmMemory(),
+    ) -> None:
+        vllm = require_vllm("--judge-engine vllm")
+        card = read_card(folder)
+        require_runs_in_vllm(folder, card)
+        require_its_rubrics(card, folder, scheme)
+        require_window(card, folder)
+        self.name = name
+        self.tokenizer = load_tokenizer(str(folder))
+        require_chat_template(self.tokenizer)
+        self.settings = with_rationale_tokens(
+            GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
+        )
+        self.label_ids = score_token_ids(self.tokenizer)
+        base = base_of(card, folder)
+        rank = most_rank(json.loads(read_text(folder / ADAPTER_CONFIG)))
+        try:
+            self.llm = vllm.LLM(
+                model=base.model_id,
+                revision=base.revision,
+                skip_tokenizer_init=True,  # prompts and replies pass as token ids
+                trust_remote_code=False,
+                load_format="safetensors",
+                dtype=str(fast_dtype(choose_device("auto"))).removeprefix("torch."),
+                max_model_len=card.max_length,
+                enable_prefix_caching=True,
+                enable_lora=True,
+                max_loras=1,
+                max_lora_rank=next(size for size in _RANKS if size >= rank),
+                tensor_parallel_size=memory.tensor_parallel,
+                gpu_memory_utilization=memory.gpu_share,
+            )
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(f"--judge-engine vllm: vLLM cannot load judge {folder} ({reason})") from None
+        self.adapter = vllm.lora.request.LoRARequest(name, 1, str(folder.resolve()))
+        # Greedy, and nothing else: SamplingParams does not read the model's own repetition penalty.
+        self.read_score = vllm.SamplingParams(
+            temperature=0, max_tokens=1, logprob_token_ids=self.label_ids, detokenize=False
+        )
+        most = rationale_tokens - (0 if card.style == "reason-first" else 2)  # the score and a newline go before it
+        self.write_rationale = (
+            vllm.SamplingParams(temperature=0, max_tokens=most, detokenize=False) if most > 0 else None
+        )
+
+    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
+        """As `Judge.judge`."""
+        work, empty = split_empty(assignments, self.name)
+        yield from empty
+        # vLLM keeps the prefixes of recent prompts: answers to one question and questions of one rubric are adjacent.
+        work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
+        chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
+        tokenizer = deepcopy(self.tokenizer)  # of the thread: a fast tokenizer changes its state while it encodes
+        with ThreadPoolExecutor(1) as ahead:
+            pending = ahead.submit(self._prompts, tokenizer, chunks[0]) if chunks else None
+            for number, chunk in enumerate(chunks, start=1):
+                assert pending is not None
+                prompts = pending.result()
+                if number < len(chunks):
+                    pending = ahead.submit(self._prompts, tokenizer, chunks[number])
+                yield from self._judgments(chunk, prompts)
+
+    def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
+        rooms = [prompt_room(tokenizer, self.settings, score_line(assignment)) for assignment in work]
+        return encode_prompts(tokenizer, work, rooms, self.settings.style)
+
+    def _judgments(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
+        fitting = [(item, prompt) for item, prompt in zip(work, prompts, strict=True) if prompt is not None]
+        for item, prompt in zip(work, prompts, strict=True):
+            if prompt is None:
+                window = f"the window of {self.settings.max_length} tokens"
+                reason = f"rubric, question and reference leave no room in {window}"
+                yield unscored(item, self.name, ErrorKind.WINDOW, reason)
+        sequences = [prompt.input_ids for _, prompt in fitting]
+        rationales = [""] * len(sequences)
+        if self.settings.style == "reason-first":
+            rationales = [before_score(text) for text in self._texts(sequences)]
+            sequences = [
+                ids + before_score_ids(self.tokenizer, rationale, score_line(item), self.settings.rationale_tokens)
+                for ids, rationale, (item, _) in zip(sequences, rationales, fitting, strict=True)
+            ]
+        rows = self._probabilities(sequences)
+        if self.settings.style == "score-first" and self.settings.rationale_tokens:
+            newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
+            rationales = self._texts(
+                [
+                    [*ids, self.label_ids[median_level(row) - 1], *newline]
+                    for ids, row in zip(sequences, rows, strict=True)
+                ]
+            )
+        for (item, prompt), row, rationale in zip(fitting, rows, rationales, strict=True):
+            cut = prompt.answer_tokens_cut
+            yield scored(item, self.name, row, rationale=rationale.strip() or None, answer_tokens_cut=cut)
+
+    def _probabilities(self, sequences: Sequence[list[int]]) -> np.ndarray:
+        """Calibrated probabilities of the five levels, shape (sequences, 5)."""
+        outputs = self._generated(sequences, self.read_score)
+        # Log-probabilities of the whole vocabulary differ from logits by one constant, which the softmax removes.
+        logits = [[output.logprobs[0][token].logprob for token in self.label_ids] for output in outputs]
+        return np.asarray(softmax(np.reshape(logits, (-1, 5)) / self.settings.temperature, axis=1))
+
+    def _texts(self, sequences: Sequence[list[int]]) -> list[str]:
+        """Greedy continuations, up to the end token or the limit of a rationale."""
+        outputs = self._generated(sequences, self.write_rationale)
+        texts: list[str] = self.tokenizer.batch_decode(
+            [list(output.token_ids) for output in outputs], skip_special_tokens=True
+        )
+        return texts
+
+    def _generated(self, sequences: Sequence[list[int]], sampling: Any) -> list[Any]:
+        prompts = [{"prompt_token_ids": ids} for ids in sequences]
+        outputs = self.llm.generate(prompts, sampling, use_tqdm=False, lora_request=self.adapter) if prompts else []
+        return [output.outputs[0] for output in outputs]
