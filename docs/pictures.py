@@ -46,7 +46,7 @@ def served(folder: Path) -> Iterator[str]:
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     text = ""
-    while "}" not in text:  # the object may take several lines
+    while not text.endswith("\n}\n"):  # the object takes several lines
         text += server.stdout.readline()
     try:
         yield json.loads(text)["link"]
@@ -89,12 +89,12 @@ def photograph_report(browser: Browser, folder: Path) -> None:
     page = browser.new_page(viewport={"width": 1180, "height": 1110})
     page.set_default_timeout(PATIENCE)
     page.goto((folder / "runs" / "sample" / "report.html").as_uri())
-    page.locator("#reader").wait_for(state="visible")
+    page.locator("html[data-ready]").wait_for(state="attached")
     save(page, "report-leaderboard.png")
     page.set_viewport_size({"width": 1180, "height": 1180})
     page.evaluate("location.hash = '#answer/0/MSE-en-05/model-c/0'")
     page.locator("#detail h3").first.wait_for()
-    page.evaluate("document.querySelector('#answers').scrollIntoView()")
+    page.evaluate("scrollTo(0, 0)")
     save(page, "report-answers.png")
     page.close()
 
