@@ -71,6 +71,8 @@ def killed_and_resumed(folder: Path, work: Path) -> dict[str, Any]:
     first = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while first.poll() is None and not (file.exists() and file.stat().st_size):
         time.sleep(0.002)
+    if first.poll() is not None:
+        sys.exit(f"ended with {first.returncode} before its first judgment: {' '.join(command)}")
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     before = len(file.read_text(encoding="utf-8").splitlines())
