@@ -121,8 +121,8 @@ def test_open_answers_go_to_the_api_judge_and_what_stays_open_to_people(
 
 def test_a_broken_off_cascade_goes_on_and_pays_for_nothing_twice(cascade, chat_server, tmp_path) -> None:
     score = json.dumps({"rationale": "clear", "score": 5})
-    server = chat_server(lambda body: completion(score, prompt_tokens=100, completion_tokens=10))
-    stopped = cascade(server, "--max-cost", 0.1)  # enough for a few requests
+    server = chat_server(lambda body: completion(score, prompt_tokens=100, completion_tokens=1000))
+    stopped = cascade(server, "--max-cost", 0.1)  # enough for four requests at most
     assert stopped.returncode == 1
     run = Run(tmp_path / "run")
     paid = {judgment.answer_key for judgment in run.judgments("big")}

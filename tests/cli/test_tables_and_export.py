@@ -104,7 +104,10 @@ def test_three_runs_of_one_folder_name_and_model_all_stand_on_the_leaderboard(me
     all_runs = [judged.path, *runs]
     (board,) = json.loads(medjudge("report", *all_runs, "--html", "page.html", "--json").stdout)["leaderboards"]
     models = json.loads((judged.path / "scores.json").read_text())["models"]
-    assert set(board["models"]) == {f"{run}/{model}" for run in all_runs for model in models}
+    # Each run is named by the end of its path that no other run has.
+    names = {f"{run.parent.name}/{run.name}" for run in all_runs}
+    assert len(names) == 3
+    assert set(board["models"]) == {f"{name}/{model}" for name in names for model in models}
     table = medjudge("report", *all_runs, "--format", "markdown", "--table", "leaderboard").stdout
     assert table.count("/model-a |") == 3
 

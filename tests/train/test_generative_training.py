@@ -301,9 +301,7 @@ def test_the_shipped_configs_of_generative_judges_parse() -> None:
         assert options.load_best_model_at_end
         assert bool(judge.start_from) == (model.model_name_or_path is None)
         kinds[file.stem] = (judge.style, judge.stage)
-    assert kinds == {
-        "qwen3-1.7b-lora": ("score-first", "judge"),
-        "qwen3-1.7b-reason-first": ("reason-first", "judge"),
-        "qwen3-1.7b-preference": ("score-first", "preference"),
-        "qwen3-8b-qlora": ("score-first", "judge"),
-    }
+    assert kinds.pop("qwen3-1.7b-reason-first") == ("reason-first", "judge")
+    assert kinds.pop("qwen3-1.7b-preference") == ("score-first", "preference")
+    assert {"qwen3-1.7b-lora", "qwen3-8b-qlora"} <= kinds.keys()
+    assert set(kinds.values()) == {("score-first", "judge")}
