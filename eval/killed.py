@@ -54,6 +54,8 @@ class Station(NamedTuple):
 
 
 def _command(folder: Path, arguments: Sequence[str], most_bytes: int | None, output: Connection) -> None:
+    # As in a terminal: whoever is started in the background ignores Ctrl-C, and so do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
