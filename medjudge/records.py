@@ -127,8 +127,30 @@ class Answer(_WithExtra):
         return AnswerKey(self.question_id, self.model, self.sample)
 
 
+class PointVerdict(_Record):
+    """What a judge says of one point of a reference or a checklist: probabilities that add up to 1.
+
+    `open` means that the answer neither states the point nor the opposite of it.
+    """
+
+    point: str
+    source: Literal["reference", "checklist"]
+    met: Annotated[float, Field(ge=0, le=1)]
+    open: Annotated[float, Field(ge=0, le=1)]
+    contradicted: Annotated[float, Field(ge=0, le=1)]
+
+    @property
+    def verdict(self) -> Literal["met", "not_met", "contradicted"]:
+        """The likeliest of the three, as `ItemScore` names it."""
+        if self.met >= max(self.open, self.contradicted):
+            return "met"
+        return "contradicted" if self.contradicted > self.open else "not_met"
+
+
 class Judgment(_Record):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
+
+    `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
 
     `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
     `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
@@ -150,6 +172,14 @@ class Judgment(_Record):
     error: str | None = None
     answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
+    points: list[PointVerdict] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_points_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
+        if fields.get("points") is None:
+            fields.pop("points", None)
+        return fields
 
     @model_validator(mode="after")
     def _scored_or_explained(self) -> "Judgment":

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from medjudge.records import Answer, ErrorKind, Judgment, Question, earlier_turns
+from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, earlier_turns
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
@@ -59,6 +59,7 @@ def scored(
     raw: str | None = None,
     answer_tokens_cut: int = 0,
     context_tokens_cut: int = 0,
+    points: Sequence[PointVerdict] | None = None,
 ) -> Judgment:
     """A judgment from the probabilities of the five levels.
 
@@ -66,6 +67,7 @@ def scored(
 
     Args:
         probabilities: Probabilities that add up to 1, level 1 first, shape (5,).
+        points: What the judge says of each point, if it reads points.
     """
     exact = np.asarray(probabilities, dtype=np.float64)
     exact = exact / exact.sum()
@@ -82,6 +84,7 @@ def scored(
         raw=raw,
         answer_tokens_cut=answer_tokens_cut,
         context_tokens_cut=context_tokens_cut,
+        points=None if points is None else list(points),
     )
 
 

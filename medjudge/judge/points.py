@@ -1,0 +1,80 @@
+"""What an answer is compared with: the question, and the points of a reference and a checklist."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from medjudge.text.grammar import grammar_of
+from medjudge.text.sentences import sentence_starts
+
+PartKind = Literal["question", "reference", "checklist"]
+MOST_POINTS = 32
+"""The most points of one text; the sentences of a longer one are joined until there are no more."""
+_SHORTEST = 12
+"""A stretch with fewer characters joins the next one: a number, a heading, a name."""
+_ITEM = re.compile(r"^\s*(?:[-*+•●#]+\s*|[（(]?\d{1,2}[.．、)）]\s*|[①-⑳]\s*|[一二三四五六七八九十]{1,2}[、.]\s*)+")
+_HEADING = re.compile(r"[：:】\]*]+\s*$")
+
+
+class Span(NamedTuple):
+    """A stretch of a text, in characters."""
+
+    start: int
+    end: int
+
+
+def reference_points(reference: str, language: str) -> list[Span]:
+    """The sentences of a reference, at most `MOST_POINTS`.
+
+    Args:
+        language: The language of its grammar, such as `en`.
+    """
+    grammar = grammar_of(language)
+    spans: list[Span] = []
+    for line in _lines(reference):
+        text = reference[line.start : line.end]
+        starts = [line.start + start for start in sentence_starts(text, grammar)]
+        spans += [Span(start, end) for start, end in zip(starts, [*starts[1:], line.end], strict=True)]
+    return _at_most(_joined_where_short([span for span in spans if reference[span.start : span.end].strip()]))
+
+
+def checklist_points(checklist: str) -> list[Span]:
+    """The items of a checklist without numbers, bullets and headings, at most `MOST_POINTS`."""
+    spans = []
+    for line in _lines(checklist):
+        text = checklist[line.start : line.end]
+        if _HEADING.search(text):
+            continue
+        item = _ITEM.match(text)
+        start = line.start + (item.end() if item else 0)
+        if re.search(r"\w", checklist[start : line.end]):
+            spans.append(Span(start, line.end))
+    return _at_most(spans or [Span(0, len(checklist))])
+
+
+def _lines(text: str) -> list[Span]:
+    lines, start = [], 0
+    for line in text.splitlines(keepends=True):
+        if line.strip():
+            lines.append(Span(start, start + len(line.rstrip())))
+        start += len(line)
+    return lines
+
+
+def _joined_where_short(spans: Sequence[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for span in spans:
+        if joined and joined[-1].end - joined[-1].start < _SHORTEST:
+            joined[-1] = Span(joined[-1].start, span.end)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _at_most(spans: list[Span]) -> list[Span]:
+    """Joins the two neighbours that are shortest together until few enough are left."""
+    spans = list(spans)
+    while len(spans) > MOST_POINTS:
+        at = min(range(len(spans) - 1), key=lambda index: spans[index + 1].end - spans[index].start)
+        spans[at : at + 2] = [Span(spans[at].start, spans[at + 1].end)]
+    return spans

@@ -1,0 +1,313 @@
+"""The reader: a small transformer over frozen token states that says how an answer meets each point, and its level.
+
+It reads a point and the answer's tokens that are nearest to it side by side, and says met, open or contradicted. What
+it makes of all points and of the question, the whole texts' states and a look at every token of the answer give one
+score, which ordered cut points turn into five levels (McCullagh, 1980).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional
+
+from medjudge.judge.adapter import require_finite
+from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS, Evidence, nearness
+from medjudge.judge.states import LAYERS, TextStates
+
+READER_FILE = "reader.safetensors"
+VERDICTS = ("met", "open", "contradicted")
+_HEADS, _LAYERS = 5, 3
+_SCALARS = 14
+_LOOK = 64
+
+
+class Reading(NamedTuple):
+    """One answer with what it is compared with.
+
+    Attributes:
+        parts: The states of question, reference and checklist; None where there is none.
+        answer: The answer's states.
+        evidence: Of every point of every part.
+    """
+
+    parts: tuple[TextStates | None, TextStates | None, TextStates | None]
+    answer: TextStates
+    evidence: Sequence[Evidence]
+
+
+class ReaderBatch(NamedTuple):
+    """Answers ready for the reader; S pieces of points of B answers, L tokens of the longest piece with its evidence.
+
+    Attributes:
+        states: Encoder states, (S, L, layers * width).
+        ids: Token ids, (S, L), and those of each token's nearest partner on the other side.
+        partners: Token ids of the partners, (S, L).
+        match: The cosine with the partner, and whether both are the same token, (S, L, 2).
+        side: 0 padding, 1 point, 2 answer, (S, L).
+        position: The position within the side, (S, L), and whether the token before was left out, (S, L).
+        gap: See `position`.
+        kind: The index of the kind, (S,).
+        owner: The index of the answer, (S,).
+        answer_states: The states of all tokens of all answers, one answer behind the other, (T, layers * width).
+        answer_match: The best cosine of each of them with a token of a point, by kind; 0 where no point took it, (T, 3).
+        answer_place: Where each of them stands, as row * A + column of a (B, A) table, (T,).
+        answer_mask: Which places of that table hold a token, (B, A).
+        wholes: The whole texts of question, reference, checklist and answer, (B, 4, width).
+        scalars: What needs no training, (B, `_SCALARS`).
+    """
+
+    states: torch.Tensor
+    ids: torch.Tensor
+    partners: torch.Tensor
+    match: torch.Tensor
+    side: torch.Tensor
+    position: torch.Tensor
+    gap: torch.Tensor
+    kind: torch.Tensor
+    owner: torch.Tensor
+    answer_states: torch.Tensor
+    answer_match: torch.Tensor
+    answer_place: torch.Tensor
+    answer_mask: torch.Tensor
+    wholes: torch.Tensor
+    scalars: torch.Tensor
+
+    def to(self, device: torch.device) -> "ReaderBatch":
+        return ReaderBatch(*(tensor.to(device) for tensor in self))
+
+
+def collate(readings: Sequence[Reading]) -> ReaderBatch:
+    """Puts answers into one batch; each has at least one piece of evidence."""
+    pieces = [(owner, piece) for owner, reading in enumerate(readings) for piece in reading.evidence]
+    longest = max(len(piece.point) + len(piece.answer) for _, piece in pieces)
+    width = len(readings[0].answer.whole)
+    shape = (len(pieces), longest)
+    states = np.zeros((*shape, len(LAYERS) * width), np.float32)
+    ids, partners, side, position, gap = (np.zeros(shape, np.int64) for _ in range(5))
+    match = np.zeros((*shape, 2), np.float32)
+    for row, (owner, piece) in enumerate(pieces):
+        reading = readings[owner]
+        part = reading.parts[piece.kind]
+        assert part is not None
+        p, n = len(piece.point), len(piece.point) + len(piece.answer)
+        states[row, :p], states[row, p:n] = part.states[piece.point], reading.answer.states[piece.answer]
+        ids[row, :p], ids[row, p:n] = part.ids[piece.point], reading.answer.ids[piece.answer]
+        partners[row, :p] = reading.answer.ids[piece.point_partner]
+        partners[row, p:n] = part.ids[piece.answer_partner]
+        match[row, :p, 0], match[row, p:n, 0] = piece.point_match, piece.answer_match
+        side[row, :p], side[row, p:n] = 1, 2
+        position[row, :p], position[row, p:n] = np.arange(p), np.arange(n - p)
+        gap[row, p + 1 : n] = np.diff(piece.answer) > 1
+    match[..., 1] = (ids == partners) & (side > 0)
+    answers = _answers(readings)
+    return ReaderBatch(
+        *(torch.from_numpy(array) for array in (states, ids, partners, match, side, position, gap)),
+        torch.tensor([piece.kind for _, piece in pieces]),
+        torch.tensor([owner for owner, _ in pieces]),
+        *answers,
+        torch.from_numpy(_wholes(readings)),
+        torch.from_numpy(np.stack([_scalars(reading) for reading in readings])),
+    )
+
+
+def _answers(readings: Sequence[Reading]) -> list[torch.Tensor]:
+    counts = np.array([len(reading.answer.ids) for reading in readings])
+    mask = np.arange(counts.max()) < counts[:, None]
+    match = np.zeros((*mask.shape, len(KINDS)), np.float32)
+    for row, reading in enumerate(readings):
+        for piece in reading.evidence:
+            best = match[row, piece.answer, piece.kind]
+            match[row, piece.answer, piece.kind] = np.maximum(best, piece.answer_match)
+    states = np.concatenate([reading.answer.states for reading in readings]).astype(np.float32)
+    return [torch.from_numpy(array) for array in (states, match[mask], np.flatnonzero(mask), mask)]
+
+
+def _wholes(readings: Sequence[Reading]) -> np.ndarray:
+    zeros = np.zeros_like(readings[0].answer.whole)
+    return np.stack(
+        [[zeros if text is None else text.whole for text in (*reading.parts, reading.answer)] for reading in readings]
+    )
+
+
+def _scalars(reading: Reading) -> np.ndarray:
+    """Cosines of whole texts, the mean and least nearness of points, what is there, and how long and new the answer is."""
+    values: list[float] = []
+    for kind, part in enumerate(reading.parts):
+        near = [nearness(piece) for piece in reading.evidence if piece.kind == kind]
+        cosine = 0.0 if part is None else float(part.whole @ reading.answer.whole)
+        values += [cosine, float(np.mean(near)) if near else 0.0, float(np.min(near)) if near else 0.0, float(bool(near))]
+    question = reading.parts[0]
+    echoed = 0.0 if question is None else float(np.isin(reading.answer.ids, question.ids).mean())
+    return np.array([*values, log(1 + len(reading.answer.ids)) / 7, echoed], np.float32)
+
+
+class ReaderOutput(NamedTuple):
+    """What the reader says.
+
+    Attributes:
+        verdicts: Logits of met, open and contradicted of each piece of a point, (S, 3).
+        cumulative: Logits of level > 1, > 2, > 3, > 4, (B, 4).
+    """
+
+    verdicts: torch.Tensor
+    cumulative: torch.Tensor
+
+
+class _Block(nn.Module):
+    """One layer of a pre-norm transformer."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.before = nn.LayerNorm(width)
+        self.attention = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.between = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 3 * width)
+        self.down = nn.Linear(3 * width, width)
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Args: hidden of shape (S, L, width); mask, added to the attention's logits, of shape (S, 1, 1, L)."""
+        rows, length, width = hidden.shape
+        query, key, value = (
+            self.attention(self.before(hidden)).view(rows, length, 3, _HEADS, width // _HEADS).permute(2, 0, 3, 1, 4)
+        )
+        weights = torch.softmax(query @ key.transpose(-1, -2) / (width // _HEADS) ** 0.5 + mask, dim=-1)
+        mixed = (weights.to(value.dtype) @ value).transpose(1, 2).reshape(rows, length, width)
+        hidden = hidden + self.out(mixed)
+        return hidden + self.down(functional.gelu(self.up(self.between(hidden))))
+
+
+def _normed(states: torch.Tensor) -> torch.Tensor:
+    """Each layer's states with mean 0 and variance 1, shape as given."""
+    width = states.shape[-1] // len(LAYERS)
+    return torch.cat([functional.layer_norm(part, (width,)) for part in states.split(width, dim=-1)], dim=-1)
+
+
+class Reader(nn.Module):
+    """The reader.
+
+    Args:
+        words: The encoder's table of word embeddings, (vocabulary, encoder width); it is not trained and not saved.
+        width: The reader's own width.
+    """
+
+    words: torch.Tensor
+
+    def __init__(self, words: torch.Tensor, width: int = 160) -> None:
+        super().__init__()
+        encoder = words.shape[1]
+        self.register_buffer("words", words.detach(), persistent=False)
+        self.from_states = nn.Linear(len(LAYERS) * encoder, width)
+        self.from_word = nn.Linear(encoder, width, bias=False)
+        self.from_partner = nn.Linear(encoder, width, bias=False)
+        self.from_match = nn.Linear(3, width)
+        self.side = nn.Embedding(3, width)
+        self.position = nn.Embedding(max(MOST_QUESTION_TOKENS, MOST_ANSWER_TOKENS), width)
+        self.first = nn.Embedding(len(KINDS), width)
+        self.blocks = nn.ModuleList(_Block(width) for _ in range(_LAYERS))
+        self.after = nn.LayerNorm(width)
+        self.verdict = nn.Linear(width, len(VERDICTS))
+        self.look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
+        self.product = nn.Parameter(torch.zeros(len(KINDS), encoder))
+        self.weigh = nn.Linear(width, 1)
+        features = 4 * width + 2 * _LOOK + 3 * len(VERDICTS) + _SCALARS
+        self.hidden = nn.Linear(features, width)
+        self.score = nn.Linear(width, 1)
+        self.plain = nn.Linear(_SCALARS, 1)
+        self.first_cut = nn.Parameter(torch.zeros(1))
+        self.steps = nn.Parameter(torch.zeros(3))
+        for embedding in (self.side, self.position, self.first):
+            nn.init.normal_(embedding.weight, std=0.02)
+        nn.init.zeros_(self.score.weight)
+        nn.init.zeros_(self.plain.weight)
+
+    def forward(self, batch: ReaderBatch) -> ReaderOutput:
+        """Reads a batch from `collate`."""
+        hidden = self.from_states(_normed(batch.states)) + self.from_word(self._word(batch.ids))
+        hidden = hidden + self.from_partner(self._word(batch.partners))
+        hidden = hidden + self.from_match(torch.cat([batch.match, batch.gap[..., None].float()], dim=-1))
+        hidden = hidden + self.side(batch.side) + self.position(batch.position)
+        hidden = torch.cat([self.first(batch.kind)[:, None], hidden], dim=1)
+        mask = functional.pad(batch.side > 0, (1, 0), value=True)
+        added = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e4)[:, None, None]
+        for block in self.blocks:
+            hidden = block(hidden, added)
+        vectors = self.after(hidden[:, 0]).float()
+        verdicts = self.verdict(vectors).float()
+        return ReaderOutput(verdicts, self._levels(batch, vectors, verdicts))
+
+    def _word(self, ids: torch.Tensor) -> torch.Tensor:
+        words = self.words[ids].float()
+        return functional.layer_norm(words, words.shape[-1:])
+
+    def _look(self, batch: ReaderBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The most and the mean of what a look at every token of an answer gives, (B, `_LOOK`) both."""
+        seen = functional.gelu(self.look(torch.cat([_normed(batch.answer_states), batch.answer_match], dim=-1))).float()
+        answers, longest = batch.answer_mask.shape
+        table = seen.new_zeros(answers * longest, _LOOK).index_copy(0, batch.answer_place, seen)
+        table = table.view(answers, longest, _LOOK)
+        most = table.masked_fill(~batch.answer_mask[..., None], -1e4).amax(dim=1)
+        return most, table.sum(dim=1) / batch.answer_mask.sum(dim=1, keepdim=True).clamp_min(1)
+
+    def _levels(self, batch: ReaderBatch, vectors: torch.Tensor, verdicts: torch.Tensor) -> torch.Tensor:
+        answers = len(batch.wholes)
+        question = batch.kind == 0
+        asked = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, batch.owner[question], vectors[question])
+        points = self._points(batch.owner[~question], vectors[~question], verdicts[~question], answers)
+        most, mean = self._look(batch)
+        products = batch.wholes[:, :3] * batch.wholes[:, 3:]
+        whole = (products * self.product).sum(dim=(1, 2)) * (products.shape[-1] ** 0.5)
+        features = torch.cat([asked, points, most, mean, batch.scalars], dim=-1)
+        score = self.score(functional.gelu(self.hidden(features))) + self.plain(batch.scalars)
+        return score.float() + whole[:, None] - self.cuts()
+
+    def _points(
+        self, owner: torch.Tensor, vectors: torch.Tensor, verdicts: torch.Tensor, answers: int
+    ) -> torch.Tensor:
+        """What all points of an answer say, (B, 3 * width + 9); zeros for an answer without points."""
+        chances = torch.softmax(verdicts, dim=-1)
+        rows = torch.cat([vectors, chances], dim=-1)
+        index = owner[:, None].expand(-1, rows.shape[1])
+        empty = rows.new_zeros(answers, rows.shape[1])
+        highest = empty.scatter_reduce(0, index, rows, "amax", include_self=False)
+        lowest = empty.scatter_reduce(0, index, rows, "amin", include_self=False)
+        mean = empty.scatter_reduce(0, index, rows, "mean", include_self=False)
+        weight = torch.exp(self.weigh(vectors).float().clamp(-8, 8))
+        total = weight.new_zeros(answers, 1).index_add(0, owner, weight).clamp_min(1e-6)
+        weighed = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, owner, weight * vectors) / total
+        width = vectors.shape[1]
+        return torch.cat(
+            [highest[:, :width], mean[:, :width], weighed, highest[:, width:], lowest[:, width:], mean[:, width:]],
+            dim=-1,
+        )
+
+    def cuts(self) -> torch.Tensor:
+        """The four cut points in ascending order, (4,)."""
+        return torch.cat([self.first_cut, self.first_cut + torch.cumsum(functional.softplus(self.steps), dim=0)])
+
+    def save(self, folder: Path) -> None:
+        """Writes `reader.safetensors`, in half precision."""
+        save_file({name: value.half().contiguous() for name, value in self.state_dict().items()}, folder / READER_FILE)
+
+    @classmethod
+    def load(cls, folder: Path, words: torch.Tensor) -> "Reader":
+        """Reads what `save` wrote.
+
+        Raises:
+            ValueError: A tensor is missing, of another shape, or not finite.
+        """
+        saved = load_file(folder / READER_FILE)
+        require_finite(saved, READER_FILE)
+        reader = cls(words)
+        try:
+            reader.load_state_dict({name: value.float() for name, value in saved.items()})
+        except RuntimeError as error:
+            raise ValueError(f"{READER_FILE} does not fit: {error}") from None
+        return reader.eval()

@@ -1,0 +1,176 @@
+"""The `reader` judge: a frozen encoder reads each text once, and a reader compares the answer with every point."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
+from medjudge.judge.language import language_of, other_language
+from medjudge.judge.ordinal import probabilities
+from medjudge.judge.points import Span, checklist_points, reference_points
+from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.judge.reader import Reader, ReaderOutput, Reading, collate
+from medjudge.judge.states import FrozenEncoder, TextStates
+from medjudge.models.hardware import fast_dtype
+from medjudge.records import ErrorKind, Judgment, PointVerdict
+
+_CHUNK = 32
+_PIECES = 256
+"""The most pieces of points in one pass of the reader."""
+_LANGUAGES = ("en", "zh")
+
+
+class _Texts(NamedTuple):
+    """The texts of one assignment; empty where there is none."""
+
+    question: str
+    reference: str
+    checklist: str
+    answer: str
+
+
+class ReaderJudge:
+    """Scores answers in English and Chinese from question, reference and checklist.
+
+    Args:
+        name: The judge's name.
+        encoder: Reads texts.
+        reader: Compares them; on the encoder's device, in evaluation mode.
+        temperature: Divides the logits of levels.
+        languages: Answers in other languages get no score; None for no restriction.
+    """
+
+    def __init__(
+        self, name: str, encoder: FrozenEncoder, reader: Reader, temperature: float, languages: Sequence[str] | None
+    ) -> None:
+        self.name = name
+        self.encoder = encoder
+        self.reader = reader
+        self.temperature = temperature
+        self.languages = languages
+
+    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
+        not_empty, empty = split_empty(assignments, self.name)
+        yield from empty
+        work: list[Assignment] = []
+        for assignment in not_empty:
+            if self.languages is None:
+                reason = None
+            else:
+                reason = other_language(assignment.question, assignment.answer.text, self.languages)
+            if reason is None:
+                work.append(assignment)
+            else:
+                yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
+        work.sort(key=lambda item: item.question.id)
+        known: dict[str, TextStates] = {}
+        for start in range(0, len(work), _CHUNK):
+            chunk = work[start : start + _CHUNK]
+            known = self._read(chunk, known)
+            yield from self._judged(chunk, known)
+
+    def _read(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> dict[str, TextStates]:
+        """The states of a chunk's texts; what the chunk before has read is not read again."""
+        texts = list(dict.fromkeys(text for item in chunk for text in _texts(item) if text.strip()))
+        new = [text for text in texts if text not in known]
+        read = dict(zip(new, self.encoder.read(new), strict=True)) if new else {}
+        return {text: known[text] if text in known else read[text] for text in texts}
+
+    def _judged(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> Iterator[Judgment]:
+        readings = [reading_of(item, known) for item in chunk]
+        for start, end in _runs([len(reading.evidence) for reading in readings]):
+            part = readings[start:end]
+            output = self.read_batch(part)
+            rows = probabilities(output.cumulative.float(), self.temperature).cpu().numpy()
+            verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
+            at = 0
+            for assignment, reading, row in zip(chunk[start:end], part, rows, strict=True):
+                count = len(reading.evidence)
+                points = _point_verdicts(assignment, reading.evidence, verdicts[at : at + count])
+                at += count
+                cut = sum(text.left_out for text in reading.parts if text is not None)
+                yield scored(
+                    assignment,
+                    self.name,
+                    row,
+                    answer_tokens_cut=reading.answer.left_out,
+                    context_tokens_cut=cut,
+                    points=points,
+                )
+
+    def read_batch(self, readings: Sequence[Reading]) -> ReaderOutput:
+        """What the reader says of some answers."""
+        device = self.reader.product.device
+        dtype = fast_dtype(device)
+        with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            return self.reader(collate(readings).to(device))
+
+
+def reading_of(assignment: Assignment, known: Mapping[str, TextStates]) -> Reading:
+    """An assignment with the evidence for its points, from the states of its texts."""
+    texts = _texts(assignment)
+    answer = known[texts.answer]
+    states = [known[text] if text.strip() else None for text in texts[:3]]
+    evidence: list[Evidence] = []
+    for kind, (part, spans) in enumerate(zip(states, spans_of(assignment), strict=True)):
+        if part is not None:
+            evidence += evidence_of(Part(kind, part, spans), answer)
+    return Reading((states[0], states[1], states[2]), answer, evidence)
+
+
+def spans_of(assignment: Assignment) -> tuple[list[Span], list[Span], list[Span]]:
+    """The question as one stretch, and the points of reference and checklist."""
+    texts = _texts(assignment)
+    language = language_of(texts.reference, _LANGUAGES)
+    return (
+        [Span(0, len(texts.question))],
+        reference_points(texts.reference, language) if texts.reference.strip() else [],
+        checklist_points(texts.checklist) if texts.checklist.strip() else [],
+    )
+
+
+def _texts(assignment: Assignment) -> _Texts:
+    question = assignment.question
+    prompt = "\n".join([*assignment.earlier, question.prompt])
+    return _Texts(prompt, question.reference or "", question.checklist or "", assignment.answer.text)
+
+
+def _point_verdicts(
+    assignment: Assignment, evidence: Sequence[Evidence], verdicts: np.ndarray
+) -> list[PointVerdict]:
+    """The verdict on each point; of a point that was read in pieces, the one that is met least."""
+    spans, texts = spans_of(assignment), _texts(assignment)
+    least: dict[tuple[int, int], np.ndarray] = {}
+    for piece, row in zip(evidence, verdicts, strict=True):
+        key = (piece.kind, piece.number)
+        if KINDS[piece.kind] != "question" and (key not in least or row[0] < least[key][0]):
+            least[key] = row
+    result = []
+    for (kind, number), row in least.items():
+        span = spans[kind][number]
+        text = texts[kind][span.start : span.end].strip()
+        met, not_met, contradicted = (round(float(value), 4) for value in row)
+        result.append(
+            PointVerdict(
+                point=text,
+                source="checklist" if KINDS[kind] == "checklist" else "reference",
+                met=met,
+                open=not_met,
+                contradicted=contradicted,
+            )
+        )
+    return result
+
+
+def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring answers whose pieces go through the reader together."""
+    start = total = 0
+    for at, count in enumerate(counts):
+        if at > start and total + count > _PIECES:
+            yield start, at
+            start, total = at, 0
+        total += count
+    if start < len(counts):
+        yield start, len(counts)

@@ -1,0 +1,140 @@
+"""Trains the reader on frozen states: ordinal levels of answers, verdicts on points, both in one batch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+import torch
+from torch.nn import functional
+
+from medjudge.judge.reader import Reader, ReaderBatch, ReaderOutput, Reading, collate
+from medjudge.models.hardware import fast_dtype
+
+_WEIGHT_DECAY = 0.01
+_WARM_UP = 0.05
+_TOKENS_OF_PIECE = 200
+
+
+class Lesson(NamedTuple):
+    """One answer to learn from.
+
+    Attributes:
+        reading: The answer and its evidence, at least one piece.
+        label: The probabilities of the five levels; None where only its points are known.
+        verdict: 0 met, 1 open, 2 contradicted, of every point of reference and checklist; None where it is unknown.
+        weight: In the loss.
+    """
+
+    reading: Reading
+    label: tuple[float, ...] | None
+    verdict: int | None
+    weight: float = 1.0
+
+
+class Schedule(NamedTuple):
+    """How long and how fast to train.
+
+    Attributes:
+        steps: Optimizer steps.
+        rate: The highest learning rate; a cosine takes it to a tenth after a short warm-up.
+        pieces: The pieces of points in a step, about; 200 tokens of an answer count as one more.
+    """
+
+    steps: int
+    rate: float
+    pieces: int = 80
+
+
+def train_reader(
+    reader: Reader,
+    lessons: Mapping[str, Sequence[Lesson]],
+    shares: Mapping[str, float],
+    schedule: Schedule,
+    seed: int,
+) -> Iterator[float]:
+    """Trains a reader in place.
+
+    Args:
+        reader: On its device.
+        lessons: By source.
+        shares: The share of each source in the pieces of a step.
+        schedule: Steps, learning rate, and the size of a step.
+        seed: The same seed gives the same order of lessons.
+
+    Yields:
+        The loss after each step.
+    """
+    reader.train()
+    device = reader.product.device
+    optimizer = torch.optim.AdamW(reader.parameters(), lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
+    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
+    dtype = fast_dtype(device)
+    for _ in range(schedule.steps):
+        chosen = _step(streams, shares, schedule.pieces)
+        batch = collate([lesson.reading for lesson in chosen]).to(device)
+        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            output = reader(batch)
+        loss = lesson_loss(output, batch, chosen)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+        optimizer.step()
+        rates.step()
+        yield float(loss.detach())
+    reader.eval()
+
+
+def _rate(progress: float) -> float:
+    if progress < _WARM_UP:
+        return progress / _WARM_UP
+    return 0.1 + 0.45 * (1 + float(torch.cos(torch.tensor(torch.pi * (progress - _WARM_UP) / (1 - _WARM_UP)))))
+
+
+def _shuffled(lessons: Sequence[Lesson], draw: Random) -> Iterator[Lesson]:
+    order = list(range(len(lessons)))
+    while True:
+        draw.shuffle(order)
+        for index in order:
+            yield lessons[index]
+
+
+def _step(streams: Mapping[str, Iterator[Lesson]], shares: Mapping[str, float], pieces: int) -> list[Lesson]:
+    chosen = []
+    for name, share in shares.items():
+        taken = 0
+        while taken < share * pieces:
+            lesson = next(streams[name])
+            taken += len(lesson.reading.evidence) + len(lesson.reading.answer.ids) // _TOKENS_OF_PIECE
+            chosen.append(lesson)
+    return chosen
+
+
+def lesson_loss(output: ReaderOutput, batch: ReaderBatch, lessons: Sequence[Lesson]) -> torch.Tensor:
+    """The mean of the ordinal losses and of the cross entropies of verdicts, added up.
+
+    The ordinal loss of an answer is the sum of the binary cross entropies of level > 1, ..., > 4. All points of an
+    answer count as much as one claim.
+    """
+    device = output.cumulative.device
+    labelled = [index for index, lesson in enumerate(lessons) if lesson.label is not None]
+    loss = output.cumulative.new_zeros(())
+    if labelled:
+        labels = torch.tensor([lessons[index].label for index in labelled], device=device)
+        above = labels.flip(1).cumsum(1).flip(1)[:, 1:].clamp(0, 1)
+        weights = torch.tensor([lessons[index].weight for index in labelled], device=device)
+        each = functional.binary_cross_entropy_with_logits(output.cumulative[labelled], above, reduction="none")
+        loss = loss + (each.sum(dim=1) * weights).sum() / weights.sum()
+    owners = batch.owner.tolist()
+    known = [
+        row
+        for row, (owner, kind) in enumerate(zip(owners, batch.kind.tolist(), strict=True))
+        if kind and lessons[owner].verdict is not None
+    ]
+    if known:
+        targets = torch.tensor([lessons[owners[row]].verdict for row in known], device=device)
+        counts = torch.bincount(batch.owner[known], minlength=len(lessons))
+        weights = 1 / counts[batch.owner[known]].float()
+        each = functional.cross_entropy(output.verdicts[known], targets, reduction="none", label_smoothing=0.05)
+        loss = loss + (each * weights).sum() / weights.sum()
+    return loss
