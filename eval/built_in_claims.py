@@ -11,9 +11,6 @@ sentence, without a detail of it, or from another document about the same topic 
 claim with each label, so the wording of a claim or of a passage tells nothing about it.
 """
 
-import csv
-import gzip
-import json
 import re
 import sys
 import zlib
@@ -21,9 +18,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from built_in_claim_documents import Document, chinese_documents, depends, english_documents
 from built_in_rewording import Language, Rewording, any_word, lists_of
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -32,19 +30,18 @@ from sklearn.metrics import roc_auc_score
 from medjudge.distill.alterations import altered
 from medjudge.distill.wording import wording_of
 from medjudge.errors import InputError
-from medjudge.text.sentences import is_balanced, sentence_starts
+from medjudge.text.sentences import is_balanced
 
 SUPPORTED, OPEN, CONTRADICTED = 0, 1, 2
 KINDS = ("drug", "side", "dose", "unit", "time", "population", "number", "certainty", "opposite", "negation")
 """What can be changed, the rarest first."""
 HELD_OUT_KINDS = ("drug", "time")
 """Never trained on. Their documents are held out as a whole, else drugs and times in training would never be wrong."""
-_ANYWHERE = "drug"
-"""Rare, so taken from any document, which is then held out; `time` is taken from the documents held out by chance."""
-_MOST_ANYWHERE = {"en": 400, "zh": 150}
-_HELD_OUT_ONE_IN = 13
-_VARIANTS = {"dose": 4, "unit": 3, "side": 3, "drug": 2}
-"""How many other values a fact of a rare kind takes."""
+_MOST_HELD_OUT = {"en": 240, "zh": 110}
+"""Facts of each held-out kind, so that not too many documents are held out."""
+_HELD_OUT_ONE_IN = 20
+_TIMES = {"drug": 2, "side": 4, "dose": 4, "unit": 6, "time": 2}
+"""How often a fact of a rare kind is used, each time with another value, passage and wording."""
 _BY_RULE = {
     "drug": ("drug",),
     "side": ("side",),
@@ -59,36 +56,37 @@ _BY_RULE = {
 _OWN = ("population", "time", "certainty")
 _UNITS_OF_TIME = {"en": r"\b(?:minute|hour|day|week|month|year)s?\b", "zh": r"秒|分钟|小时|天|周|个月|年"}
 _MOST_PARTS = {"en": 6, "zh": 8}
-_LEFT_OPEN = {"added": 0.7, "removed": 0.15, "other": 0.15}
+_LEFT_OPEN = {"added": 0.84, "removed": 0.08, "other": 0.08}
 """How often each kind of left-open claim is tried first."""
-_NEAR = {"en": 0.45, "zh": 0.33}
+_NEAR = {"en": 0.5, "zh": 0.4}
 """A passage that leaves a claim open has at least this share of its terms, else the words alone would give it away."""
 _REPEATED = 0.6
 """A part with more of the terms of another one may say the same."""
 _MOST = {"en": 120, "zh": 200}
 """Words or Chinese characters of a passage."""
 _COUNTED = {
-    "en": re.compile(r"(?<![\w.,–-])(?<!type )(?<!stage )(?<!grade )(?:two|three|four|five|six|seven|eight|nine|ten|\d+(?:,\d{3})*)(?= (?!to\b|or\b|and\b|percent|mg\b|g\b)[a-z(]|[.,;]? )"),
-    "zh": re.compile(r"(?<![\d一二三四五六七八九十第点.~～至到—-])[两三四五六七八九](?=个|种|类|次|项|级|型|期|天|周(?!围|岁)|年)"),
-}  # fmt: skip
-_WORDS = {"en": "two three four five six seven eight nine ten".split(), "zh": list("两三四五六七八九")}
+    "en": re.compile(
+        r"(?<![\w.,–-])(?<!type )(?<!stage )(?<!grade )(?:two|three|four|five|six|seven|eight|nine|ten|\d+(?:,\d{3})*)"
+        r"(?= (?!to\b|or\b|and\b|percent|mg\b|g\b)[a-z(]|[.,;]? )"
+    ),
+    "zh": re.compile(
+        r"(?<![\d一二三四五六七八九十第点.~～至到—-])[两三四五六七八九](?=个|种|类|次|项|级|型|期|天|周(?!围|岁)|年)"
+    ),
+}
+_WORDS = {
+    "en": ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
+    "zh": list("两三四五六七八九"),
+}
 _NO_CLAIM = {
     "en": re.compile(
         r"[?!\[\]]| - |https?:|www\.|^\W|\b(?:I|we|our|us|NIH|NCI|MedlinePlus|Registry|Web site|website|click|see the"
         r"|your doctor will|this page|section|article|table below|following|listed|provides the)\b"
     ),
-    "zh": re.compile(r"[？?！!“”\"：:]|你|您|祝|希望|感谢|咨询|回答|解释|帮助到|描述|我们?|吗|呢|啊|吧|嘛|咱|朋友|\d[.、]|^[\d一二三四五六七八九][、.．]|^(?:等|的|了|和|及|后|时)"),
-}  # fmt: skip
-_LEADS_ON = re.compile(
-    r"^(?:若|如|当|虽然|尽管|除了|对于|为了|针对|根据|在|从|随着|通过|不仅|不但|既|无论|首先)|如果|要是|假如|一旦|由于|因为"
-    r"|(?:时|时候|期间|后|前|同时|来说|而言|的话|情况下|方面|上|中|看)，$"
-)
-"""A Chinese clause that depends on the next one."""
-_LEANS = re.compile(
-    r"^(?:则|就|从而|并|但|以及|或|还|也|其|且|而|才|使|导致|引起|等|因此|所以|故|以|都|均|即|又|再|甚至|这|它|该|此|可见|包括|如|例如|比如"
-    r"|同时|另外|后|时|是|那|更|只有|特别|尤其)"
-)
-"""A Chinese clause that depends on the one before."""
+    "zh": re.compile(
+        r"[？?！!“”\"：:]|你|您|祝|希望|感谢|咨询|回答|解释|帮助到|描述|我们?|吗|呢|啊|吧|嘛|咱|朋友|\d[.、]"
+        r"|^[\d一二三四五六七八九][、.．]|^(?:等|的|了|和|及|后|时)"
+    ),
+}
 
 
 class Claim(NamedTuple):
@@ -110,17 +108,6 @@ class Claim(NamedTuple):
     kind: str
     language: str
     document: str
-
-
-class Document(NamedTuple):
-    """A text in parts: English sentences, or Chinese clauses that can stand alone, with their punctuation.
-
-    Facts are taken from the fluent ones first; some answers of doctors are badly written.
-    """
-
-    topic: str
-    parts: list[str]
-    fluent: bool = True
 
 
 _Versions = tuple[list[str], list[str]]
@@ -153,7 +140,7 @@ def claims(data: Path, english: int, chinese: int, seed: int) -> list[Claim]:
 
 
 def split(made: Sequence[Claim]) -> _Split:
-    """Training and held-out claims: no topic is on both sides, and held-out kinds are in none of the training topics."""
+    """Training and held-out claims: no topic is on both sides, and one with a held-out kind is held out."""
     held = {claim.document for claim in made if claim.kind in HELD_OUT_KINDS or _is_held_out(claim.document)}
     return _Split(
         [claim for claim in made if claim.document not in held], [claim for claim in made if claim.document in held]
@@ -162,77 +149,6 @@ def split(made: Sequence[Claim]) -> _Split:
 
 def _is_held_out(topic: str) -> bool:
     return zlib.crc32(topic.encode()) % _HELD_OUT_ONE_IN == 0
-
-
-def english_documents(data: Path) -> list[Document]:
-    """MedQuAD's answers by focus."""
-    grammar = wording_of("en").grammar
-    documents = []
-    for row in _rows(data / "medquad/medquad.jsonl.gz"):
-        text = " ".join((row["answer"] or "").split())[:8000]
-        starts = sentence_starts(text, grammar)
-        parts = [text[start:end].strip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
-        documents.append(Document(f"medquad/{(row['focus'] or row['question']).casefold()}", parts))
-    return _distinct(documents)
-
-
-def chinese_documents(data: Path) -> list[Document]:
-    """Answers of both Chinese sets, by a rare word that question and answer share."""
-    pairs = [(row["instruction"], row["output"]) for row in _rows(data / "huatuo-knowledge/llama_data.json.gz")]
-    fluent = len(pairs)
-    with (data / "toyhom-internal/internal-medicine-5000-6000.csv").open(encoding="gb18030", errors="replace") as file:
-        pairs += [(row["title"] + row["ask"], row["answer"]) for row in csv.DictReader(file)]
-    shared = [_trigrams(question) & _trigrams(answer) for question, answer in pairs]
-    counts = Counter(gram for grams in shared for gram in grams)
-    documents = []
-    for number, ((_, answer), grams) in enumerate(zip(pairs, shared, strict=True)):
-        topics = sorted((counts[gram], gram) for gram in grams if counts[gram] >= 3)
-        documents.append(
-            Document(f"zh/{topics[0][1] if topics else answer[:24]}", _units("".join(answer.split())), number < fluent)
-        )
-    return _distinct(documents)
-
-
-def _rows(path: Path) -> Iterable[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
-
-
-def _distinct(documents: Iterable[Document]) -> list[Document]:
-    return list({tuple(document.parts): document for document in documents if document.parts}.values())
-
-
-def _trigrams(text: str) -> set[str]:
-    return {
-        gram for gram in (text[at : at + 3] for at in range(len(text) - 2)) if re.fullmatch("[\u4e00-\u9fff]{3}", gram)
-    }
-
-
-def _units(text: str) -> list[str]:
-    """A Chinese text in clauses; one that leans on its neighbour stays with it."""
-    units: list[str] = []
-    for piece in re.findall(r"[^，。；！？]+[，。；！？]*", _punctuated(text)):
-        glued = units and not re.search("[。！？]$", units[-1])
-        if glued and (
-            _LEANS.match(piece) or _LEADS_ON.search(_clause(units[-1])) or min(len(units[-1]), len(piece)) < 9
-        ):
-            units[-1] += piece
-        elif glued and not is_balanced(units[-1]):
-            units[-1] += piece
-        else:
-            units.append(piece)
-    return units
-
-
-def _punctuated(text: str) -> str:
-    text = text.replace(",", "，").replace(";", "；")
-    return re.sub(r"(?<=[\u4e00-\u9fff])\.(?=[\u4e00-\u9fff])", "。", text)
-
-
-def _clause(unit: str) -> str:
-    """The last clause of a unit, with its mark."""
-    return re.split("(?<=，)(?=.)", unit)[-1]
 
 
 def of_documents(documents: Sequence[Document], language: Language, count: int, seed: int) -> list[Claim]:
@@ -271,7 +187,9 @@ class _Maker:
         made: list[Claim] = []
         used: set[str] = set()
         for number, most in enumerate((-(-facts // len(KINDS)), facts, facts)):
-            limits = dict.fromkeys(KINDS, most) | {_ANYWHERE: min(most, _MOST_ANYWHERE[self.language])}
+            limits = dict.fromkeys(KINDS, most) | dict.fromkeys(
+                HELD_OUT_KINDS, min(most, _MOST_HELD_OUT[self.language])
+            )
             for document, at in places:
                 if len(made) >= 3 * facts:
                     return made
@@ -279,8 +197,8 @@ class _Maker:
                 if most == facts:
                     self.draw.shuffle(kinds)
                 for kind in kinds:
-                    self.lenient = kind in _VARIANTS or number == 2
-                    three = self._of_fact(document, at, kind, _VARIANTS.get(kind, 1))
+                    self.lenient = kind in _TIMES or number == 2
+                    three = self._of_fact(document, at, kind, _TIMES.get(kind, 1))
                     made += three
                     counts[kind] += len(three) // 3
                     if three:
@@ -294,32 +212,24 @@ class _Maker:
         if _NO_CLAIM[self.language].search(part) or not is_balanced(part) or self.wording.leans.match(part):
             return False
         if self.language == "zh":
-            return (
-                12 <= len(part) <= 60
-                and not _LEANS.match(part)
-                and not _LEADS_ON.search(_clause(part.rstrip("。")))
-                and "、" not in part[-2:]
-            )
+            return 12 <= len(part) <= 60 and not depends(part) and "、" not in part[-2:]
         words = part.split()
         if not 7 <= len(words) <= 42 or not part.endswith(".") or not part[0].isupper():
             return False
         # A heading that runs into its text shows by a word in capitals that is written small elsewhere.
         return not any(word[0].isupper() and word.lower().strip(".,") in self.small for word in words[1:])
 
-    def _of_fact(self, document: Document, at: int, kind: str, variants: int) -> list[Claim]:
-        """A claim with each label about one fact of a part, for each of several other values; none where one fails."""
-        if kind in HELD_OUT_KINDS and kind != _ANYWHERE and not _is_held_out(document.topic):
-            return []
-        made: dict[str, list[Claim]] = {}
-        for _ in range(variants):
+    def _of_fact(self, document: Document, at: int, kind: str, times: int) -> list[Claim]:
+        """A claim with each label about one fact of a part, several times; none where one of them cannot be made."""
+        made: list[Claim] = []
+        for _ in range(times):
             changed = self._changed(document.parts, at, kind)
-            if changed is None or changed[at] in made:
-                continue
+            if changed is None:
+                return made
             versions = (document.parts, changed)
             three = [self._claim(document, versions, at, label, kind) for label in (SUPPORTED, OPEN, CONTRADICTED)]
-            if all(three):
-                made[changed[at]] = [claim for claim in three if claim]
-        return [claim for three in made.values() for claim in three]
+            made += [claim for claim in three if claim] if all(three) else []
+        return made
 
     def _changed(self, parts: list[str], at: int, kind: str) -> list[str] | None:
         for rule in self.draw.sample(_BY_RULE.get(kind, ()), len(_BY_RULE.get(kind, ()))):
@@ -382,13 +292,13 @@ class _Maker:
         return ""
 
     def _is_near(self, passage: dict[int, str], at: int) -> bool:
-        """Whether the rest of a passage has many terms of a part, but no part of it so many that it may say the same."""
+        """Whether the rest of a passage has many terms of a part, and no part of it says the same."""
         terms, rest = self._terms(passage[at]), [part for number, part in passage.items() if number != at]
         repeated = any(self._share(terms, part) > _REPEATED for part in rest)
         return bool(rest) and not repeated and self._share(terms, " ".join(rest)) >= self._near()
 
     def _near(self) -> float:
-        return 0.0 if self.lenient else _NEAR[self.language]
+        return _NEAR[self.language] * (0.5 if self.lenient else 1.0)
 
     def _other(self, document: Document, part: str) -> dict[int, str]:
         """A passage of another document about the same topic, the one of several nearest to a part of this one."""

@@ -1,39 +1,89 @@
-"""Examples with their states and evidence: what the reader is trained on."""
+"""Examples with their states and evidence: what the reader is trained on and measured with."""
 
+import pickle
 from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
 
-from built_in_examples import Example
+import torch
+from built_in_examples import Example, fold_of
 from built_in_states import StateStore
 
-from medjudge.judge.evidence import Part, evidence_of
+from medjudge.judge.evidence import Evidence, Part, evidence_of
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.reader import Reading
+from medjudge.models.loading import load_encoder
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson
 
-
-def lessons_of(examples: Sequence[Example], store: StateStore) -> list[Lesson | None]:
-    """The examples as lessons; None where the answer or all it is compared with has no token."""
-    return [_lesson(example, store) for example in examples]
+FOLDS = 5
 
 
-def _lesson(example: Example, store: StateStore) -> Lesson | None:
+def evidence_for(example: Example, store: StateStore) -> list[Evidence]:
+    """The evidence for every point of an example."""
     answer = store[example.answer]
-    parts = [store[text] if text else None for text in (example.prompt, example.reference, example.checklist)]
-    spans = [
-        [Span(0, len(example.prompt))],
-        [Span(0, len(example.reference))] if example.label is None else _points(example),
-        checklist_points(example.checklist) if example.checklist else [],
-    ]
-    evidence = [
-        piece
-        for kind, (part, points) in enumerate(zip(parts, spans, strict=True))
-        if part is not None
-        for piece in evidence_of(Part(kind, part, points), answer)
-    ]
-    if not evidence:
-        return None
-    return Lesson(Reading((parts[0], parts[1], parts[2]), answer, evidence), example.label, example.verdict, example.weight)
+    found: list[Evidence] = []
+    for kind, (text, points) in enumerate(zip(example.texts[:3], _spans(example), strict=True)):
+        if text:
+            found += evidence_of(Part(kind, store[text], points), answer)
+    return found
 
 
-def _points(example: Example) -> list[Span]:
-    return reference_points(example.reference, example.language) if example.reference else []
+def _spans(example: Example) -> tuple[list[Span], list[Span], list[Span]]:
+    if example.label is None:
+        points = [Span(0, len(example.reference))]
+    else:
+        points = reference_points(example.reference, example.language) if example.reference else []
+    return [Span(0, len(example.prompt))], points, checklist_points(example.checklist) if example.checklist else []
+
+
+def lesson_of(example: Example, evidence: Sequence[Evidence], store: StateStore) -> Lesson:
+    """An example as the reader reads it."""
+    question, reference, checklist = (store[text] if text else None for text in example.texts[:3])
+    reading = Reading((question, reference, checklist), store[example.answer], evidence)
+    return Lesson(reading, example.label, example.verdict, example.weight)
+
+
+class Material:
+    """All examples of the folder WORK by source, with their states.
+
+    Args:
+        work: Holds `evidence-SOURCE.pickle` of each source, and the stores of states.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.stores = {name: StateStore(work / name) for name in ("states", "states-claims")}
+        self._read: dict[str, list[tuple[Example, list[Evidence]]]] = {}
+
+    @cached_property
+    def words(self) -> torch.Tensor:
+        """The encoder's word embeddings, in half precision."""
+        return load_encoder(MULTILINGUAL_E5).get_input_embeddings().weight.detach().half()
+
+    def store(self, source: str) -> StateStore:
+        return self.stores["states-claims" if source.startswith("claims") else "states"]
+
+    def examples(self, source: str) -> list[tuple[Example, list[Evidence]]]:
+        if source not in self._read:
+            with (self.work / f"evidence-{source}.pickle").open("rb") as file:
+                self._read[source] = [(Example(*fields), evidence) for fields, evidence in pickle.load(file)]
+        return self._read[source]
+
+    def lessons(self, source: str, without_fold: int | None = None) -> list[Lesson]:
+        """The lessons of a source; scores and HealthVer's claims without those of one fold."""
+        pairs = self.examples(source)
+        if without_fold is not None and source in ("scored", "healthver"):
+            folds = fold_of([example for example, _ in pairs], FOLDS, 0)
+            pairs = [pair for pair in pairs if folds[pair[0].group] != without_fold]
+        return [lesson_of(example, evidence, self.store(source)) for example, evidence in pairs]
+
+    def fold(self, source: str, fold: int) -> list[tuple[Example, Lesson]]:
+        """The examples of one fold, with their lessons."""
+        pairs = self.examples(source)
+        folds = fold_of([example for example, _ in pairs], FOLDS, 0)
+        return [
+            (example, lesson_of(example, evidence, self.store(source)))
+            for example, evidence in pairs
+            if folds[example.group] == fold
+        ]

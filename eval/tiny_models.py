@@ -71,8 +71,8 @@ def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizer
     )
 
 
-def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0) -> Path:
-    """Writes a BERT of about 0.1 million parameters."""
+def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0, layers: int = 2) -> Path:
+    """Writes a BERT of about 0.1 million parameters, with two layers."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -89,7 +89,7 @@ def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0) -> Path:
     config = BertConfig(
         vocab_size=len(wrapped),
         hidden_size=32,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=window,

@@ -17,7 +17,10 @@ from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_c
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
+from medjudge.judge.reader import READER_FILE, Reader
+from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
+from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
@@ -31,7 +34,7 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
-Kind = Literal["generative", "ordinal", "similarity"]
+Kind = Literal["generative", "ordinal", "reader", "similarity"]
 
 
 class TrainedOn(BaseModel):
@@ -75,7 +78,10 @@ class JudgeCard(BaseModel):
     )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
-    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
+    windows: int = Field(
+        default=1, ge=1, description="of an ordinal judge or a reader: how many windows of a long text it reads"
+    )
+    vocabulary_sha256: str | None = Field(default=None, description="of the tokenizer that a reader was trained with")
     temperature: float = Field(default=1.0, gt=0)
     temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
     slope: float | None = None
@@ -140,7 +146,7 @@ def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
     adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
-    elif ADAPTER_CONFIG not in names and names:
+    elif HEAD_FILE in names:
         names.append("config.json")  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
         names.append("tokenizer.json")
@@ -239,6 +245,20 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
     return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
+def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> ReaderJudge:
+    require_window(card, folder)
+    tokenizer = load_tokenizer(*base_of(card, folder))
+    if card.vocabulary_sha256 != vocabulary_sha256(tokenizer):
+        raise InputError(
+            f"judge {folder}: the tokenizer of {card.base_model} on this machine is not the one that the judge was "
+            "trained with; reinstall the model, or remove the one in the hub's cache"
+        )
+    body = load_encoder(*base_of(card, folder)).to(device).eval()
+    encoder = FrozenEncoder(body, tokenizer, card.max_length, card.windows)
+    reader = Reader.load(folder, encoder.words).to(device)
+    return ReaderJudge(name, encoder, reader, card.temperature, card.only_languages)
+
+
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
 ) -> GenerativeJudge:
@@ -302,6 +322,15 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_rubrics=False,
         reads_windows=True,
         reads_checklist=reads_checklist,
+    ),
+    "reader": JudgeKind(
+        method="a reader over the states of a frozen encoder",
+        files=(READER_FILE,),
+        load=_reader,
+        base_writes_text=False,
+        reads_rubrics=False,
+        reads_windows=True,
+        reads_checklist=lambda folder: True,
     ),
     "similarity": JudgeKind(
         method="cut points on the cosine of answer and reference",

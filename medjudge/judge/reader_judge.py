@@ -13,6 +13,7 @@ from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.reader import Reader, ReaderOutput, Reading, collate
 from medjudge.judge.states import FrozenEncoder, TextStates
+from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.models.hardware import fast_dtype
 from medjudge.records import ErrorKind, Judgment, PointVerdict
 
@@ -95,6 +96,7 @@ class ReaderJudge:
                     assignment,
                     self.name,
                     row,
+                    rationale=point_rationale(points, assignment.question.language),
                     answer_tokens_cut=reading.answer.left_out,
                     context_tokens_cut=cut,
                     points=points,
@@ -162,6 +164,32 @@ def _point_verdicts(
             )
         )
     return result
+
+
+def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None:
+    """Which points an answer misses or contradicts, a line each; None where it was compared with none.
+
+    Args:
+        points: The verdicts.
+        language: Of the question; its texts are those of English where it is neither English nor Chinese.
+    """
+    if not points:
+        return None
+    texts = PACKAGED.load(language if language in _LANGUAGES else "en", "point_verdicts.yaml", _PointTexts)
+    lines = []
+    for point in points:
+        if point.verdict != "met":
+            line, probability = (
+                (texts.contradicted, point.contradicted) if point.verdict == "contradicted" else (texts.missed, point.open)
+            )
+            lines.append(f"- {line.format(probability=f'{probability:.2f}', point=point.point)}")
+    return "\n".join(lines) or texts.all_met.format(count=len(points))
+
+
+class _PointTexts(Texts):
+    all_met: str
+    missed: str
+    contradicted: str
 
 
 def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:

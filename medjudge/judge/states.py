@@ -1,6 +1,8 @@
 """Token states of a frozen encoder: each text is read once, whatever it is compared with afterwards."""
 
+import json
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,3 +150,9 @@ class FrozenEncoder:
             ).hidden_states
         hidden: np.ndarray = torch.cat([output[layer].float() for layer in LAYERS], dim=-1).cpu().numpy()
         return hidden
+
+
+def vocabulary_sha256(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Of a tokenizer's pieces in the order of their ids, whatever file they come from."""
+    vocabulary = tokenizer.get_vocab()
+    return sha256(json.dumps(sorted(vocabulary, key=vocabulary.__getitem__)).encode()).hexdigest()

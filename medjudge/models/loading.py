@@ -26,7 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, converted_folder, package_installed
+from medjudge.models.multilingual_e5 import INSTALL, MULTILINGUAL_E5, PACKAGE, converted_folder, package_installed
 from medjudge.models.safety import names_own_code, refuse_pickles
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -76,6 +76,10 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
             ) from None
         if folder.is_dir():
             raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
+        if model_id == MULTILINGUAL_E5 and not package_installed():
+            raise InputError(
+                f"model {model_id}: neither the package {PACKAGE} nor a model hub has it here; {INSTALL}"
+            ) from None
         source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(
             f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "

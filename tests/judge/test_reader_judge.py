@@ -1,0 +1,200 @@
+"""The reader judge on a tiny encoder: what it reads once, what it compares, and what its judgments say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import build_tiny_encoder
+
+from medjudge.errors import InputError
+from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
+from medjudge.judge.folder import JudgeCard, load_judge
+from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
+from medjudge.judge.protocol import Assignment
+from medjudge.judge.reader import Reader, Reading, collate
+from medjudge.judge.reader_judge import point_rationale
+from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.records import Answer, ErrorKind, PointVerdict, Question
+from medjudge.train.reader import Lesson, Schedule, train_reader
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def tiny_twelve_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_encoder(tmp_path_factory.mktemp("base"), layers=LAYERS[-1])
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_twelve_layers: Path) -> FrozenEncoder:
+    base = str(tiny_twelve_layers)
+    return FrozenEncoder(load_encoder(base).eval(), load_tokenizer(base), max_length=64 + OVERLAP, most_windows=3)
+
+
+@pytest.fixture
+def folder(tiny_twelve_layers: Path, encoder: FrozenEncoder, tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    Reader(encoder.words).save(tmp_path)
+    card = JudgeCard(
+        kind="reader",
+        base_model=str(tiny_twelve_layers),
+        max_length=128,
+        windows=3,
+        vocabulary_sha256=vocabulary_sha256(encoder.tokenizer),
+        only_languages=["en", "zh"],
+    )
+    card.write(tmp_path)
+    return tmp_path
+
+
+def question(reference: str | None = None, checklist: str | None = None, language: str = "en") -> Question:
+    prompt = "How is it treated?" if language == "en" else "如何治疗？"
+    return Question(
+        id="q", category="MK", group="q", prompt=prompt, reference=reference, checklist=checklist, language=language
+    )
+
+
+def assignment(text: str, asked: Question, model: str = "m") -> Assignment:
+    return Assignment(asked, (), Answer(question_id="q", model=model, text=text))
+
+
+def test_a_long_text_is_read_to_the_end_of_its_last_window_and_the_rest_is_counted(encoder) -> None:
+    text = "Take it twice a day. " * 200
+    tokens = len(encoder.tokenizer(text, add_special_tokens=False)["input_ids"])
+    (read,) = encoder.read([text])
+    assert len(read.ids) == encoder.inside + 2 * (encoder.inside - OVERLAP)
+    assert len(read.ids) + read.left_out == tokens
+    assert np.abs(read.last).sum(axis=1).min() > 0  # no token without a state
+    assert np.linalg.norm(read.whole) == pytest.approx(1, abs=1e-4)
+    start, end = read.spans[7]
+    assert text[start:end].strip() in encoder.tokenizer.decode([read.ids[7]]).replace("#", "") + text[start:end]
+
+
+def test_states_do_not_depend_on_what_is_read_beside_them(encoder) -> None:
+    alone = encoder.read(["Take it with water."])[0]
+    beside = encoder.read(["x " * 90, "Take it with water.", "Rest."])[1]
+    assert np.allclose(alone.states, beside.states, atol=2e-2)
+
+
+def test_a_reference_is_cut_into_sentences_and_a_checklist_into_items() -> None:
+    reference = "Take 500 mg twice a day. Do not drive. See a doctor if it does not help within a week."
+    spans = reference_points(reference, "en")
+    assert [reference[span.start : span.end].strip() for span in spans] == [
+        "Take 500 mg twice a day.",
+        "Do not drive.",
+        "See a doctor if it does not help within a week.",
+    ]
+    checklist = "Core requirements:\n1. Names the dose\n2. Warns of drowsiness\n\nSecondary:\n- Mentions the doctor"
+    items = [checklist[span.start : span.end] for span in checklist_points(checklist)]
+    assert items == ["Names the dose", "Warns of drowsiness", "Mentions the doctor"]
+    assert len(reference_points("阿司匹林每日一次，每次一百毫克。" * 99, "zh")) == MOST_POINTS
+
+
+def test_evidence_is_the_part_of_the_answer_that_says_the_point(encoder) -> None:
+    filler = "Many people ask about this and it is a common thing to wonder about. " * 12
+    point = "warfarin interacts with grapefruit"
+    reference, answer = encoder.read([point, f"{filler}Note that {point}. {filler}"])
+    (piece,) = evidence_of(Part(1, reference, [Span(0, len(point))]), answer)
+    assert len(piece.answer) == MOST_ANSWER_TOKENS
+    assert list(piece.answer) == sorted(piece.answer)
+    taken = set(piece.answer.tolist())
+    said = np.flatnonzero(np.isin(answer.ids, reference.ids))
+    assert taken & set(said.tolist())
+    assert piece.point_match.max() <= 1 + 1e-3
+
+
+def test_a_batch_gives_each_answer_what_it_gets_alone(encoder) -> None:
+    torch.manual_seed(1)
+    reader = Reader(encoder.words).eval()
+    torch.nn.init.normal_(reader.score.weight)
+    texts = ["Rest and drink water. Take 500 mg.", "No.", "Take 500 mg twice a day and rest " * 9]
+    reference = encoder.read(["Take 500 mg. Rest."])[0]
+    readings = []
+    for answer in encoder.read(texts):
+        part = Part(1, reference, [Span(0, 12), Span(13, 18)])
+        readings.append(Reading((None, reference, None), answer, evidence_of(part, answer)))
+    together = reader(collate(readings))
+    for at, reading in enumerate(readings):
+        alone = reader(collate([reading]))
+        assert torch.allclose(alone.cumulative[0], together.cumulative[at], atol=1e-4)
+        assert torch.allclose(alone.verdicts, together.verdicts[2 * at : 2 * at + 2], atol=1e-4)
+
+
+def test_training_tells_met_points_from_open_ones(encoder) -> None:
+    """The reader learns on forty claims, half of which stand in the passage, and is asked about others."""
+    words = "aspirin fever cough liver kidney asthma insulin stroke rash ulcer anemia gout".split()
+    torch.manual_seed(0)
+
+    def lessons(names: list[str]) -> list[Lesson]:
+        made = []
+        for at, name in enumerate(names):
+            other = names[(at + 3) % len(names)]
+            for passage, verdict in ((f"This text is about {name} and no more.", 0), (f"Here {other} is named.", 1)):
+                point, answer = encoder.read([f"It names {name}.", passage])
+                evidence = evidence_of(Part(1, point, [Span(0, 99)]), answer)
+                made.append(Lesson(Reading((None, point, None), answer, evidence), None, verdict))
+        return made
+
+    reader = Reader(encoder.words)
+    losses = list(train_reader(reader, {"all": lessons(words[:8])}, {"all": 1.0}, Schedule(60, 2e-3, 16), seed=0))
+    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
+    held_out = lessons(words[8:])
+    said = reader(collate([lesson.reading for lesson in held_out])).verdicts.argmax(dim=1)
+    assert np.mean(said.numpy() == np.array([lesson.verdict for lesson in held_out])) >= 0.75
+
+
+def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
+    judge = load_judge(folder, "tiny", CPU)
+    asked = question("Take 500 mg. Rest for a week at home.", "1. Names the dose\n2. Advises rest")
+    long = "Take 500 mg twice a day. " * 150
+    judgments = {
+        each.model: each
+        for each in judge.judge([assignment("Rest at home.", asked), assignment(long, asked, "long")])
+    }
+    short = judgments["m"]
+    assert [point.source for point in short.points] == ["reference", "reference", "checklist", "checklist"]
+    assert short.points[2].point == "Names the dose"
+    for point in short.points:
+        assert point.met + point.open + point.contradicted == pytest.approx(1, abs=1e-3)
+    assert short.answer_tokens_cut == 0
+    assert judgments["long"].answer_tokens_cut > 0
+    assert short.rationale == point_rationale(short.points, "en")
+
+
+def test_judgments_do_not_depend_on_the_company(folder) -> None:
+    judge = load_judge(folder, "tiny", CPU)
+    asked = question("Take 500 mg. Rest.")
+    work = [assignment(f"Take {n} mg and rest, {'then wait ' * n}.", asked, f"m{n}") for n in range(1, 9)]
+    together = {each.model: each.expected for each in judge.judge(work)}
+    for item in work:
+        (alone,) = judge.judge([item])
+        assert alone.expected == pytest.approx(together[alone.model], abs=1e-3)
+
+
+def test_chinese_is_read_and_other_languages_are_left_unscored(folder) -> None:
+    judge = load_judge(folder, "tiny", CPU)
+    (chinese,) = judge.judge([assignment("多休息，多喝水。", question("多休息。", language="zh"))])
+    assert chinese.score is not None
+    (german,) = judge.judge([assignment("Ruhe.", question(language="de"))])
+    assert german.error_kind is ErrorKind.LANGUAGE
+
+
+def test_the_rationale_names_what_is_missing() -> None:
+    points = [
+        PointVerdict(point="Names the dose", source="checklist", met=0.1, open=0.8, contradicted=0.1),
+        PointVerdict(point="Do not drive.", source="reference", met=0.1, open=0.2, contradicted=0.7),
+        PointVerdict(point="Rest.", source="reference", met=0.9, open=0.05, contradicted=0.05),
+    ]
+    assert point_rationale(points, "en") == "- Missing (0.80): Names the dose\n- Contradicted (0.70): Do not drive."
+    assert point_rationale(points[2:], "zh") == "1个要点均已满足。"
+    assert point_rationale([], "en") is None
+
+
+def test_another_tokenizer_is_refused(folder) -> None:
+    card = json.loads((folder / "judge.json").read_text())
+    (folder / "judge.json").write_text(json.dumps({**card, "vocabulary_sha256": "0" * 64}))
+    with pytest.raises(InputError, match="is not the one that the judge was trained with"):
+        load_judge(folder, "tiny", CPU)
