@@ -21,7 +21,7 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from built_in_claim_documents import Document, chinese_documents, english_documents
+from built_in_claim_documents import Document, chinese_documents, depends, english_documents
 from built_in_rewording import Language, Rewording, any_word, lists_of
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression

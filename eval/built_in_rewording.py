@@ -23,7 +23,7 @@ _NAMED = (
     r"(?<!to )(?<!or )(?<!and )(?<!type )(?<!stage )(?<!grade )(?<!chromosome )"
     r"(?<!phase )(?<!class )(?<!vitamin )(?<!step )"
 )
-_ASKS = "even|only|just|is|are|was|and|or|such|especially|particularly|out|know|see|determine|tell|ask|check|decide|sure|learn"
+_ASKS = "even|only|just|is|are|was|and|or|such|especially|out|know|see|determine|tell|ask|check|decide|sure|learn"
 """Behind these, "if" or "when" begins no condition."""
 _DEPENDS = r"(?!it\b|they\b|he\b|she\b|this\b|these\b|those\b|their\b|its\b|then\b|and\b|or\b|but\b|which\b)"
 
