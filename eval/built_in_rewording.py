@@ -119,7 +119,9 @@ class Rewording:
         free = (
             r",|.*\d| ?(?:in|at|as|over|on|of|by|for|from|each|right|later|during|throughout|such|including|because)\b"
         )
-        goes_on = r" (?!(?:and|or|but|to|in|for|with|than|as|enough|when|if)\b)[a-z]"
+        goes_on = (
+            r" (?!(?:and|or|but|to|in|for|with|than|as|enough|when|if|while|because|that|who|which|until|so)\b)[a-z]"
+        )
         return not re.match(rf"{free}|\w+ly\b", words) and not re.match(goes_on, after)
 
     def _synonym(self, word: re.Match[str], text: str, share: float, draw: Random) -> str:
@@ -218,6 +220,9 @@ def _listed(text: str, draw: Random) -> str:
     items = re.split(r", (?:and |or )?", match[1])
     last = re.search(r", (and|or) [^,]+$", match[1])
     if len(items) < 3 or not last or any(len(item.split()) > 5 or re.search(r"\b(?:and|or)\b", item) for item in items):
+        return text
+    # In "dark, thick, and leathery skin" the last word belongs to all.
+    if len(items[-1].split()) > 1 and all(len(item.split()) == 1 for item in items[:-1]):
         return text
     draw.shuffle(items)
     return text[: match.start(1)] + ", ".join(items[:-1]) + f", {last[1]} {items[-1]}" + text[match.end(1) :]
