@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import yaml
 from built_in_claims import Claim, claims
-from built_in_data import REFERENCE_AS_ANSWER, folds, liveqa_lines, scored_lines, softened
+from built_in_data import REFERENCE_AS_ANSWER, liveqa_lines, scored_lines, softened
 
 from medjudge.distill.graded import GradedAnswer, graded_answers
 from medjudge.judge.points import reference_points
@@ -160,7 +160,9 @@ def matching(pairs: Sequence[Pair], count: int, seed: int) -> list[Example]:
         if other.answer == pair.answer:
             continue
         # Another question of the same topic may have a related answer: 2 as often as 1.
-        wrong = (0.6, 0.4, 0.0, 0.0, 0.0) if other.topic == pair.topic and pair.language == "en" else (0.9, 0.1, 0, 0, 0)
+        wrong = (
+            (0.6, 0.4, 0.0, 0.0, 0.0) if other.topic == pair.topic and pair.language == "en" else (0.9, 0.1, 0, 0, 0)
+        )
         for answer, label in ((pair.answer, (0.0, 0.0, 0.1, 0.4, 0.5)), (other.answer, wrong)):
             group = f"pair-{pair.question[:60]}"
             examples.append(

@@ -76,14 +76,18 @@ class Material:
         if without_fold is not None and source in ("scored", "healthver"):
             folds = fold_of([example for example, _ in pairs], FOLDS, 0)
             pairs = [pair for pair in pairs if folds[pair[0].group] != without_fold]
-        return [lesson_of(example, evidence, self.store(source)) for example, evidence in pairs]
+        return [self.lesson(source, example, evidence) for example, evidence in pairs]
+
+    def lesson(self, source: str, example: Example, evidence: Sequence[Evidence]) -> Lesson:
+        """One example of a source as a lesson."""
+        return lesson_of(example, evidence, self.store(source))
 
     def fold(self, source: str, fold: int) -> list[tuple[Example, Lesson]]:
         """The examples of one fold, with their lessons."""
         pairs = self.examples(source)
         folds = fold_of([example for example, _ in pairs], FOLDS, 0)
         return [
-            (example, lesson_of(example, evidence, self.store(source)))
+            (example, self.lesson(source, example, evidence))
             for example, evidence in pairs
             if folds[example.group] == fold
         ]

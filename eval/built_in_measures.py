@@ -89,9 +89,7 @@ def llmeval2(judge: Judge, data: Path, per_subject: int, seed: int) -> dict[str,
             by_subject.setdefault(questions[answer.question_id].category, []).append(answer)
     draw = Random(f"{seed}-llmeval2")
     chosen = {name: draw.sample(each, min(per_subject, len(each))) for name, each in sorted(by_subject.items())}
-    judgments = judged(
-        judge, [(questions[answer.question_id], answer) for each in chosen.values() for answer in each]
-    )
+    judgments = judged(judge, [(questions[answer.question_id], answer) for each in chosen.values() for answer in each])
 
     def rows(answers: Sequence[Answer]) -> dict[str, float]:
         keys = [(answer.question_id, answer.model) for answer in answers]
@@ -122,7 +120,8 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
         others = [
             other
             for other in questions
-            if other.group != question.group and other.category == question.category
+            if other.group != question.group
+            and other.category == question.category
             and other.subcategory == question.subcategory
         ]
         changed = _with_changed_facts(source, draw)
@@ -151,7 +150,10 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
 
 def _share(values: Sequence[bool]) -> dict[str, float]:
     numbers = np.array(values, dtype=float)
-    return {"answers": len(values), **interval(values, [str(at) for at in range(len(values))], lambda rows: numbers[rows].mean())}
+    return {
+        "answers": len(values),
+        **interval(values, [str(at) for at in range(len(values))], lambda rows: numbers[rows].mean()),
+    }
 
 
 def _reworded(source: Source, draw: Random) -> str:

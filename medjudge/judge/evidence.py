@@ -82,7 +82,7 @@ def _pieces(part: Part, span: Span) -> list[np.ndarray]:
             rows = np.concatenate([rows[:head], rows[head - MOST_QUESTION_TOKENS :]])
         return [rows] if len(rows) else []
     count = -(-len(rows) // MOST_POINT_TOKENS)
-    return [piece for piece in np.array_split(rows, count)] if count else []
+    return list(np.array_split(rows, count)) if count else []
 
 
 def _evidence(part: Part, number: int, point: np.ndarray, answer: np.ndarray) -> Evidence:

@@ -17,7 +17,7 @@ from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_c
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
-from medjudge.judge.reader import READER_FILE, Reader
+from medjudge.judge.reader import READER_FILE, Reader, load_level_head
 from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
@@ -256,7 +256,7 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: i
     body = load_encoder(*base_of(card, folder)).to(device).eval()
     encoder = FrozenEncoder(body, tokenizer, card.max_length, card.windows)
     reader = Reader.load(folder, encoder.words).to(device)
-    return ReaderJudge(name, encoder, reader, card.temperature, card.only_languages)
+    return ReaderJudge(name, encoder, reader, load_level_head(folder), card.temperature, card.only_languages)
 
 
 def _generative(

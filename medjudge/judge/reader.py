@@ -6,7 +6,6 @@ score, which ordered cut points turn into five levels (McCullagh, 1980).
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import log
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from torch.nn import functional
 
 from medjudge.judge.adapter import require_finite
 from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS, Evidence, nearness
+from medjudge.judge.level_head import NAMES, LevelHead
 from medjudge.judge.states import LAYERS, TextStates
 
 READER_FILE = "reader.safetensors"
@@ -26,6 +26,11 @@ VERDICTS = ("met", "open", "contradicted")
 _HEADS, _LAYERS = 5, 3
 _SCALARS = 14
 _LOOK = 64
+_COSINE, _SPREAD = 0.87, 0.045
+"""Mean and spread of the cosines of a question or reference with its answers (MEDIQA, LiveQA, graded answers)."""
+_START = (0.6, 0.2, 0.0, 0.0, 0.3, 0.3, 0.1, 0.0, 0.1, 0.4, 0.2, 0.0, 0.0, 0.0)
+"""The weights of the scalars before training: the untrained baseline."""
+FEATURES = _SCALARS + 10
 
 
 class Reading(NamedTuple):
@@ -56,7 +61,7 @@ class ReaderBatch(NamedTuple):
         kind: The index of the kind, (S,).
         owner: The index of the answer, (S,).
         answer_states: The states of all tokens of all answers, one answer behind the other, (T, layers * width).
-        answer_match: The best cosine of each of them with a token of a point, by kind; 0 where no point took it, (T, 3).
+        answer_match: The best cosine of each with a token of a point, by kind; 0 where no point took it, (T, 3).
         answer_place: Where each of them stands, as row * A + column of a (B, A) table, (T,).
         answer_mask: Which places of that table hold a token, (B, A).
         wholes: The whole texts of question, reference, checklist and answer, (B, 4, width).
@@ -106,18 +111,15 @@ def collate(readings: Sequence[Reading]) -> ReaderBatch:
         position[row, :p], position[row, p:n] = np.arange(p), np.arange(n - p)
         gap[row, p + 1 : n] = np.diff(piece.answer) > 1
     match[..., 1] = (ids == partners) & (side > 0)
-    answers = _answers(readings)
-    return ReaderBatch(
-        *(torch.from_numpy(array) for array in (states, ids, partners, match, side, position, gap)),
-        torch.tensor([piece.kind for _, piece in pieces]),
-        torch.tensor([owner for owner, _ in pieces]),
-        *answers,
-        torch.from_numpy(_wholes(readings)),
-        torch.from_numpy(np.stack([_scalars(reading) for reading in readings])),
-    )
+    kind, owner = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
+    scalars = np.stack([_scalars(reading) for reading in readings])
+    of_pieces = (states, ids, partners, match, side, position, gap, kind, owner)
+    arrays = (*of_pieces, *_answers(readings), _wholes(readings), scalars)
+    return ReaderBatch(*map(torch.from_numpy, arrays))
 
 
-def _answers(readings: Sequence[Reading]) -> list[torch.Tensor]:
+def _answers(readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """States, match, place and mask of all answers' tokens, as in `ReaderBatch`."""
     counts = np.array([len(reading.answer.ids) for reading in readings])
     mask = np.arange(counts.max()) < counts[:, None]
     match = np.zeros((*mask.shape, len(KINDS)), np.float32)
@@ -126,7 +128,7 @@ def _answers(readings: Sequence[Reading]) -> list[torch.Tensor]:
             best = match[row, piece.answer, piece.kind]
             match[row, piece.answer, piece.kind] = np.maximum(best, piece.answer_match)
     states = np.concatenate([reading.answer.states for reading in readings]).astype(np.float32)
-    return [torch.from_numpy(array) for array in (states, match[mask], np.flatnonzero(mask), mask)]
+    return states, match[mask], np.flatnonzero(mask), mask
 
 
 def _wholes(readings: Sequence[Reading]) -> np.ndarray:
@@ -137,15 +139,21 @@ def _wholes(readings: Sequence[Reading]) -> np.ndarray:
 
 
 def _scalars(reading: Reading) -> np.ndarray:
-    """Cosines of whole texts, the mean and least nearness of points, what is there, and how long and new the answer is."""
+    """Cosines of whole texts, mean and least nearness of points, what is there, the answer's length and its echo.
+
+    Cosines lie close together: each is taken from `_COSINE` in units of its spread, and 0 where there is no text.
+    """
     values: list[float] = []
     for kind, part in enumerate(reading.parts):
         near = [nearness(piece) for piece in reading.evidence if piece.kind == kind]
-        cosine = 0.0 if part is None else float(part.whole @ reading.answer.whole)
-        values += [cosine, float(np.mean(near)) if near else 0.0, float(np.min(near)) if near else 0.0, float(bool(near))]
+        if part is None or not near:
+            values += [0.0, 0.0, 0.0, 0.0]
+            continue
+        cosines = (float(part.whole @ reading.answer.whole), float(np.mean(near)), float(np.min(near)))
+        values += [*((cosine - _COSINE) / _SPREAD for cosine in cosines), 1.0]
     question = reading.parts[0]
     echoed = 0.0 if question is None else float(np.isin(reading.answer.ids, question.ids).mean())
-    return np.array([*values, log(1 + len(reading.answer.ids)) / 7, echoed], np.float32)
+    return np.array([*values, log(1 + len(reading.answer.ids)) - 5, (echoed - 0.2) / 0.15], np.float32)
 
 
 class ReaderOutput(NamedTuple):
@@ -153,11 +161,14 @@ class ReaderOutput(NamedTuple):
 
     Attributes:
         verdicts: Logits of met, open and contradicted of each piece of a point, (S, 3).
-        cumulative: Logits of level > 1, > 2, > 3, > 4, (B, 4).
+        cumulative: Logits of level > 1, > 2, > 3, > 4, (B, 4): the reader's own impression.
+        features: What a `LevelHead` weighs, (B, `FEATURES`): the scalars, the highest, lowest and mean probabilities
+            of the verdicts on an answer's points (0 where it has none), and the impression.
     """
 
     verdicts: torch.Tensor
     cumulative: torch.Tensor
+    features: torch.Tensor
 
 
 class _Block(nn.Module):
@@ -187,7 +198,7 @@ class _Block(nn.Module):
 def _normed(states: torch.Tensor) -> torch.Tensor:
     """Each layer's states with mean 0 and variance 1, shape as given."""
     width = states.shape[-1] // len(LAYERS)
-    return torch.cat([functional.layer_norm(part, (width,)) for part in states.split(width, dim=-1)], dim=-1)
+    return torch.cat([functional.layer_norm(part, (width,)) for part in states.chunk(len(LAYERS), dim=-1)], dim=-1)
 
 
 class Reader(nn.Module):
@@ -226,7 +237,8 @@ class Reader(nn.Module):
         for embedding in (self.side, self.position, self.first):
             nn.init.normal_(embedding.weight, std=0.02)
         nn.init.zeros_(self.score.weight)
-        nn.init.zeros_(self.plain.weight)
+        with torch.no_grad():
+            self.plain.weight.copy_(torch.tensor([_START]))
 
     def forward(self, batch: ReaderBatch) -> ReaderOutput:
         """Reads a batch from `collate`."""
@@ -241,7 +253,11 @@ class Reader(nn.Module):
             hidden = block(hidden, added)
         vectors = self.after(hidden[:, 0]).float()
         verdicts = self.verdict(vectors).float()
-        return ReaderOutput(verdicts, self._levels(batch, vectors, verdicts))
+        points = self._points(batch, vectors, verdicts)
+        cumulative = self._levels(batch, vectors, points)
+        impression = (cumulative.mean(dim=1, keepdim=True) / 3).clamp(-3, 3)
+        features = torch.cat([batch.scalars, points[:, -3 * len(VERDICTS) :], impression], dim=-1)
+        return ReaderOutput(verdicts, cumulative, features)
 
     def _word(self, ids: torch.Tensor) -> torch.Tensor:
         words = self.words[ids].float()
@@ -256,11 +272,10 @@ class Reader(nn.Module):
         most = table.masked_fill(~batch.answer_mask[..., None], -1e4).amax(dim=1)
         return most, table.sum(dim=1) / batch.answer_mask.sum(dim=1, keepdim=True).clamp_min(1)
 
-    def _levels(self, batch: ReaderBatch, vectors: torch.Tensor, verdicts: torch.Tensor) -> torch.Tensor:
+    def _levels(self, batch: ReaderBatch, vectors: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         answers = len(batch.wholes)
         question = batch.kind == 0
         asked = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, batch.owner[question], vectors[question])
-        points = self._points(batch.owner[~question], vectors[~question], verdicts[~question], answers)
         most, mean = self._look(batch)
         products = batch.wholes[:, :3] * batch.wholes[:, 3:]
         whole = (products * self.product).sum(dim=(1, 2)) * (products.shape[-1] ** 0.5)
@@ -268,10 +283,10 @@ class Reader(nn.Module):
         score = self.score(functional.gelu(self.hidden(features))) + self.plain(batch.scalars)
         return score.float() + whole[:, None] - self.cuts()
 
-    def _points(
-        self, owner: torch.Tensor, vectors: torch.Tensor, verdicts: torch.Tensor, answers: int
-    ) -> torch.Tensor:
+    def _points(self, batch: ReaderBatch, vectors: torch.Tensor, verdicts: torch.Tensor) -> torch.Tensor:
         """What all points of an answer say, (B, 3 * width + 9); zeros for an answer without points."""
+        answers, question = len(batch.wholes), batch.kind == 0
+        owner, vectors, verdicts = batch.owner[~question], vectors[~question], verdicts[~question]
         chances = torch.softmax(verdicts, dim=-1)
         rows = torch.cat([vectors, chances], dim=-1)
         index = owner[:, None].expand(-1, rows.shape[1])
@@ -288,17 +303,33 @@ class Reader(nn.Module):
             dim=-1,
         )
 
+    def forget_levels(self) -> None:
+        """Sets what makes levels of all that was read back to its start; how points are read stays."""
+        fresh = Reader(self.words, self.first.embedding_dim)
+        for name in ("hidden", "score", "plain"):
+            getattr(self, name).load_state_dict(getattr(fresh, name).state_dict())
+        with torch.no_grad():
+            for own, new in (
+                (self.product, fresh.product),
+                (self.first_cut, fresh.first_cut),
+                (self.steps, fresh.steps),
+            ):
+                own.copy_(new)
+
     def cuts(self) -> torch.Tensor:
         """The four cut points in ascending order, (4,)."""
         return torch.cat([self.first_cut, self.first_cut + torch.cumsum(functional.softplus(self.steps), dim=0)])
 
-    def save(self, folder: Path) -> None:
-        """Writes `reader.safetensors`, in half precision."""
-        save_file({name: value.half().contiguous() for name, value in self.state_dict().items()}, folder / READER_FILE)
+    def save(self, folder: Path, head: LevelHead | None = None) -> None:
+        """Writes `reader.safetensors`, in half precision, and the level head beside it, if there is one."""
+        tensors = {name: value.half().contiguous() for name, value in self.state_dict().items()}
+        if head is not None:
+            tensors |= {name: torch.tensor(value).float() for name, value in zip(NAMES, head, strict=True)}
+        save_file(tensors, folder / READER_FILE)
 
     @classmethod
     def load(cls, folder: Path, words: torch.Tensor) -> "Reader":
-        """Reads what `save` wrote.
+        """Reads what `save` wrote, but for the level head.
 
         Raises:
             ValueError: A tensor is missing, of another shape, or not finite.
@@ -307,7 +338,20 @@ class Reader(nn.Module):
         require_finite(saved, READER_FILE)
         reader = cls(words)
         try:
-            reader.load_state_dict({name: value.float() for name, value in saved.items()})
+            reader.load_state_dict({name: value.float() for name, value in saved.items() if name not in NAMES})
         except RuntimeError as error:
             raise ValueError(f"{READER_FILE} does not fit: {error}") from None
         return reader.eval()
+
+
+def load_level_head(folder: Path) -> LevelHead:
+    """The level head of a judge folder.
+
+    Raises:
+        ValueError: There is none, or its tensors have other shapes.
+    """
+    saved = load_file(folder / READER_FILE)
+    weights, cuts = (saved.get(name) for name in NAMES)
+    if weights is None or cuts is None or weights.shape != (FEATURES,) or cuts.shape != (4,):
+        raise ValueError(f"{READER_FILE} holds no level head of {FEATURES} weights and 4 cuts")
+    return LevelHead(weights.double().numpy(), cuts.double().numpy())

@@ -8,6 +8,7 @@ import torch
 
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
+from medjudge.judge.level_head import LevelHead
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
@@ -39,16 +40,24 @@ class ReaderJudge:
         name: The judge's name.
         encoder: Reads texts.
         reader: Compares them; on the encoder's device, in evaluation mode.
+        head: Makes levels of what the reader says.
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
 
     def __init__(
-        self, name: str, encoder: FrozenEncoder, reader: Reader, temperature: float, languages: Sequence[str] | None
+        self,
+        name: str,
+        encoder: FrozenEncoder,
+        reader: Reader,
+        head: LevelHead,
+        temperature: float = 1.0,
+        languages: Sequence[str] | None = None,
     ) -> None:
         self.name = name
         self.encoder = encoder
         self.reader = reader
+        self.head = head
         self.temperature = temperature
         self.languages = languages
 
@@ -84,7 +93,8 @@ class ReaderJudge:
         for start, end in _runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
-            rows = probabilities(output.cumulative.float(), self.temperature).cpu().numpy()
+            cumulative = self.head.cumulative(output.features.double().cpu().numpy())
+            rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
             at = 0
             for assignment, reading, row in zip(chunk[start:end], part, rows, strict=True):
@@ -139,9 +149,7 @@ def _texts(assignment: Assignment) -> _Texts:
     return _Texts(prompt, question.reference or "", question.checklist or "", assignment.answer.text)
 
 
-def _point_verdicts(
-    assignment: Assignment, evidence: Sequence[Evidence], verdicts: np.ndarray
-) -> list[PointVerdict]:
+def _point_verdicts(assignment: Assignment, evidence: Sequence[Evidence], verdicts: np.ndarray) -> list[PointVerdict]:
     """The verdict on each point; of a point that was read in pieces, the one that is met least."""
     spans, texts = spans_of(assignment), _texts(assignment)
     least: dict[tuple[int, int], np.ndarray] = {}
@@ -178,11 +186,12 @@ def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None
     texts = PACKAGED.load(language if language in _LANGUAGES else "en", "point_verdicts.yaml", _PointTexts)
     lines = []
     for point in points:
-        if point.verdict != "met":
-            line, probability = (
-                (texts.contradicted, point.contradicted) if point.verdict == "contradicted" else (texts.missed, point.open)
-            )
-            lines.append(f"- {line.format(probability=f'{probability:.2f}', point=point.point)}")
+        if point.verdict == "met":
+            continue
+        denied = point.verdict == "contradicted"
+        line = texts.contradicted if denied else texts.missed
+        probability = f"{point.contradicted if denied else point.open:.2f}"
+        lines.append(f"- {line.format(probability=probability, point=point.point)}")
     return "\n".join(lines) or texts.all_met.format(count=len(points))
 
 

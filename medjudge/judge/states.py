@@ -91,9 +91,7 @@ class FrozenEncoder:
             for text in texts
         ]
         windows = [
-            window
-            for number, text in enumerate(encoded)
-            for window in self._windows(number, len(text["input_ids"]))
+            window for number, text in enumerate(encoded) for window in self._windows(number, len(text["input_ids"]))
         ]
         kept = [min(len(text["input_ids"]), self._most_tokens()) for text in encoded]
         states = [np.zeros((count, len(LAYERS) * self.width), np.float16) for count in kept]

@@ -77,7 +77,7 @@ def train_reader(
             output = reader(batch)
         loss = lesson_loss(output, batch, chosen)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
         optimizer.step()
         rates.step()

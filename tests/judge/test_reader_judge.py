@@ -11,9 +11,10 @@ from tiny_models import build_tiny_encoder
 from medjudge.errors import InputError
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import JudgeCard, load_judge
+from medjudge.judge.level_head import LevelHead, fit_level_head
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment
-from medjudge.judge.reader import Reader, Reading, collate
+from medjudge.judge.reader import FEATURES, Reader, Reading, collate
 from medjudge.judge.reader_judge import point_rationale
 from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -37,7 +38,8 @@ def encoder(tiny_twelve_layers: Path) -> FrozenEncoder:
 @pytest.fixture
 def folder(tiny_twelve_layers: Path, encoder: FrozenEncoder, tmp_path: Path) -> Path:
     torch.manual_seed(0)
-    Reader(encoder.words).save(tmp_path)
+    head = LevelHead(np.linspace(-0.1, 0.2, FEATURES), np.array([-1.0, 0.0, 0.5, 1.0]))
+    Reader(encoder.words).save(tmp_path, head)
     card = JudgeCard(
         kind="reader",
         base_model=str(tiny_twelve_layers),
@@ -125,7 +127,20 @@ def test_a_batch_gives_each_answer_what_it_gets_alone(encoder) -> None:
 
 def test_training_tells_met_points_from_open_ones(encoder) -> None:
     """The reader learns on forty claims, half of which stand in the passage, and is asked about others."""
-    words = "aspirin fever cough liver kidney asthma insulin stroke rash ulcer anemia gout".split()
+    words = [
+        "aspirin",
+        "fever",
+        "cough",
+        "liver",
+        "kidney",
+        "asthma",
+        "insulin",
+        "stroke",
+        "rash",
+        "ulcer",
+        "anemia",
+        "gout",
+    ]
     torch.manual_seed(0)
 
     def lessons(names: list[str]) -> list[Lesson]:
@@ -151,8 +166,7 @@ def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
     asked = question("Take 500 mg. Rest for a week at home.", "1. Names the dose\n2. Advises rest")
     long = "Take 500 mg twice a day. " * 150
     judgments = {
-        each.model: each
-        for each in judge.judge([assignment("Rest at home.", asked), assignment(long, asked, "long")])
+        each.model: each for each in judge.judge([assignment("Rest at home.", asked), assignment(long, asked, "long")])
     }
     short = judgments["m"]
     assert [point.source for point in short.points] == ["reference", "reference", "checklist", "checklist"]
@@ -198,3 +212,15 @@ def test_another_tokenizer_is_refused(folder) -> None:
     (folder / "judge.json").write_text(json.dumps({**card, "vocabulary_sha256": "0" * 64}))
     with pytest.raises(InputError, match="is not the one that the judge was trained with"):
         load_judge(folder, "tiny", CPU)
+
+
+def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(4000, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 2.0]
+    logits = (features @ [1.5, 0.0, -20.0])[:, None] - np.array([-44.0, -42.0, -40.0, -38.0])
+    above = generator.random((4000, 1)) < 1 / (1 + np.exp(-logits))
+    labels = np.eye(5)[above.sum(axis=1)]
+    head = fit_level_head(features, labels, np.ones(4000), ridge=1e-4)
+    assert head.weights == pytest.approx([1.5, 0.0, -20.0], abs=0.9)
+    assert np.all(np.diff(head.cuts) > 0)
+    assert head.cumulative(features)[:, 1] == pytest.approx(logits[:, 1], abs=1.0)
