@@ -1,353 +1,238 @@
-"""Makes the built-in judge from DATA, measures it, and writes it into the package.
+"""Makes the built-in judge from DATA and writes it into the package.
 
     python eval/built_in.py DATA WORK
 
-DATA holds mediqa2019-qa/, liveqa-med/, medquad/, healthver/, toyhom-internal/, huatuo-knowledge/ and, for measuring
-only, llmeval-2/ and llmeval-med/. WORK keeps every finished stage: converted records, token states (about 10 GB), the
-evidence, the readers. Nothing in it is made twice.
-
-A base learns from matching, claims made by rule, graded and disturbed answers. For each fifth of MEDIQA's questions and
-HealthVer's claims a reader goes on from the base with the other four fifths; it is measured on its fifth. Their mean is
-shipped (Wortsman et al., 2022); a shift of the cut points and a temperature are fitted on what the five said of the
-answers that they had not seen. The table is `eval/results/built-in.json`.
+DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/ and medquad/. WORK is a folder
+for intermediate files; a step that is finished there is not repeated. The intermediate stage comes first. Fifteen
+judges follow, one for each of five folds of the questions and three seeds; they show how well such a judge does on
+questions that it has not seen. Their mean is shipped, of adapters and heads (Wortsman et al., 2022), with a shift
+fitted on the held-out answers and MEDIQA's validation file, and a temperature fitted on the latter.
+`eval/built_in_folds.py` writes the table of these judges and of the ablations.
 """
 
 import json
-import pickle
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from built_in_claims import claims, split
-from built_in_data import scored_lines
-from built_in_examples import (
-    Example,
-    chinese_pairs,
-    distinct_texts,
-    disturbed,
-    graded,
-    healthver,
-    matching,
-    measured,
-    medquad,
-    of_claim,
-    scored,
-)
-from built_in_lessons import FOLDS, Material, evidence_for
-from built_in_measures import auc_interval, interval, llmeval2, llmeval_med, probes
-from built_in_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from built_in_training import SCORED, base, fold_reader
+from built_in_folds import SEEDS, run_jobs, shipped_jobs
+from built_in_table import FOLDS, Job, intervals, measured_on, pairs_of, summary
+from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize
-from scipy.stats import spearmanr
-from sklearn.metrics import cohen_kappa_score, f1_score
+from scipy.special import logit
 from study import REPOSITORY, Study
 
 from medjudge.files import file_sha256
+from medjudge.judge.adapter import merge_adapter
 from medjudge.judge.card import write_readme
-from medjudge.judge.evidence import nearness
-from medjudge.judge.folder import JudgeCard, TrainedOn, load_judge
+from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
-from medjudge.judge.ordinal import probabilities
-from medjudge.judge.reader import READER_FILE, Reader, collate
-from medjudge.judge.states import vocabulary_sha256
-from medjudge.models.loading import load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
-from medjudge.scale import USABLE_FROM, median_level
-from medjudge.train.reader import Lesson
+from medjudge.judge.ordinal import HEAD_FILE, HEAD_RATE, OrdinalModel, collate, encode
+from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
+from medjudge.records import TrainingLine
+from medjudge.scale import USABLE_FROM
+from medjudge.train.lora import write_base_name
+from medjudge.train.temperature import as_card, calibrated, ordinal_levels
 
-SEEDS = (0,)
-ENGLISH_CLAIMS, CHINESE_CLAIMS = 16_000, 8_000
-_LONGEST_ANSWER = 2500
-"""In characters, of the pairs that matching and grading take."""
-_BATCH = 48
-SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-internal", "huatuo-knowledge")
+LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"
+RANK = 32
+WEIGHTS = (1.0, 3.0)
+"""Of held-out training questions and of the validation file in the shift. The latter has messages as people write them,
+and the judges are too strict with those."""
+SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad")
 NOTE = (
-    "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
-    "and says of each point whether the answer meets it, leaves it open or contradicts it. No physician's scores of "
-    "Chinese answers are among what it learned from. It knows no medicine beyond what stands in the reference."
+    "The judge that comes with medjudge. English questions of consumers about health, with or without a reference; it "
+    "leaves texts in other languages unscored. It knows what an answer to the point looks like; it knows no medicine."
 )
 
 
+class Usable(NamedTuple):
+    """Answers with the judge's logit of being usable and whether the expert called them so, both of shape (n,)."""
+
+    logit: np.ndarray
+    usable: np.ndarray
+
+
 def main(data: Path, work: Path) -> None:
-    """Runs the stages that are not finished yet, from the data to the judge folder and the table."""
+    """Runs the steps that are not finished yet, from the data to the judge folder."""
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
-    convert(study)
-    prepare(data, work)
-    material = Material(work)
-    base(work, material)
-    for fold in range(FOLDS):
-        for seed in SEEDS:
-            fold_reader(work, material, fold, seed)
-    out = work / "judge" / "built-in"
-    held_out = held_out_answers(work, material)
-    write_judge(out, work, data, held_out)
-    table = {"folds": folds_table(held_out), **claims_table(work, material), **measures(out, data, work)}
-    study.write("built-in", table)
+    prepare(study)
+    study.run(f"{LAUNCH} --config $MEDJUDGE/configs/judges/minilm-intermediate.yaml")
+    run_jobs(shipped_jobs(), work.resolve())
+    out = work / "judges" / "built-in"
+    members = [work / "folds" / job.name / "judge" for job in shipped_jobs()]
+    averaged(members, out)
+    held_out = held_out_answers(shipped_jobs(), work)
+    shift_and_temperature(out, measured_on(work).validation, held_out)
+    complete_card(out, members, data, summary(shipped_jobs(), work, measured_on(work))["per_run"])
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
 
 
-def convert(study: Study) -> None:
-    """Brings the scored sets into the project's records."""
+def prepare(study: Study) -> None:
+    """Brings the data into the project's records."""
     mediqa, liveqa = "$DATA/mediqa2019-qa", "$DATA/liveqa-med"
     study.run(f"medjudge data convert mediqa2019 {mediqa}/train-alexa.xml {mediqa}/train-liveqamed.xml --out mediqa")
     study.run(f"medjudge data convert mediqa2019 {mediqa}/validation.xml --out mediqa-validation")
     study.run(
         f"medjudge data convert liveqa-med {liveqa}/reference-answers.xml {liveqa}/qrels-nist-692.txt --out liveqa"
     )
-
-
-def prepare(data: Path, work: Path) -> None:
-    """Writes the evidence of every source, where it is not there yet."""
-    if all(
-        (work / f"evidence-{source}.pickle").exists() for source in ("scored", "disturbed", "claims", "claims-held")
-    ):
-        return
-    short = [pair for pair in medquad(data) if len(pair.answer) <= _LONGEST_ANSWER]
-    chinese = chinese_pairs(data)
-    huatuo = [pair for pair in chinese if pair.topic == "huatuo"]
-    toyhom = [pair for pair in chinese if pair.topic == "toyhom" and len(pair.answer) > 100]
-    sources = {
-        "scored": scored(work),
-        "validation": measured(work),
-        "healthver": healthver(data),
-        "matching": matching(short, 2400, 0) + matching(chinese, 3600, 0),
-        "graded": graded(short, 1500, 0) + graded(huatuo, 900, 1) + graded(toyhom, 600, 2),
-    }
-    usable = [each for each in sources["graded"] if _likeliest(each) >= USABLE_FROM]
-    usable += [each for each in sources["matching"] if _likeliest(each) >= USABLE_FROM]
-    Random(1).shuffle(usable)
-    sources["disturbed"] = disturbed(usable[:900], 0)
-    parts = split(claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, 0))
-    sources |= {"claims": list(map(of_claim, parts.train)), "claims-held": list(map(of_claim, parts.held_out))}
-    reader = encoder()
-    for source, examples in sources.items():
-        store = StateStore(work / ("states-claims" if source.startswith("claims") else "states"))
-        store.add(distinct_texts(examples), reader)
-        pairs = [(tuple(example), evidence_for(example, store)) for example in examples if example.answer]
-        with (work / f"evidence-{source}.pickle").open("wb") as file:
-            pickle.dump([pair for pair in pairs if pair[1]], file)
-
-
-def _likeliest(example: Example) -> int:
-    return 0 if example.label is None else int(np.argmax(example.label)) + 1
-
-
-class Said(NamedTuple):
-    """What a reader says of answers or claims it has not seen.
-
-    Attributes:
-        examples: Shape (n,).
-        cumulative: Logits of levels, (n, 4).
-        verdicts: Logits of the verdict on the first point, (n, 3).
-        nearness: The untrained baseline: the mean nearness of all points, (n,).
-        cosine: The untrained cosine of question and answer, (n,).
-    """
-
-    examples: list[Example]
-    cumulative: np.ndarray
-    verdicts: np.ndarray
-    nearness: np.ndarray
-    cosine: np.ndarray
-
-
-def said_of(reader: Reader, pairs: Sequence[tuple[Example, Lesson]]) -> Said:
-    """Lets a reader read examples."""
-    cumulative, verdicts = [], []
-    with torch.inference_mode():
-        for start in range(0, len(pairs), _BATCH):
-            batch = collate([lesson.reading for _, lesson in pairs[start : start + _BATCH]])
-            output = reader(batch)
-            owners = batch.owner.numpy()
-            cumulative.append(output.cumulative.numpy())
-            verdicts.append(
-                output.verdicts.numpy()[[int(np.flatnonzero(owners == row)[0]) for row in np.unique(owners)]]
-            )
-    readings = [lesson.reading for _, lesson in pairs]
-    return Said(
-        [example for example, _ in pairs],
-        np.concatenate(cumulative),
-        np.concatenate(verdicts),
-        np.array([np.mean([nearness(piece) for piece in reading.evidence]) for reading in readings]),
-        np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
+    study.run(
+        "python $MEDJUDGE/recipes/matching_set.py $DATA/medquad/medquad.jsonl.gz data/matching --questions 5000"
+        " --keep-out mediqa/questions.jsonl mediqa-validation/questions.jsonl liveqa/questions.jsonl"
     )
 
 
-class HeldOut(NamedTuple):
-    """What the fold readers say of MEDIQA's answers and HealthVer's claims that they have not seen."""
+def averaged(folders: list[Path], out: Path) -> None:
+    """Writes the mean of several judges that were trained from the same start: of their adapters' products, and heads.
 
-    mediqa: list[Said]
-    healthver: list[Said]
-
-
-def held_out_answers(work: Path, material: Material) -> HeldOut:
-    """By fold and seed. An answer that stands word for word in the training of its fold is left out."""
-    mediqa, healthver_said = [], []
-    for fold in range(FOLDS):
-        scored_pairs = material.fold("scored", fold)
-        mine = {example.answer for example, _ in scored_pairs}
-        others = {
-            example.answer for other in range(FOLDS) if other != fold for example, _ in material.fold("scored", other)
-        }
-        unseen = [pair for pair in scored_pairs if pair[0].source == "mediqa" and pair[0].answer in mine - others]
-        for seed in SEEDS:
-            reader = fold_reader(work, material, fold, seed)
-            mediqa.append(said_of(reader, unseen))
-            healthver_said.append(said_of(reader, material.fold("healthver", fold)))
-    return HeldOut(mediqa, healthver_said)
-
-
-def levels_of(examples: Sequence[Example]) -> np.ndarray:
-    """The experts' levels, (n,)."""
-    return np.array([_likeliest(example) for example in examples])
-
-
-def fitted_shift_and_temperature(held_out: HeldOut) -> tuple[float, float]:
-    """The shift of the cut points and the temperature with the least ordinal loss on held-out answers.
-
-    They bring the mean of the readers, which is more careful than each of them, back to the experts' scale.
+    The mean of the adapters' products has a higher rank; its best approximation of rank 32 is kept, in half precision.
     """
-    logits = np.concatenate([said.cumulative for said in held_out.mediqa])
-    above = np.concatenate([levels_of(said.examples) for said in held_out.mediqa])[:, None] > np.arange(1, 5)
+    body = load_encoder(MINILM)
+    names = [f"member{number}" for number in range(len(folders))]
+    model = PeftModel.from_pretrained(body, str(folders[0]), adapter_name=names[0])
+    for name, folder in zip(names[1:], folders[1:], strict=True):
+        model.load_adapter(str(folder), adapter_name=name)
+    model.add_weighted_adapter(names, [1 / len(names)] * len(names), "mean", combination_type="svd", svd_rank=RANK)
+    shutil.rmtree(out, ignore_errors=True)
+    model.save_pretrained(str(out), selected_adapters=["mean"])
+    for file in (out / "mean").iterdir():
+        file.rename(out / file.name)
+    (out / "mean").rmdir()
+    (out / "README.md").unlink(missing_ok=True)
+    write_base_name(out, MINILM)
+    weights = load_file(out / "adapter_model.safetensors")
+    save_file({name: value.half().contiguous() for name, value in weights.items()}, out / "adapter_model.safetensors")
+    heads = [load_file(folder / HEAD_FILE) for folder in folders]
+    save_file({name: torch.stack([head[name] for head in heads]).mean(dim=0) for name in heads[0]}, out / HEAD_FILE)
+    load_tokenizer(str(folders[0])).save_pretrained(out)
+    shutil.copy(folders[0] / "judge.json", out / "judge.json")
+
+
+def shift_and_temperature(folder: Path, lines: list[TrainingLine], held_out: Usable) -> None:
+    """Fits the cut points' common shift and the temperature, and writes both into a judge folder.
+
+    Args:
+        folder: The judge.
+        lines: The validation file's answers.
+        held_out: What the members say of the questions that each was not trained on.
+    """
+    card = read_card(folder)
+    logits, levels = cumulative_logits(folder, card, lines), np.array([line.level for line in lines])
+    in_validation = Usable(logits[:, USABLE_FROM - 2], levels >= USABLE_FROM)
+    shift = fitted_shift([held_out, in_validation], WEIGHTS)
+    calibration = calibrated(logits + shift, np.eye(5)[levels - 1], levels, ordinal_levels)
+    head = load_file(folder / HEAD_FILE)
+    head["first_cut"] = head["first_cut"] - shift / HEAD_RATE
+    save_file(head, folder / HEAD_FILE)
+    card.temperature = calibration.temperature
+    card.training["calibration"] = {**as_card(calibration), "shift": round(shift, 4)}
+    # A shift says nothing of the answers that it was fitted on: each question takes that of the other questions.
+    fold_of = np.unique([line.question.group for line in lines], return_inverse=True)[1] % FOLDS
+    shifted = logits.copy()
+    for fold in range(FOLDS):
+        others = fold_of != fold
+        shifted[~others] += fitted_shift(
+            [held_out, Usable(in_validation.logit[others], in_validation.usable[others])], WEIGHTS
+        )
+    rows = ordinal_levels(shifted, calibration.temperature)
+    probabilities = {
+        f"{line.question.id}|{line.answer.model}": list(row) for line, row in zip(lines, rows, strict=True)
+    }
+    card.training["held_out"] = {
+        "on": f"On {len(lines)} answers of MEDIQA's validation file that no training line shares, each with the shift "
+        "that the other questions give",
+        "measures": intervals(pairs_of(lines, probabilities)),
+    }
+    card.write(folder)
+
+
+def held_out_answers(jobs: list[Job], work: Path) -> Usable:
+    """What each fold's judge says of the fold's answers, before its temperature."""
+    levels = {
+        f"{line.question.id}|{line.answer.model}": line.level
+        for lines in measured_on(work).mediqa.values()
+        for line in lines
+    }
+    logits, usable = [], []
+    for job in jobs:
+        folder = work / "folds" / job.name
+        temperature = read_card(folder / "judge").temperature
+        for name, row in json.loads((folder / "probabilities.json").read_text())["fold"].items():
+            if name not in levels:
+                continue
+            logits.append(logit(np.clip(sum(row[USABLE_FROM - 1 :]), 1e-6, 1 - 1e-6)) * temperature)
+            usable.append(levels[name] >= USABLE_FROM)
+    return Usable(np.array(logits), np.array(usable))
+
+
+def cumulative_logits(folder: Path, card: JudgeCard, lines: list[TrainingLine]) -> np.ndarray:
+    """What a judge folder's model says before temperature and probabilities, (n, 4)."""
+    tokenizer = load_tokenizer(str(folder))
+    body = load_encoder(MINILM)
+    model = OrdinalModel(merge_adapter(body, folder), body.config.hidden_size).eval()
+    model.load_head(folder)
+    rows = []
+    for start in range(0, len(lines), 64):
+        part = lines[start : start + 64]
+        encoded = [
+            encode(tokenizer, line.question, line.earlier, line.answer.text, card.max_length, card.windows)
+            for line in part
+        ]
+        batch = collate(encoded, tokenizer.pad_token_id, 8192)
+        with torch.inference_mode():
+            rows.append(model(*batch).numpy())
+    return np.concatenate(rows)
+
+
+def fitted_shift(sets: list[Usable], weights: Sequence[float]) -> float:
+    """The shift at which usable answers are most likely called usable (logistic), each set with its weight.
+
+    The training questions and the validation file differ in style and balance, and so will the answers to be judged.
+    """
 
     def loss(parameters: np.ndarray) -> float:
-        scaled = (logits + parameters[0]) / np.exp(parameters[1])
-        return float(np.logaddexp(0, np.where(above, -scaled, scaled)).mean())
+        shifted = [(usable.logit + parameters[0]) * np.exp(parameters[1]) for usable in sets]
+        losses = [
+            np.logaddexp(0, np.where(usable.usable, -logit_, logit_)).mean()
+            for usable, logit_ in zip(sets, shifted, strict=True)
+        ]
+        return float(np.average(losses, weights=weights))
 
-    shift, scale = minimize(loss, np.zeros(2), method="Nelder-Mead").x
-    return float(shift), float(np.exp(scale))
+    return float(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0])
 
 
-def write_judge(out: Path, work: Path, data: Path, held_out: HeldOut) -> None:
-    """Writes the mean of the fold readers as a judge folder."""
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    members = [work / "readers" / f"base-fold-{fold}-seed-{seed}" for fold in range(FOLDS) for seed in SEEDS]
-    weights = [load_file(member / READER_FILE) for member in members]
-    mean = {name: torch.stack([each[name].float() for each in weights]).mean(dim=0) for name in weights[0]}
-    shift, temperature = fitted_shift_and_temperature(held_out)
-    mean["first_cut"] = mean["first_cut"] - shift
-    save_file({name: value.half().contiguous() for name, value in mean.items()}, out / READER_FILE)
-    examples = [example for example, _ in Material(work).examples("scored")]
+def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[dict[str, Any]]) -> None:
+    """Completes the card: what the judge is for, what it was made from, how its members did on held-out questions."""
+    card, cards = read_card(folder), [read_card(member) for member in members]
     raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}
+    # The pairs of the intermediate stage are numbered by their position in a file: its sha256 names them better.
+    learnt = {name for member in cards for name in member.trained_on.question_ids if not name.startswith("pair-")}
+    tuned = {name for member in cards for name in member.trained_on.tuned_question_ids if not name.startswith("pair-")}
     # LiveQA's questions are MEDIQA's of the same number, and a converted LiveQA must be recognised.
-    learnt = {example.group for example in examples}
     learnt |= {name.replace("mediqa-liveqamed-", "liveqa-") for name in learnt}
-    card = JudgeCard(
-        kind="reader",
-        base_model=MULTILINGUAL_E5,
-        max_length=MAX_LENGTH,
-        windows=MOST_WINDOWS,
-        temperature=round(temperature, 4),
-        vocabulary_sha256=vocabulary_sha256(load_tokenizer(MULTILINGUAL_E5)),
-        trained_on=TrainedOn(files=raw, question_ids=sorted(learnt)),
-        note=NOTE,
-        only_languages=["en", "zh"],
-        training={
-            "languages": ["en", "zh"],
-            "categories": ["CHQ"],
-            "sources": ["experts (MEDIQA, LiveQA; English)", "rules (claims, graded and disturbed answers; en, zh)"],
-            "answers": len(examples),
-            "questions": len({example.group for example in examples}),
-            "mean_of": f"{len(members)} readers: {FOLDS} folds of the questions, each left out once",
-            "steps": SCORED.steps,
-            "shift": round(shift, 4),
-        },
-    )
-    card.write(out)
-    write_readme(out, card)
-
-
-def agreement(said: Sequence[Said], temperature: float = 1.0, shift: float = 0.0) -> dict[str, Any]:
-    """Agreement of median levels with the experts', with intervals over questions, and the untrained baselines."""
-    examples = [example for each in said for example in each.examples]
-    logits = torch.tensor(np.concatenate([each.cumulative for each in said]) + shift)
-    rows = probabilities(logits, temperature).numpy()
-    level, groups = levels_of(examples), [example.group for example in examples]
-    judged = np.array([median_level(row) for row in rows])
-    expected = rows @ np.arange(1, 6)
-    usable, called = level >= USABLE_FROM, judged >= USABLE_FROM
-    cosine = np.concatenate([each.cosine for each in said])
-    return {
-        "answers": len(level),
-        "usable_agreement": interval(level, groups, lambda at: (usable == called)[at].mean()),
-        "cohen_kappa": interval(level, groups, lambda at: cohen_kappa_score(usable[at], called[at])),
-        "spearman": interval(level, groups, lambda at: spearmanr(expected[at], level[at])[0]),
-        "bias": interval(level, groups, lambda at: (judged - level)[at].mean()),
-        "untrained cosine of question and answer: spearman": interval(
-            level, groups, lambda at: spearmanr(cosine[at], level[at])[0]
-        ),
+    card.trained_on = TrainedOn(files=raw, question_ids=sorted(learnt), tuned_question_ids=sorted(tuned))
+    card.note = NOTE
+    card.only_languages = ["en"]
+    card.training |= {
+        "started_from": "intermediate training on MedQuAD",
+        "mean_of": f"{len(members)} judges: {FOLDS} folds of the questions, each left out once, by {len(SEEDS)} seeds",
+        "answers": max(member.training["answers"] for member in cards),
+        "questions": len({name for name in learnt if name.startswith("mediqa-")}),
+        "seed": ", ".join(map(str, SEEDS)),
+        "cross_validation": per_run,
+        "cross_validation_note": "Of the judges that this one is the mean of, without its shift; on answers whose text "
+        "stands in none of their training lines.",
     }
-
-
-def folds_table(held_out: HeldOut) -> dict[str, Any]:
-    """MEDIQA and HealthVer by fold readers; MEDIQA with the shift and temperature that the other folds give."""
-    rows = []
-    for at, said in enumerate(held_out.mediqa):
-        others = HeldOut([each for other, each in enumerate(held_out.mediqa) if other != at], [])
-        shift, temperature = fitted_shift_and_temperature(others)
-        rows.append(said._replace(cumulative=(said.cumulative + shift) / temperature))
-    verdicts = np.concatenate([said.verdicts for said in held_out.healthver]).argmax(axis=1)
-    examples = [example for said in held_out.healthver for example in said.examples]
-    truth, groups = np.array([example.verdict for example in examples]), [example.group for example in examples]
-    return {
-        "mediqa": agreement(rows),
-        "healthver": {
-            "claims": len(truth),
-            "macro_f1": interval(truth, groups, lambda at: f1_score(truth[at], verdicts[at], average="macro")),
-        },
-    }
-
-
-def claims_table(work: Path, material: Material) -> dict[str, Any]:
-    """The held-out claims made by rule: the area under the curve of supported against the rest, by kind of change."""
-    reader = base(work, material)
-    pairs = [
-        (example, material.lesson("claims-held", example, evidence))
-        for example, evidence in material.examples("claims-held")
-    ]
-    said = said_of(reader, pairs)
-    scores = torch.softmax(torch.tensor(said.verdicts), dim=1).numpy()[:, 0]
-    supported = np.array([example.verdict == 0 for example in said.examples])
-    kinds = np.array([example.source.split("/")[1] for example in said.examples])
-    groups = np.array([example.group for example in said.examples])
-
-    def rows(chosen: np.ndarray) -> dict[str, Any]:
-        return {
-            "claims": int(chosen.sum() if chosen.all() else (chosen & ~supported).sum()),
-            "auc": auc_interval(scores[chosen], supported[chosen], list(groups[chosen])),
-            "untrained nearness: auc": auc_interval(said.nearness[chosen], supported[chosen], list(groups[chosen])),
-        }
-
-    table = {"all": rows(np.ones(len(kinds), bool))}
-    for language in ("en", "zh"):
-        table[language] = rows(np.array([example.language == language for example in said.examples]))
-    for kind in sorted(set(kinds) - {"none"}):
-        table[kind] = rows((kinds == kind) | supported)
-    return {"rule claims": table}
-
-
-def measures(folder: Path, data: Path, work: Path) -> dict[str, Any]:
-    """What the finished judge does on files that nothing was trained on."""
-    judge = load_judge(folder, "built-in", torch.device("cpu"))
-    material = Material(work)
-    reader = Reader.load(folder, material.words)
-    pairs = [
-        (example, material.lesson("validation", example, evidence))
-        for example, evidence in material.examples("validation")
-    ]
-    temperature = json.loads((folder / "judge.json").read_text())["temperature"]
-    table = {"validation": agreement([said_of(reader, pairs)], temperature)}
-    table["llmeval-2"] = llmeval2(judge, data, per_subject=100, seed=0)
-    table["llmeval-med"] = llmeval_med(judge, data, count=120, seed=0)
-    table["probes"] = probes(judge, scored_lines(work / "mediqa-validation"))
-    return table
+    for name in ("loss", "validation"):  # of the first member alone
+        del card.training[name]
+    write_readme(folder, card)
+    card.write(folder)
 
 
 if __name__ == "__main__":

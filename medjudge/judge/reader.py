@@ -111,9 +111,9 @@ def collate(readings: Sequence[Reading]) -> ReaderBatch:
         position[row, :p], position[row, p:n] = np.arange(p), np.arange(n - p)
         gap[row, p + 1 : n] = np.diff(piece.answer) > 1
     match[..., 1] = (ids == partners) & (side > 0)
-    kind, owner = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
+    kinds, owners = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
     scalars = np.stack([_scalars(reading) for reading in readings])
-    of_pieces = (states, ids, partners, match, side, position, gap, kind, owner)
+    of_pieces = (states, ids, partners, match, side, position, gap, kinds, owners)
     arrays = (*of_pieces, *_answers(readings), _wholes(readings), scalars)
     return ReaderBatch(*map(torch.from_numpy, arrays))
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from built_in_examples import Example, fold_of
-from built_in_states import StateStore
+from reader_examples import Example
+from reader_states import StateStore
 
 from medjudge.judge.evidence import Evidence, Part, evidence_of
 from medjudge.judge.points import Span, checklist_points, reference_points
@@ -70,24 +70,10 @@ class Material:
                 self._read[source] = [(Example(*fields), evidence) for fields, evidence in pickle.load(file)]
         return self._read[source]
 
-    def lessons(self, source: str, without_fold: int | None = None) -> list[Lesson]:
-        """The lessons of a source; scores and HealthVer's claims without those of one fold."""
-        pairs = self.examples(source)
-        if without_fold is not None and source in ("scored", "healthver"):
-            folds = fold_of([example for example, _ in pairs], FOLDS, 0)
-            pairs = [pair for pair in pairs if folds[pair[0].group] != without_fold]
-        return [self.lesson(source, example, evidence) for example, evidence in pairs]
+    def lessons(self, source: str) -> list[Lesson]:
+        """The lessons of a source."""
+        return [self.lesson(source, example, evidence) for example, evidence in self.examples(source)]
 
     def lesson(self, source: str, example: Example, evidence: Sequence[Evidence]) -> Lesson:
         """One example of a source as a lesson."""
         return lesson_of(example, evidence, self.store(source))
-
-    def fold(self, source: str, fold: int) -> list[tuple[Example, Lesson]]:
-        """The examples of one fold, with their lessons."""
-        pairs = self.examples(source)
-        folds = fold_of([example for example, _ in pairs], FOLDS, 0)
-        return [
-            (example, self.lesson(source, example, evidence))
-            for example, evidence in pairs
-            if folds[example.group] == fold
-        ]

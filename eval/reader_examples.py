@@ -1,4 +1,4 @@
-"""What the built-in judge learns from and is measured on, as examples: an answer with a level, or a claim with a verdict.
+"""What the reader learns from and is measured on: answers with a level, claims with a verdict.
 
 Four sources teach it: which answer belongs to which question (MedQuAD, Toyhom, Huatuo), claims and the passages that
 support or contradict them (HealthVer, and claims made by rule), answers that deserve their level by construction, and
@@ -14,8 +14,8 @@ from random import Random
 from typing import NamedTuple
 
 import yaml
-from built_in_claims import Claim, claims
 from built_in_data import REFERENCE_AS_ANSWER, liveqa_lines, scored_lines, softened
+from reader_claims import Claim, claims
 
 from medjudge.distill.graded import GradedAnswer, graded_answers
 from medjudge.judge.points import reference_points
@@ -233,12 +233,12 @@ def _as_checklist(reference: str, language: str, draw: Random) -> str:
     )
 
 
-_PHRASES = yaml.safe_load((Path(__file__).parent / "built_in_phrases.yaml").read_text(encoding="utf-8"))
+_PHRASES = yaml.safe_load((Path(__file__).parent / "reader_phrases.yaml").read_text(encoding="utf-8"))
 """Texts that the disturbed answers carry; none of them is a text of the probes."""
 
 
 def disturbed(usable: Sequence[Example], seed: int) -> list[Example]:
-    """Usable answers: as they are, with harmless text around them, denied, with a danger added, or replaced by an echo."""
+    """Usable answers as they are, with harmless text around or inside, denied, with a danger added, or replaced."""
     draw = Random(f"{seed}-disturbed")
     examples = []
     for example in usable:

@@ -1,6 +1,6 @@
 """Claims made by rule from passages that support them, leave them open, or contradict them.
 
-    python eval/built_in_claims.py DATA
+    python eval/reader_claims.py DATA
 
 prints how many there are of each kind, what a claim alone and the words it shares with its passage tell of its label,
 and examples. DATA holds medquad/, huatuo-knowledge/ and toyhom-internal/.
@@ -21,8 +21,8 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from built_in_claim_documents import Document, chinese_documents, depends, english_documents
-from built_in_rewording import Language, Rewording, any_word, lists_of
+from reader_claim_documents import Document, chinese_documents, depends, english_documents
+from reader_rewording import Language, Rewording, any_word, lists_of
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score

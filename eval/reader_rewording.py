@@ -15,7 +15,7 @@ Language = Literal["en", "zh"]
 Edit = Callable[[str, Random], str]
 """The text with the edit, or the text as it was where there is nothing to edit."""
 
-_FILE = Path(__file__).with_name("built_in_claims.yaml")
+_FILE = Path(__file__).with_name("reader_claims.yaml")
 _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _HANZI = "两三四五六七八九"
 _COUNTED = r"(?=个|种|次|天|周(?!围|岁)|年|片|粒|类|岁|倍)"
@@ -29,7 +29,7 @@ _DEPENDS = r"(?!it\b|they\b|he\b|she\b|this\b|these\b|those\b|their\b|its\b|then
 
 
 class Lists(Texts):
-    """A language's part of `built_in_claims.yaml`; its first lines say what each list is for."""
+    """A language's part of `reader_claims.yaml`; its first lines say what each list is for."""
 
     frames: list[str]
     openers: list[str]

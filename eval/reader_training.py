@@ -1,4 +1,4 @@
-"""The stages of the built-in judge's training: a base without experts' scores, and readers of the folds that see them."""
+"""The two stages of the reader's training."""
 
 import json
 import sys
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from built_in_lessons import Material
+from reader_lessons import Material
 
 from medjudge.judge.reader import READER_FILE, Reader
 from medjudge.train.reader import Lesson, Schedule, train_reader
 
 BASE = Schedule(steps=700, rate=1e-3)
 BASE_SHARES = {"claims": 0.45, "graded": 0.25, "matching": 0.12, "disturbed": 0.18}
-SCORED = Schedule(steps=220, rate=5e-4)
-SCORED_SHARES = {"scored": 0.5, "healthver": 0.2, "claims": 0.08, "graded": 0.08, "disturbed": 0.14}
+SETTLED = Schedule(steps=280, rate=7e-4)
+SETTLED_SHARES = {"claims": 0.25, "healthver": 0.25, "disturbed": 0.25, "graded": 0.15, "matching": 0.10}
 
 
 def trained(
@@ -38,7 +38,7 @@ def trained(
     torch.manual_seed(seed)
     reader = Reader(words) if start is None else Reader.load(start, words)
     if start is not None:
-        reader.forget_levels()  # graded answers teach another scale than the experts'
+        reader.forget_levels()
     losses, began = [], time.monotonic()
     for step, loss in enumerate(train_reader(reader, lessons, shares, schedule, seed), 1):
         losses.append(round(loss, 4))
@@ -57,17 +57,14 @@ def trained(
     return reader
 
 
-def base(work: Path, material: Material, name: str = "base", without: str | None = None) -> Reader:
-    """The base: no expert's score, no HealthVer."""
-    shares = {source: share for source, share in BASE_SHARES.items() if source != without}
-    lessons = {source: material.lessons(source) for source in shares}
-    return trained(work / "readers" / name, material.words, lessons, shares, BASE, 0)
+def base(work: Path, material: Material) -> Reader:
+    """The first stage: matching, claims made by rule, graded and disturbed answers."""
+    lessons = {source: material.lessons(source) for source in BASE_SHARES}
+    return trained(work / "readers" / "base", material.words, lessons, BASE_SHARES, BASE, 0)
 
 
-def fold_reader(work: Path, material: Material, fold: int, seed: int, start: str = "base") -> Reader:
-    """A reader that saw the experts' scores and the claims of the other folds."""
-    lessons = {source: material.lessons(source, without_fold=fold) for source in SCORED_SHARES}
-    name = f"{start}-fold-{fold}-seed-{seed}"
-    return trained(
-        work / "readers" / name, material.words, lessons, SCORED_SHARES, SCORED, seed, work / "readers" / start
-    )
+def settled(work: Path, material: Material) -> Reader:
+    """The second stage: HealthVer's claims too, and the way from what was read to a level anew."""
+    lessons = {source: material.lessons(source) for source in SETTLED_SHARES}
+    start, out = (work / "readers" / name for name in ("base", "settled"))
+    return trained(out, material.words, lessons, SETTLED_SHARES, SETTLED, 0, start)

@@ -4,8 +4,8 @@ from collections import Counter
 from random import Random
 
 import pytest
-from built_in_claim_documents import Document
-from built_in_claims import (
+from reader_claim_documents import Document
+from reader_claims import (
     CONTRADICTED,
     HELD_OUT_KINDS,
     OPEN,
@@ -15,7 +15,7 @@ from built_in_claims import (
     overlap,
     split,
 )
-from built_in_rewording import Rewording
+from reader_rewording import Rewording
 
 from medjudge.errors import InputError
 

@@ -1,6 +1,6 @@
-"""What the built-in judge is measured on beside the folds: Chinese sets that nothing was trained on, and probes."""
+"""What the reader is measured on beside the folds: Chinese sets that nothing was trained on, and probes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,11 +47,10 @@ def chance_of_usable(judgment: Judgment) -> float:
     return sum(judgment.probabilities[USABLE_FROM - 1 :]) if judgment.probabilities else 0.0
 
 
-def interval(values: Sequence[float], groups: Sequence[str], statistic: Any) -> dict[str, float]:
+def interval(groups: Sequence[str], statistic: Callable[[np.ndarray], float]) -> dict[str, float]:
     """A statistic of rows with its 95 % percentile interval over groups.
 
     Args:
-        values: Anything that the statistic takes, by row.
         groups: The question or claim of each row.
         statistic: From an array of row numbers to a float; NaN resamples are left out.
     """
@@ -63,7 +62,7 @@ def interval(values: Sequence[float], groups: Sequence[str], statistic: Any) -> 
         rows = np.concatenate([rows_of[number] for number in draw.integers(len(names), size=len(names))])
         drawn.append(statistic(rows))
     low, high = np.nanpercentile(np.array(drawn, dtype=float), [2.5, 97.5])
-    value = statistic(np.arange(len(values)))
+    value = statistic(np.arange(len(groups)))
     return {"value": round(float(value), 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
@@ -74,7 +73,7 @@ def auc_interval(scores: np.ndarray, positive: np.ndarray, groups: Sequence[str]
         chosen = positive[rows]
         return float(roc_auc_score(chosen, scores[rows])) if 0 < chosen.sum() < len(chosen) else float("nan")
 
-    return interval(list(scores), groups, area)
+    return interval(groups, area)
 
 
 def llmeval2(judge: Judge, data: Path, per_subject: int, seed: int) -> dict[str, Any]:
@@ -142,18 +141,19 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
         for category in ("all", question.category):
             shares.setdefault(answer.model, {}).setdefault(category, []).append(usable)
     table = {
-        name: {category: _share(values) for category, values in sorted(by_category.items())}
+        name: {
+            category: _share(values, [str(at) for at in range(len(values))])
+            for category, values in sorted(by_category.items())
+        }
         for name, by_category in shares.items()
     }
     return {"questions": len(chosen), "questions without a fact to change": unchanged, **table}
 
 
-def _share(values: Sequence[bool]) -> dict[str, float]:
+def _share(values: Sequence[bool], groups: Sequence[str]) -> dict[str, float]:
+    """How many values are true, with an interval over groups."""
     numbers = np.array(values, dtype=float)
-    return {
-        "answers": len(values),
-        **interval(values, [str(at) for at in range(len(values))], lambda rows: numbers[rows].mean()),
-    }
+    return {"answers": len(values), **interval(groups, lambda rows: float(numbers[rows].mean()))}
 
 
 def _reworded(source: Source, draw: Random) -> str:
@@ -198,12 +198,7 @@ def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[s
             _usable(judgment) if counted == "usable" else _usable(judgment) != _usable(before[key])
             for key, judgment in after.items()
         ]
-        numbers = np.array(flips, dtype=float)
-        table[probe] = {
-            "answers": len(flips),
-            "counts": counted,
-            **interval(flips, [key[0] for key in after], lambda rows, numbers=numbers: numbers[rows].mean()),
-        }
+        table[probe] = {"counts": counted, **_share(flips, [key[0] for key in after])}
     return table
 
 
