@@ -123,8 +123,8 @@ function saver(text, label, save) {
   return button;
 }
 
-function prepareTables() {
-  for (const table of document.querySelectorAll("#leaderboard table, #validation table")) {
+function prepareTables(places) {
+  for (const table of document.querySelectorAll(`:is(${places}) table`)) {
     const button = saver("CSV", t("Save this table as CSV"), () => saveTable(table));
     if (table.caption) table.caption.append(" ", button);
     else table.closest(".scroll").after(button);
