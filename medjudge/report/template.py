@@ -34,7 +34,7 @@ def environment(words: Words) -> Environment:
         finalize=visible,
     )
     environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
-    environment.globals.update(lang=_lang, isolated=_isolated, code=_code)
+    environment.globals.update(lang=_lang, isolated=isolated, code=_code)
     return environment
 
 
@@ -44,14 +44,14 @@ def inline(*names: str) -> Inline:
     return Inline(Markup(text), f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}")
 
 
+def isolated(name: str) -> Markup:
+    """A name within a sentence; its own direction of text ends with it."""
+    return Markup("<bdi{}>{}</bdi>").format(_lang(name), visible(name))
+
+
 def _lang(text: str) -> Markup:
     """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
     return Markup(' lang="zh"' if _HAN.search(text) else "")
-
-
-def _isolated(name: str) -> Markup:
-    """A name within a sentence; its own direction of text ends with it."""
-    return Markup("<bdi{}>{}</bdi>").format(_lang(name), visible(name))
 
 
 def _code(text: str) -> Markup:

@@ -32,7 +32,8 @@ function cellText(cell) {
 function sortValue(cell) {
   const text = cell ? cellText(cell) : "";
   const number = parseFloat(text.replace(/,/gu, ""));
-  return { text, number: /^[+<−-]?\s*[\d.]/u.test(text) ? number : NaN };
+  const isNumber = /^[+<−-]?\s*[\d.]/u.test(text) && !/^\d{4}-\d\d-\d\d/u.test(text); // a date sorts as text
+  return { text, number: isNumber ? number : NaN };
 }
 
 function compare(one, other, down) {
