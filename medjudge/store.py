@@ -28,11 +28,22 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.records import AgreedScore, Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.records import (
+    AgreedScore,
+    Answer,
+    ItemScore,
+    Judgment,
+    PairJudgment,
+    PhysicianPair,
+    PhysicianScore,
+    Question,
+)
 from medjudge.run_log import logging_to
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore, AgreedScore)
+Record = TypeVar(
+    "Record", Question, Answer, ItemScore, Judgment, PairJudgment, PhysicianPair, PhysicianScore, AgreedScore
+)
 
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -105,7 +116,10 @@ def read_records(
     return records
 
 
-def write_records(path: Path, records: Iterable[Question | Answer | ItemScore | Judgment | PhysicianScore]) -> None:
+def write_records(
+    path: Path,
+    records: Iterable[Question | Answer | ItemScore | Judgment | PairJudgment | PhysicianPair | PhysicianScore],
+) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
@@ -234,7 +248,8 @@ class Run:
             lock.release()
 
     def _repair(self) -> None:
-        for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
+        judged = [file for folder in ("judgments", "pairs") for file in (self.path / folder).glob("*.jsonl")]
+        for file in (self.answers_file, self.spending_file, *judged):
             if file.exists():
                 repair_last_line(file)
         remove_leftovers(self.path)
