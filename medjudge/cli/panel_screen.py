@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from medjudge.cli.estimates import percent, points, span
-from medjudge.judge.study import MemberAgreement, PanelStudy, Study
+from medjudge.judge.panel_study import MemberAgreement, PanelStudy
+from medjudge.judge.study import Study
 
 
 def print_panel(screen: Console, panel: PanelStudy, study: Study) -> None:

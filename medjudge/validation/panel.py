@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.judge.panel import MemberRecord, PanelRecord, said_by_members
-from medjudge.judge.study import MemberAgreement, PanelStudy
+from medjudge.judge.panel_study import MemberAgreement, PanelStudy
 from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.rounds import scored_rounds
 from medjudge.scale import USABLE_FROM

@@ -17,8 +17,9 @@ from medjudge.judge.open import (
     similarity_folder,
 )
 from medjudge.judge.panel import read_panel_record
+from medjudge.judge.panel_study import PanelStudy
 from medjudge.judge.signed import signed_files
-from medjudge.judge.study import AgainstKind, PanelStudy, Study
+from medjudge.judge.study import AgainstKind, Study
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
