@@ -210,10 +210,7 @@ class Run:
         try:
             lock.acquire()
         except Timeout:
-            try:
-                pid = read_text(pid_file)[:20]
-            except InputError:  # the other process is just starting or ending
-                pid = ""
+            pid = self._pid()
             raise InputError(
                 f"{self.path}: another process{f' (pid {pid})' if pid else ''} is using this folder; wait until it "
                 "ends, or choose another --run"
@@ -232,6 +229,18 @@ class Run:
             self._synced.clear()
             pid_file.unlink(missing_ok=True)
             lock.release()
+
+    def _pid(self) -> str:
+        try:
+            return read_text(self.path / PID_FILE)[:20]
+        except InputError:  # no process, or one that is just starting or ending
+            return ""
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether the process that last wrote here has not ended; tells nothing of processes of another machine."""
+        pid = self._pid()
+        return pid.isdecimal() and int(pid) < 1 << 31 and psutil.pid_exists(int(pid))
 
     def _repair(self) -> None:
         for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
@@ -403,6 +412,14 @@ class _SpendingEntry(BaseModel):
     usd: float | None = None
 
 
+class _BenchmarkEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    source: str
+    questions: int
+    sha256: str
+
+
 class _Manifest(BaseModel):
     """What readers of `run.json` rely on; other entries may have any form."""
 
@@ -414,7 +431,8 @@ class _Manifest(BaseModel):
     judges: dict[str, _JudgeEntry] = {}
     models: dict[str, _ModelEntry] = {}
     notes: list[str] = []
-    benchmark: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    benchmark: _BenchmarkEntry | None = None
     spending: _SpendingEntry | None = None
 
 

@@ -28,6 +28,7 @@ from medjudge.cli import (
     refine,
     report,
     run,
+    serve,
     train,
     unpack,
     validate,
@@ -56,6 +57,7 @@ app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
 app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
+app.command("serve", rich_help_panel=_BENCHMARK)(serve.serve)
 app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
 app.command("unpack", rich_help_panel=_BENCHMARK)(unpack.unpack)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)

@@ -1,6 +1,5 @@
 """What the page shows of a run, gathered from its records."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -139,8 +138,9 @@ def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
             "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
         )
         lines.append(source)
-    if manifest.get("updated"):
-        lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    version = manifest.get("versions", {}).get("medjudge")
+    if version and manifest.get("updated"):
+        lines.append(f"medjudge {version}, {manifest['updated']}.")
     return lines
 
 
@@ -239,13 +239,10 @@ def _plots(study: Study) -> list[dict[str, str]] | None:
     """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
-    from medjudge.report.drawing import as_svg
+    from medjudge.report.drawing import as_address
     from medjudge.report.plots import plots
 
-    return [
-        {"alt": plot.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}"}
-        for plot in plots(study)
-    ]
+    return [{"alt": plot.alt, "src": as_address(plot.figure)} for plot in plots(study)]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
