@@ -37,6 +37,8 @@ class ErrorKind(str, Enum):
     UNREADABLE_REPLY = "unreadable_reply"
     NOT_IN_FILE = "not_in_file"
     """The file that the judgment was imported from holds no valid score."""
+    TOO_FEW_MEMBERS = "too_few_members"
+    """Fewer members of a panel scored the answer than it asks for."""
 
 
 class AnswerKey(NamedTuple):

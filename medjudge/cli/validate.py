@@ -33,7 +33,7 @@ class Part(str, Enum):
 
 def validate(
     run: options.RunFolder,
-    judge: options.JudgeOrJudgments = "local",
+    judge: options.JudgePanelOrJudgments = "local",
     physicians: Annotated[
         Optional[Path],
         typer.Option(
