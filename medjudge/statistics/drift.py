@@ -41,9 +41,10 @@ class Change(NamedTuple):
 def change(old: Scored, new: Scored, resamples: int = RESAMPLES, seed: int = 0) -> Change:
     """Compares the means of two studies by exchanging whole conversations between them, within strata.
 
-    A conversation of both studies swaps its two sides; the others change places (Good, 2005, chapter 3). If nothing has changed, all these exchanges are equally likely, so an alarm at a p-value of alpha is false with
-    probability alpha at most, however few conversations there are. The difference is the mean of the strata's
-    differences, weighted by n_old n_new / (n_old + n_new) (Cochran, 1954).
+    A conversation of both studies swaps its two sides; the others change places (Good, 2005, chapter 3). If nothing has
+    changed, all these exchanges are equally likely, so an alarm at a p-value of alpha is false with probability alpha
+    at most, however few conversations there are. The difference is the mean of the strata's differences, weighted by
+    n_old n_new / (n_old + n_new) (Cochran, 1954).
 
     Args:
         resamples: The number of exchanges.
