@@ -28,11 +28,14 @@ from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.validation.card import write_into_card
+from medjudge.validation.drift import FALSE_ALARM_RATE, drift
 from medjudge.validation.gate import read_gate
+from medjudge.validation.pairs import paired
 from medjudge.validation.panel import PanelJudgments, panel_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.validation.validations import use_in
 from medjudge.workflows.compare import refresh_pair_study
+from medjudge.workflows.drift import earlier_study
 from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.panel import check_panel, judge_with
@@ -54,6 +57,8 @@ class ValidateOptions(NamedTuple):
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
+        since: An earlier run, whose study the new scores are compared with.
+        false_alarm_rate: How often an unchanged judge raises an alarm in that comparison.
         settings: Intervals, seed, conformal sets.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
@@ -67,6 +72,8 @@ class ValidateOptions(NamedTuple):
     gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
+    since: Path | None = None
+    false_alarm_rate: float = FALSE_ALARM_RATE
     settings: Settings = Settings()
     judging: JudgeOptions = JudgeOptions()
     offline: bool = False
@@ -130,6 +137,10 @@ def validate(
         raise InputError(f"--probes: {judge_ref.name} is known by its judgments only; give its folder as --judge")
     if options.probe_answers and judge_ref.panel is not None:
         raise InputError(f"--probes: {judge_ref.name} is a panel; probe its members, one at a time")
+    if options.since is not None:
+        if against is not None:
+            raise InputError("--since: compares physicians' scores; leave out --against")
+        earlier_study(options.since, judge_ref.name, run)
     file = Path(physicians) if physicians else None
     source = _other_judge(run, against, file, options) if against else _physicians(run, file, options)
     with run.lock():
@@ -166,6 +177,12 @@ def validate_judge(
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
     if judge_ref.panel is not None:
         study = study.model_copy(update={"panel": _panel_study(run, judge_ref, judgments, scores, settings)})
+    if options.since is not None:
+        earlier = earlier_study(options.since, judge_ref.name, run)
+        now = paired(questions, judgments, scores, (), scheme)
+        here = use_in(run, judge_ref.name).judge_sha256
+        found = drift(earlier, now, here, options.false_alarm_rate, settings.seed)
+        study = study.model_copy(update={"since": found})
     use = use_in(run, judge_ref.name)
     recorded = judge_ref.imported or judge_ref.panel is not None
     measured = {
