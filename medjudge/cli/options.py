@@ -89,6 +89,23 @@ JudgeOrJudgments = Annotated[
         rich_help_panel=JUDGING,
     ),
 ]
+JudgeOrPanel = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, or a panel: panel:a,b,c or panel:FILE.yaml.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgePanelOrJudgments = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, a panel (panel:a,b,c or panel:FILE.yaml), or "
+        "the name of judgments in the run.",
+        rich_help_panel=JUDGING,
+    ),
+]
 JudgeOfRun = Annotated[
     Optional[str],
     typer.Option("--judge", metavar="NAME", help="Judge whose judgments to use. Default: the last one that judged."),

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.judge.cascade import read_cascade
+from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study import (
     AgainstKind,
     CheckKind,
@@ -98,6 +99,7 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
         judges[judge] = {
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
+            "panel": read_panel_record(run.run, judge),
             "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
