@@ -9,7 +9,7 @@ from medjudge.cli import options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from medjudge.judge.pair_study import PairAgreement, PairStudy
+    from medjudge.judge.pair_study import PairAgreement, PairStudy, PhysicianPairStudy
     from medjudge.statistics.estimates import Estimate
     from medjudge.workflows.compare import Comparison
 
@@ -112,16 +112,15 @@ def summary_lines(study: "PairStudy") -> list[str]:
             lines.append(f"  ranked in the other order: {apart}")
     elif study.how == "pairs":
         lines.append("no scores of single answers by this judge; `medjudge eval` makes them, to compare both ways")
-    return [*lines, *physician_lines(study)]
+    return [*lines, *physician_lines(study.physicians)]
 
 
-def physician_lines(study: "PairStudy") -> list[str]:
+def physician_lines(people: "PhysicianPairStudy | None") -> list[str]:
     """What physicians' pairs say of the judge's, a line each; none where there are none."""
-    people = study.physicians
     if people is None:
         return []
     who = "constructed pairs, not physicians'" if people.constructed else f"physicians ({', '.join(people.raters)})"
-    lines = [f"against {who}: {_agreement(people.judge)}"]
+    lines = [f"pairs against {who}: {_agreement(people.judge)}"]
     if people.pointwise is not None:
         lines.append(f"  by its scores of single answers: {_agreement(people.pointwise)}")
     if people.among is not None:

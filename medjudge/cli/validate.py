@@ -219,6 +219,7 @@ def _leave_out(part: Part | None, config: str | None, training_set: Path | None)
 
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
+    from medjudge.cli.compare import physician_lines
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.store import Run
@@ -227,6 +228,8 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
         print_json(study.model_dump(mode="json"))
     screen = console(as_json)
     print_verdict(screen, study)
+    for line in physician_lines(study.pairs):
+        screen.print(line)
     if plan_width is not None and study.usability is None:
         screen.print(f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {run}` first")
     file = Run(run).agreement_file(study.judge, against)

@@ -8,6 +8,8 @@ from markupsafe import Markup
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
+from medjudge.judge.pair_store import compared_by
+from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
@@ -90,6 +92,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
                     study for run in runs_shown for judge in run["judges"].values() for study in judge["studies"]
                 )
             ],
+            comparisons=_comparisons(runs, names),
             names=names,
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
@@ -118,6 +121,17 @@ def _boards(
         id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
         shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since))
     return shown
+
+
+def _comparisons(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[str, PairStudy, str]]:
+    """What `medjudge compare` found in each run: the id on the page, the comparison, the run's name."""
+    studies = [
+        (study, name)
+        for run, name in zip(runs, names, strict=True)
+        for judge in compared_by(run)
+        if (study := read_pair_study(run, judge)) is not None
+    ]
+    return [(f"pairs-{number}", study, name) for number, (study, name) in enumerate(studies)]
 
 
 def _changes(runs: Sequence[Contents], since: Run | None) -> dict[tuple[int, str], Changes]:

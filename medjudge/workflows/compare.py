@@ -21,7 +21,7 @@ from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_fil
 from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
 from medjudge.models.hardware import choose_device
-from medjudge.records import AnswerKey, PairJudgment, PairKey, earlier_turns
+from medjudge.records import AnswerKey, PairJudgment, PairKey, PhysicianPair, earlier_turns
 from medjudge.rubrics.pair_prompt import pair_prompts_sha256
 from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained
@@ -140,11 +140,25 @@ def write_pair_study(run: Run, judge_ref: JudgeRef, models: Sequence[str], setti
     """
     pairs = pair_judgments(run, judge_ref.name)
     judgments = run.judgments(judge_ref.name)
-    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, physician_pairs(run))
+    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, _unseen_pairs(run, judge_ref))
     how = "pairs" if compares(judge_ref) or (judge_ref.imported and pairs) else "pointwise"
     study = pair_study(judge_ref.name, how, material, models, settings)  # type: ignore[arg-type]
     write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
     return study
+
+
+def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
+    """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
+    pairs = physician_pairs(run)
+    group_of = {question.id: question.group for question in run.questions()}
+    seen = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    unseen = [pair for pair in pairs if group_of.get(pair.question_id) not in seen]
+    if len(unseen) < len(pairs):
+        notify(
+            f"judge {judge_ref.name}: was trained or tuned on the questions of {len(pairs) - len(unseen)} of "
+            f"{len(pairs)} physicians' pairs, which are left out"
+        )
+    return unseen
 
 
 def refresh_pair_study(run: Run, judge_ref: JudgeRef) -> PairStudy | None:

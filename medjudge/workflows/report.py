@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
 from medjudge.judge.cascade import CascadeRecord, read_cascade
+from medjudge.judge.pair_store import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
@@ -176,8 +177,9 @@ def write_report(
         raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     folders = [Run.existing(Path(path)) for path in runs]
     earlier = None if since is None else Run.existing(Path(since))
-    judges = [judge_of_run(folder, judge) for folder in folders]
-    boards = _leaderboards(folders, judges)
+    # A run that only compares models has no leaderboard.
+    judged = [folder for folder in folders if folder.judges() or judge or not compared_by(folder)]
+    boards = _leaderboards(judged, [judge_of_run(folder, judge) for folder in judged])
     page = html or folders[0].path / "report.html"
     write_page(page, folders, language, earlier)
     files = []
