@@ -17,7 +17,9 @@ from medjudge.store import Run
 MOST_QUESTIONS = 150
 """More questions say little more about variances, and the fit takes minutes: so many are drawn."""
 _NORMAL = 1.959964
-_MORE = ("questions", "samples", "rounds")
+_Size = Literal["questions", "samples", "rounds"]
+_MORE: tuple[_Size, ...] = ("questions", "samples", "rounds")
+_REPEATED: tuple[_Size, ...] = ("samples", "rounds")
 
 
 class VarianceStudy(BaseModel):
@@ -43,7 +45,7 @@ class VarianceStudy(BaseModel):
     converged: bool
     half_width: float
     half_width_between: float
-    doubled: dict[Literal["questions", "samples", "rounds"], float]
+    doubled: dict[_Size, float]
     floor: float
 
     @property
@@ -60,7 +62,7 @@ class VarianceStudy(BaseModel):
         shares = ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in known.items())
         changes = "; ".join(f"twice the {name} ±{self.doubled[name]:.2f}" for name in _MORE)
         most = min(_MORE, key=lambda name: self.doubled[name])
-        next_best = min(("samples", "rounds"), key=lambda name: self.doubled[name])
+        next_best = min(_REPEATED, key=lambda name: self.doubled[name])
         lines = [
             f"variance of a score, {total:.2f} squared levels: {shares}",
             f"a model's mean level has ±{self.half_width:.2f} with {self.questions} questions, {self.samples} samples, "
