@@ -24,6 +24,7 @@ from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.report.effort import effort
 from medjudge.report.words import Words
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
@@ -250,22 +251,20 @@ def _plots(study: Study) -> list[dict[str, str]] | None:
 
 
 def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[dict[str, Any]]:
-    levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        levels.setdefault(score.answer_key, []).append(score.level)
+    levels = {key: consensus(score.level for score in binding) for key, binding in binding_by_answer(scores).items()}
     return [
         {
             "question_id": judgment.question_id,
             "model": judgment.model,
             "judge": judgment.judge,
             "score": judgment.score,
-            "physician": consensus(levels[judgment.answer_key]),
+            "physician": levels[judgment.answer_key],
             "link": answer_link(run_index, judgment.answer_key),
         }
         for judgment in judgments
         if judgment.score is not None
         and judgment.answer_key in levels
-        and abs(judgment.score - consensus(levels[judgment.answer_key])) >= 2
+        and abs(judgment.score - levels[judgment.answer_key]) >= 2
     ]
 
 

@@ -583,11 +583,16 @@ function scoredBy(run, scores) {
   if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, t("not scored")));
   const detailed = scores.some((one) => one[2]);
   const named = (dimensions) => (dimensions || []).map((points, k) => `${t(DIMENSIONS[k])} ${points}`).join(", ");
-  const lines = scores.map(([rater, level, dimensions]) =>
+  const lines = scores.map(([rater, level, dimensions, , agreed]) =>
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, element("bdi", {}, rater)),
+      element(
+        "th",
+        { scope: "row" },
+        element("bdi", {}, rater),
+        agreed ? element("small", {}, t("the agreed score, which counts")) : "",
+      ),
       element("td", {}, element("b", {}, level)),
       ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
     ),
