@@ -28,7 +28,7 @@ from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
 _HAN = re.compile("[\u3400-\u9fff]")
 _PAGE = "medjudge.report"
-_SCRIPTS = ("answers.js", "tables.js", "views.js")
+_SCRIPTS = ("answers.js", "tables.js", "pictures.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
 

@@ -1,5 +1,6 @@
 """What the page shows of a run, gathered from its records."""
 
+import json
 from base64 import b64encode
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -205,7 +206,7 @@ def _shown(study: Study, words: Words) -> ShownStudy:
         checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
         by_part=[("", {"overall": study.overall}), *by_part.items()],
         paper=study.scheme.reference_agreement,
-        plots=_plots(study),
+        plots=_plots(study, words),
     )
 
 
@@ -234,16 +235,21 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
     return Markup("{} {}").format(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
 
 
-def _plots(study: Study) -> list[dict[str, str]] | None:
-    """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
+def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
+    """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
     from medjudge.report.drawing import as_svg
     from medjudge.report.plots import plots
 
     return [
-        {"alt": plot.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}"}
-        for plot in plots(study)
+        {
+            "name": plot.name,
+            "alt": plot.alt,
+            "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}",
+            "numbers": json.dumps(plot.rows, ensure_ascii=False),
+        }
+        for plot in plots(study, words)
     ]
 
 
