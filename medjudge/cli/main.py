@@ -16,6 +16,7 @@ from medjudge.cli import (
     annotate,
     annotate_serve,
     answer,
+    compare,
     data,
     distill,
     doctor,
@@ -28,6 +29,7 @@ from medjudge.cli import (
     refine,
     report,
     run,
+    serve,
     train,
     unpack,
     validate,
@@ -55,7 +57,9 @@ app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
 app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
+app.command("compare", rich_help_panel=_BENCHMARK)(compare.compare)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
+app.command("serve", rich_help_panel=_BENCHMARK)(serve.serve)
 app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
 app.command("unpack", rich_help_panel=_BENCHMARK)(unpack.unpack)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)

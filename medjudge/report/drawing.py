@@ -3,6 +3,7 @@
 import re
 import unicodedata
 import warnings
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -102,6 +103,11 @@ def as_svg(figure: Figure) -> str:
         # Without date, version and address.
         figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     return text.getvalue()
+
+
+def as_address(figure: Figure) -> str:
+    """The SVG text as an address, so that a page holds the image itself."""
+    return f"data:image/svg+xml;base64,{b64encode(as_svg(figure).encode()).decode()}"
 
 
 def as_png(figure: Figure) -> bytes | None:

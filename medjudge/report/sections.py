@@ -1,7 +1,6 @@
 """What the page shows of a run, gathered from its records."""
 
 import json
-from base64 import b64encode
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.judge.cascade import read_cascade
+from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study import (
     AgainstKind,
     CheckKind,
@@ -101,6 +101,7 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
         judges[judge] = {
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
+            "panel": read_panel_record(run.run, judge),
             "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
@@ -139,8 +140,9 @@ def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
             "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
         )
         lines.append(source)
-    if manifest.get("updated"):
-        lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    version = manifest.get("versions", {}).get("medjudge")
+    if version and manifest.get("updated"):
+        lines.append(f"medjudge {version}, {manifest['updated']}.")
     return lines
 
 
@@ -239,14 +241,14 @@ def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
     """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
-    from medjudge.report.drawing import as_svg
+    from medjudge.report.drawing import as_address
     from medjudge.report.plots import plots
 
     return [
         {
             "name": plot.name,
             "alt": plot.alt,
-            "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}",
+            "src": as_address(plot.figure),
             "numbers": json.dumps(plot.rows, ensure_ascii=False),
         }
         for plot in plots(study, words)

@@ -1,4 +1,3 @@
-"use strict";
 // Shows the answers that are packed into this page. What a model or a person wrote goes into the page as text nodes only
 // and is never read as HTML; the page's policy forbids it, too.
 
@@ -7,15 +6,6 @@ const UNCERTAIN = [250, 750]; // thousandths of P(usable)
 const DIMENSIONS = ["instruction following", "correctness", "effectiveness", "readability", "safety"];
 const ROW_REM = 4.25; // the height of .row
 const BESIDE = 6; // rows drawn above and below those seen
-
-const byId = (id) => document.getElementById(id);
-
-let texts = {};
-
-/** A text of the page in its language, with its {values}. */
-function t(text, values = {}) {
-  return (texts[text] ?? text).replace(/\{(\w+)\}/gu, (_, name) => values[name]);
-}
 
 const form = byId("filters");
 const list = byId("list");
@@ -258,23 +248,6 @@ async function searchable(progress) {
 }
 
 // --- Elements -------------------------------------------------------------------------------------------------------
-
-/** Control characters as their pictures, so that nothing in a text is invisible. */
-function visible(text) {
-  return String(text)
-    .replace(/\r\n?/gu, "\n")
-    .replace(/[\u0000-\u0008\u000b-\u001f]/gu, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)))
-    .replace(/\u007f/gu, "\u2421");
-}
-
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
-  }
-  made.append(...children.map((child) => (child instanceof Node ? child : visible(child))));
-  return made;
-}
 
 let highlighted = null;
 

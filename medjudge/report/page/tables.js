@@ -30,7 +30,8 @@ function cellText(cell) {
 function sortValue(cell) {
   const text = cell ? cellText(cell) : "";
   const number = parseFloat(text.replace(/,/gu, ""));
-  return { text, number: /^[+<−-]?\s*[\d.]/u.test(text) ? number : NaN };
+  const isNumber = /^[+<−-]?\s*[\d.]/u.test(text) && !/^\d{4}-\d\d-\d\d/u.test(text); // a date sorts as text
+  return { text, number: isNumber ? number : NaN };
 }
 
 function compare(one, other, down) {
@@ -118,8 +119,8 @@ function saver(text, label, save) {
   return button;
 }
 
-function prepareTables() {
-  for (const table of document.querySelectorAll("#leaderboard table, #validation table")) {
+function prepareTables(places) {
+  for (const table of document.querySelectorAll(`:is(${places}) table`)) {
     const buttons = element(
       "span",
       { class: "savers" },
