@@ -29,6 +29,7 @@ from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
+from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
@@ -102,6 +103,7 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "panel": read_panel_record(run.run, judge),
+            "variance": read_variance(run.run, judge),
             "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
