@@ -165,12 +165,12 @@ def _agreement(agreement: "PairAgreement") -> str:
 
 
 def _percent(value: "Estimate") -> str:
-    from medjudge.cli.verdict_screen import percent
+    from medjudge.cli.estimates import percent
 
     return percent(value)
 
 
 def _span(value: "Estimate") -> str:
-    from medjudge.cli.verdict_screen import span
+    from medjudge.cli.estimates import span
 
     return span(value)

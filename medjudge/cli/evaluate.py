@@ -172,7 +172,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
 
     screen = console(as_json)
     if as_json:
-        print_json(result.scores.as_json())
+        variance = {"variance": result.variance.model_dump(mode="json")} if result.variance else {}
+        print_json({**result.scores.as_json(), **variance})
     else:
         title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
         screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
@@ -196,6 +197,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         _print_cascade(result, result.cascade, screen)
     if result.panel is not None:
         _print_panel(result.panel, screen)
+    for line in result.variance.lines if result.variance else ():
+        screen.print(line)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")
 
 

@@ -20,6 +20,7 @@ from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
+from medjudge.validation.variance import VarianceStudy
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -37,6 +38,7 @@ from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
+from medjudge.workflows.variance import write_variance
 
 
 class EvaluationRequest(NamedTuple):
@@ -96,6 +98,7 @@ class Evaluation:
         deferred: The answers listed for physicians, if any.
         cascade: What each judge of a cascade did.
         panel: What each member of a panel did.
+        variance: Where the variance of the scores comes from, where samples or rounds repeat something.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
@@ -107,6 +110,7 @@ class Evaluation:
     deferred: Deferred | None = None
     cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
+    variance: VarianceStudy | None = None
     first_process: bool = True
 
     @property
@@ -392,4 +396,5 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
-    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.cascade, scores.panel)
+    usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
+    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance)
