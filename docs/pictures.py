@@ -22,6 +22,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from medjudge.benchmark.sample import sample_folder
+from medjudge.store import Run, write_records
 
 DOCS = Path(__file__).parent
 RATER = "dr-a"
@@ -39,17 +40,16 @@ def medjudge(folder: Path, *arguments: str) -> None:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serves the scoring page and yields its link."""
-    command = [sys.executable, "-m", "medjudge.cli", "annotate", "serve", "scoring"]
-    command += ["--rater", RATER, "--no-open", "--json"]
+def served(folder: Path, *arguments: str) -> Iterator[dict[str, Any]]:
+    """Serves pages and yields what the command prints."""
+    command = [sys.executable, "-m", "medjudge.cli", *arguments, "--json"]
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     text = ""
     while not text.endswith("\n}\n"):  # the object takes several lines
         text += server.stdout.readline()
     try:
-        yield json.loads(text)["link"]
+        yield json.loads(text)
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(timeout=30)
@@ -65,10 +65,10 @@ def save(page: Page, name: str, **options: Any) -> None:
 
 def photograph_scoring(browser: Browser, folder: Path) -> None:
     """The scoring page: a question with a level to give, and a generated text half scored."""
-    with served(folder) as link:
+    with served(folder, "annotate", "serve", "scoring", "--rater", RATER, "--no-open") as printed:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(PATIENCE)
-        page.goto(link)
+        page.goto(printed["link"])
         pictures = {"annotate-serve.png": ".scores", "annotate-serve-mtg.png": ".dimensions"}
         while pictures:
             page.wait_for_timeout(SETTLED)
@@ -99,8 +99,37 @@ def photograph_report(browser: Browser, folder: Path) -> None:
     page.close()
 
 
+def photograph_site(browser: Browser, folder: Path) -> None:
+    """The index of runs, and one model over time."""
+    with served(folder, "serve", "site", "--port", "0") as printed:
+        page = browser.new_page(viewport={"width": 1180, "height": 600})
+        page.set_default_timeout(PATIENCE)
+        for name, address in (("report-runs.png", "/"), ("report-over-time.png", "/over-time")):
+            page.goto(printed["address"] + address)
+            page.locator("html[data-ready]").wait_for(state="attached")
+            save(page, name)
+        page.close()
+
+
+def three_runs(folder: Path) -> None:
+    """The judged sample as three runs of one folder, in which one model's answers became better."""
+    for month, name in enumerate(("july", "august", "september"), 7):
+        run = Run(folder / "site" / name)
+        shutil.copytree(folder / "runs" / "sample", run.path)
+        run.update_manifest(updated=f"2026-{month:02}-01T09:00:00+00:00")
+        (judge,) = run.judges()
+        better = {"model-e"} if name == "september" else set()
+        judgments = [
+            judgment.model_copy(update={"score": 5, "expected": None, "probabilities": None})
+            if judgment.model in better and judgment.score is not None
+            else judgment
+            for judgment in run.judgments(judge)
+        ]
+        write_records(run.judgments_file(judge), judgments)
+
+
 def main() -> None:
-    """Runs the sample, then takes the four pictures."""
+    """Runs the sample, then takes the six pictures."""
     browser_path = next(path for name in ("chromium", "google-chrome") if (path := shutil.which(name)))
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as temporary:
@@ -116,6 +145,8 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
             photograph_scoring(browser, folder)
             photograph_report(browser, folder)
+            three_runs(folder)
+            photograph_site(browser, folder)
             browser.close()
 
 

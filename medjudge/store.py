@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psutil
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from medjudge.errors import InputError, notify
 from medjudge.files import (
@@ -28,11 +28,23 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.records import AgreedScore, Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.records import (
+    AgreedScore,
+    Answer,
+    ItemScore,
+    Judgment,
+    PairJudgment,
+    PhysicianPair,
+    PhysicianScore,
+    Question,
+)
 from medjudge.run_log import logging_to
+from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
-Record = TypeVar("Record", Question, Answer, ItemScore, Judgment, PhysicianScore, AgreedScore)
+Record = TypeVar(
+    "Record", Question, Answer, ItemScore, Judgment, PairJudgment, PhysicianPair, PhysicianScore, AgreedScore
+)
 
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -105,7 +117,10 @@ def read_records(
     return records
 
 
-def write_records(path: Path, records: Iterable[Question | Answer | ItemScore | Judgment | PhysicianScore]) -> None:
+def write_records(
+    path: Path,
+    records: Iterable[Question | Answer | ItemScore | Judgment | PairJudgment | PhysicianPair | PhysicianScore],
+) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
@@ -210,10 +225,7 @@ class Run:
         try:
             lock.acquire()
         except Timeout:
-            try:
-                pid = read_text(pid_file)[:20]
-            except InputError:  # the other process is just starting or ending
-                pid = ""
+            pid = self._pid()
             raise InputError(
                 f"{self.path}: another process{f' (pid {pid})' if pid else ''} is using this folder; wait until it "
                 "ends, or choose another --run"
@@ -233,8 +245,21 @@ class Run:
             pid_file.unlink(missing_ok=True)
             lock.release()
 
+    def _pid(self) -> str:
+        try:
+            return read_text(self.path / PID_FILE)[:20]
+        except InputError:  # no process, or one that is just starting or ending
+            return ""
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether the process that last wrote here has not ended; tells nothing of processes of another machine."""
+        pid = self._pid()
+        return pid.isdecimal() and int(pid) < 1 << 31 and psutil.pid_exists(int(pid))
+
     def _repair(self) -> None:
-        for file in (self.answers_file, self.spending_file, *(self.path / "judgments").glob("*.jsonl")):
+        judged = [file for folder in ("judgments", "pairs") for file in (self.path / folder).glob("*.jsonl")]
+        for file in (self.answers_file, self.spending_file, *judged):
             if file.exists():
                 repair_last_line(file)
         remove_leftovers(self.path)
@@ -362,7 +387,7 @@ class Run:
         fix = "remove it or choose another --run"
         content = read_json(self.manifest_file, fix)
         try:
-            _Manifest.model_validate(content)
+            Manifest.model_validate(content)
         except ValidationError as error:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content
@@ -371,51 +396,6 @@ class Run:
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""
         write_json(self.manifest_file, self.manifest() | entries)
-
-
-class _JudgeEntry(BaseModel):
-    """What readers of `run.json` rely on in a judge's entry."""
-
-    model_config = ConfigDict(strict=True)
-
-    kind: str = ""
-    sha256: str = ""
-    rubrics_sha256: str = ""
-    stale_temperature: str | None = None
-    seconds: float = 0.0
-    judgments: int = 0
-    base_model: str | None = None
-    base_revision: str | None = None
-    seen_question_ids: list[str] = []
-    validated_on: list[dict[str, Any]] = []
-    refused_parameters: list[str] = []
-
-
-class _ModelEntry(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    seconds: float = 0.0
-
-
-class _SpendingEntry(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    usd: float | None = None
-
-
-class _Manifest(BaseModel):
-    """What readers of `run.json` rely on; other entries may have any form."""
-
-    model_config = ConfigDict(strict=True)
-
-    id: str = ""
-    updated: str = ""
-    judge: str | None = None
-    judges: dict[str, _JudgeEntry] = {}
-    models: dict[str, _ModelEntry] = {}
-    notes: list[str] = []
-    benchmark: dict[str, Any] = {}
-    spending: _SpendingEntry | None = None
 
 
 def _key_text(key: Any) -> str:

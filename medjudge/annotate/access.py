@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -64,13 +64,18 @@ class Access(NamedTuple):
 
     def knows_host(self, host: str) -> bool:
         """Whether a Host header names this server, and no name that somebody pointed at it (DNS rebinding)."""
-        match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d+)?", host)
-        return match is not None and match[1].lower().strip("[]") in self.hosts
+        return names_host(host, self.hosts)
 
     def origins(self, host: str) -> set[str]:
         """Where forms may come from."""
         own = {f"{'https' if self.encrypted else 'http'}://{host}"}
         return own | ({self.public_url} if self.public_url else set())
+
+
+def names_host(header: str, hosts: Container[str]) -> bool:
+    """Whether a Host header names one of some hosts, with or without a port."""
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(:\d+)?", header)
+    return match is not None and match[1].lower().strip("[]") in hosts
 
 
 def host_of(url: str) -> str:

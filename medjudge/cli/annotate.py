@@ -186,7 +186,7 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
 
 
 def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:
-    from medjudge.cli.verdict_screen import percent, span
+    from medjudge.cli.estimates import percent, span
 
     agreement = imported.agreement
     if agreement is None:

@@ -1,15 +1,12 @@
 """`medjudge annotate serve`: the pages on which physicians score answers."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from medjudge.cli import options
 from medjudge.errors import notify
-
-_NETWORK = "For other machines"
 
 
 def serve(
@@ -38,28 +35,10 @@ def serve(
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")
     ] = True,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of this machine to listen on; 0.0.0.0 for all. Default: this machine only.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = "127.0.0.1",
-    certificate: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Certificate chain for TLS, PEM.", rich_help_panel=_NETWORK),
-    ] = None,
-    key: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Private key of the certificate, PEM.", rich_help_panel=_NETWORK),
-    ] = None,
-    public_url: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="URL", help="Address of a reverse proxy before the server, for the links.", rich_help_panel=_NETWORK
-        ),
-    ] = None,
+    host: options.Host = "127.0.0.1",
+    certificate: options.Certificate = None,
+    key: options.CertificateKey = None,
+    public_url: options.PublicUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Score answers on a web page, for this machine or, with --host, for a network.
@@ -69,7 +48,8 @@ def serve(
     import webbrowser
 
     from medjudge.cli.output import print_json
-    from medjudge.workflows.serve_scoring import Network, open_scoring_pages
+    from medjudge.workflows.network import Network
+    from medjudge.workflows.serve_scoring import open_scoring_pages
 
     network = Network(host, 0, certificate, key, public_url)
     if port is not None or not network.for_this_machine:  # links that are kept need a port that stays
@@ -85,7 +65,7 @@ def serve(
             print(f"{name}, {answers} answers: {link}")
         print("Every score is saved at once. Press Ctrl-C to stop.")
     sys.stdout.flush()
-    if open_page and single and pages.network.for_this_machine:
+    if open_page and single and network.for_this_machine:
         webbrowser.open(single[1].link)  # the socket is listening, so the browser waits for the server
     pages.serve()
     left = pages.open_answers()

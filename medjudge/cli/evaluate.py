@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from medjudge.judge.cascade import CascadeRecord
+    from medjudge.judge.panel import PanelRecord
     from medjudge.workflows.cost_estimate import CostEstimate
     from medjudge.workflows.evaluate import Evaluation, InFlight
 
@@ -30,7 +31,7 @@ def evaluate(
     answers: Annotated[
         Optional[Path], typer.Option(metavar="FILE", help="Existing answers: .jsonl, .json, .csv, .xlsx.")
     ] = None,
-    judge: options.Judge = "local",
+    judge: options.JudgeOrPanel = "local",
     run: options.NewRun = None,
     limit: options.Limit = None,
     ids: options.Ids = None,
@@ -171,7 +172,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
 
     screen = console(as_json)
     if as_json:
-        print_json(result.scores.as_json())
+        variance = {"variance": result.variance.model_dump(mode="json")} if result.variance else {}
+        print_json({**result.scores.as_json(), **variance})
     else:
         title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
         screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
@@ -193,6 +195,10 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         )
     if result.cascade is not None:
         _print_cascade(result, result.cascade, screen)
+    if result.panel is not None:
+        _print_panel(result.panel, screen)
+    for line in result.variance.lines if result.variance else ():
+        screen.print(line)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")
 
 
@@ -206,6 +212,16 @@ def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Cons
             f"{cascade.for_people} answers left to people: {result.run.path / cascade.file}; next: medjudge annotate "
             f"export {result.run.path} --rater NAME --which deferred"
         )
+
+
+def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
+    for member in panel.members:
+        screen.print(f"member {member.line}")
+    if not panel.calibrated_on:
+        screen.print("members are not calibrated: the run has no physicians' scores, or too few; medjudge validate can")
+    for member in panel.members:
+        if member.waiting:
+            screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
 
 
 def _print_cost(estimate: "CostEstimate", as_json: bool) -> None:

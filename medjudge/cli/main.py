@@ -14,8 +14,10 @@ from typer.exceptions import TyperException
 from medjudge import __version__
 from medjudge.cli import (
     annotate,
+    annotate_pairs,
     annotate_serve,
     answer,
+    compare,
     data,
     distill,
     doctor,
@@ -28,6 +30,7 @@ from medjudge.cli import (
     refine,
     report,
     run,
+    serve,
     train,
     unpack,
     validate,
@@ -55,7 +58,9 @@ app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=_START)
 app.command("eval", rich_help_panel=_BENCHMARK)(evaluate.evaluate)
 app.command("answer", rich_help_panel=_BENCHMARK)(answer.answer)
+app.command("compare", rich_help_panel=_BENCHMARK)(compare.compare)
 app.command("report", rich_help_panel=_BENCHMARK)(report.report)
+app.command("serve", rich_help_panel=_BENCHMARK)(serve.serve)
 app.command("pack", rich_help_panel=_BENCHMARK)(pack.pack)
 app.command("unpack", rich_help_panel=_BENCHMARK)(unpack.unpack)
 app.add_typer(export.app, name="export", rich_help_panel=_BENCHMARK)
@@ -74,6 +79,7 @@ app.command("validate", rich_help_panel=_JUDGES)(validate.validate)
 app.add_typer(judge.app, name="judge", rich_help_panel=_JUDGES)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
+annotate.app.add_typer(annotate_pairs.app, name="pairs")
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
 show_readable_help(app)
 

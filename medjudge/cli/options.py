@@ -3,6 +3,7 @@
 A command takes them as annotated types and adds the default: `device: Device = "auto"`.
 """
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -36,6 +37,7 @@ JUDGING = "Judging"
 SERVERS = "OpenAI-compatible servers"
 MACHINE = "This machine"
 OUTPUT = "Output"
+NETWORK = "For other machines"
 
 # What is judged, and where it lies.
 Benchmark = Annotated[
@@ -84,6 +86,23 @@ JudgeOrJudgments = Annotated[
     typer.Option(
         metavar="JUDGE",
         help="local, built-in, similarity, a judge folder, openai:MODEL, or the name of judgments in the run.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgeOrPanel = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, or a panel: panel:a,b,c or panel:FILE.yaml.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgePanelOrJudgments = Annotated[
+    str,
+    typer.Option(
+        metavar="JUDGE",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, a panel (panel:a,b,c or panel:FILE.yaml), or "
+        "the name of judgments in the run.",
         rich_help_panel=JUDGING,
     ),
 ]
@@ -205,3 +224,36 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object to stdout, everything else to stderr.", rich_help_panel=OUTPUT),
 ]
+
+# Where pages are served, and in which language they are.
+Host = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Address of this machine to listen on; 0.0.0.0 for all. Default: this machine only.",
+        rich_help_panel=NETWORK,
+    ),
+]
+Certificate = Annotated[
+    Optional[Path], typer.Option(metavar="FILE", help="Certificate chain for TLS, PEM.", rich_help_panel=NETWORK)
+]
+CertificateKey = Annotated[
+    Optional[Path],
+    typer.Option("--key", metavar="FILE", help="Private key of the certificate, PEM.", rich_help_panel=NETWORK),
+]
+PublicUrl = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="URL", help="Address of a reverse proxy before the server, for the links.", rich_help_panel=NETWORK
+    ),
+]
+
+
+class Language(str, Enum):
+    """Languages of the report's pages."""
+
+    en = "en"
+    zh = "zh"
+
+
+PageLanguage = Annotated[Language, typer.Option("--lang", metavar="en|zh", help="Language of the report.")]

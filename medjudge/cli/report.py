@@ -24,13 +24,6 @@ class Format(str, Enum):
     markdown = "markdown"
 
 
-class Language(str, Enum):
-    """Languages of `--lang`."""
-
-    en = "en"
-    zh = "zh"
-
-
 class TableKind(str, Enum):
     """Tables of `--table`."""
 
@@ -51,9 +44,7 @@ def report(
     since: Annotated[
         Optional[Path], typer.Option(metavar="RUN", help="An earlier run: the page says what changed since then.")
     ] = None,
-    language: Annotated[
-        Language, typer.Option("--lang", metavar="en|zh", help="The language of the page.")
-    ] = Language.en,
+    language: options.PageLanguage = options.Language.en,
     format: Annotated[
         Optional[Format],
         typer.Option(

@@ -33,7 +33,7 @@ class Part(str, Enum):
 
 def validate(
     run: options.RunFolder,
-    judge: options.JudgeOrJudgments = "local",
+    judge: options.JudgePanelOrJudgments = "local",
     physicians: Annotated[
         Optional[Path],
         typer.Option(
@@ -83,6 +83,24 @@ def validate(
     probe_answers: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many answers to probe.", rich_help_panel=_MORE)
     ] = 250,
+    since: Annotated[
+        Optional[Path],
+        typer.Option(
+            metavar="RUN",
+            help="Has agreement changed since the study of this earlier run? Exits with 1 on an alarm.",
+            rich_help_panel=_MORE,
+        ),
+    ] = None,
+    false_alarm_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.001,
+            max=0.5,
+            help="--since: how often an unchanged judge raises an alarm.",
+            rich_help_panel=_MORE,
+        ),
+    ] = 0.05,
     leave_out: Annotated[
         Optional[Part], typer.Option(help="Train again without each model or category in turn.", rich_help_panel=_MORE)
     ] = None,
@@ -173,6 +191,8 @@ def validate(
             scheme=scheme,
             gate=gate,
             probe_answers=probe_answers if probes else 0,
+            since=since,
+            false_alarm_rate=false_alarm_rate,
             leave_out=_leave_out(leave_out, config, training_set),
             settings=Settings(
                 resamples, seed, "bca" if interval is IntervalMethod.bca else "percentile", error_rate, plan_width
@@ -182,7 +202,7 @@ def validate(
         ),
     )
     _print(study, run, against, plan_width, as_json)
-    if study.gate.passed is False or study.coverage < 1:
+    if study.gate.passed is False or study.coverage < 1 or (study.since and study.since.alarm):
         raise typer.Exit(1)
 
 
@@ -199,6 +219,7 @@ def _leave_out(part: Part | None, config: str | None, training_set: Path | None)
 
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
+    from medjudge.cli.compare import physician_lines
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.store import Run
@@ -207,6 +228,8 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
         print_json(study.model_dump(mode="json"))
     screen = console(as_json)
     print_verdict(screen, study)
+    for line in physician_lines(study.pairs):
+        screen.print(line)
     if plan_width is not None and study.usability is None:
         screen.print(f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {run}` first")
     file = Run(run).agreement_file(study.judge, against)

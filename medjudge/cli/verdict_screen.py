@@ -6,6 +6,8 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
+from medjudge.cli.estimates import percent, points, span
+from medjudge.cli.panel_screen import print_panel
 from medjudge.judge.study import (
     CheckKind,
     CheckState,
@@ -38,6 +40,13 @@ def print_verdict(screen: Console, study: Study) -> None:
     reference = study.scheme.reference_agreement
     published = f"{reference.judge}: {reference.source}. " if reference else ""
     screen.print(f"{published}In brackets: 95 % interval.")
+    if study.since:
+        screen.print(f"\n{study.since.line}")
+        if study.since.judge_changed:
+            screen.print("  the judge's files have changed since then, so the change may be the judge's")
+    if study.panel:
+        screen.print()
+        print_panel(screen, study.panel, study)
     for title, lines in (
         ("Beside it", list(_beside(study))),
         ("Weakest", study.weaknesses or ["no kind of error that occurred at least five times"]),
@@ -187,28 +196,3 @@ def _usability(usability: Usability) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def span(estimate: Estimate) -> str:
-    """A value with its interval: `0.72 (0.66–0.78)`; a dash where it is undefined."""
-    return _formatted(estimate, 1, "{:.2f}")
-
-
-def percent(estimate: Estimate) -> str:
-    """A share with its interval: `72.0 % (66–78)`."""
-    return _formatted(estimate, 100, "{:.1f} %", "{:.0f}")
-
-
-def points(estimate: Estimate) -> str:
-    """A difference of shares with its interval: `-1.2 points (-3.4 to 1.0)`."""
-    return _formatted(estimate, 100, "{:+.1f} points", "{:+.1f}", " to ")
-
-
-def _formatted(estimate: Estimate, scale: int, form: str, ends: str | None = None, between: str = "–") -> str:
-    value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    if value is None:
-        return "-"
-    text = form.format(scale * value)
-    if low is None or high is None:
-        return text
-    return f"{text} ({(ends or form).format(scale * low)}{between}{(ends or form).format(scale * high)})"

@@ -12,6 +12,7 @@ from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.identity import validated_and_not_failed
+from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import choose_device
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -24,8 +25,9 @@ JUDGES_FOLDER = Path("judges")
 class JudgeRef(NamedTuple):
     """A judge that is not loaded yet.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge. A judge with none of these is known only
-    by its judgments. `seen` holds the ids of the questions that the judge was trained or tuned on.
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `panel` to several judges together. A
+    judge with none of these is known only by its judgments. `seen` holds the ids of the questions that the judge was
+    trained or tuned on.
     """
 
     name: str
@@ -33,11 +35,51 @@ class JudgeRef(NamedTuple):
     card: JudgeCard | None = None
     api_model: str | None = None
     seen: frozenset[str] = frozenset()
+    panel: "PanelRef | None" = None
 
     @property
     def imported(self) -> bool:
         """Whether only its judgments are known."""
-        return self.folder is None and self.api_model is None
+        return self.folder is None and self.api_model is None and self.panel is None
+
+    @property
+    def members(self) -> tuple["JudgeRef", ...]:
+        """The judges that score: those of a panel, or the judge itself."""
+        return self.panel.members if self.panel is not None else (self,)
+
+
+class PanelRef(NamedTuple):
+    """The members of a panel, and how their verdicts are combined; `place` says where that stands, for messages."""
+
+    members: tuple[JudgeRef, ...]
+    settings: PanelSettings
+    place: str
+
+
+def resolve_judge_or_panel(spec: str, run: Run | None = None) -> JudgeRef:
+    """As `resolve_judge`, and also `panel:a,b,c` or `panel:FILE.yaml`.
+
+    Raises:
+        InputError: As for `resolve_judge` and `read_panel`; or a panel names a judge twice, or is a member of itself.
+    """
+    if not is_panel(spec):
+        return resolve_judge(spec, run)
+    named = read_panel(spec)
+    members: dict[str, JudgeRef] = {}
+    for text in named.settings.members:
+        try:
+            member = resolve_judge(text, run)
+        except InputError as error:
+            raise InputError(f"{named.place}: member {text}: {error}") from None
+        other = members.setdefault(member.name, member)
+        if other is not member:
+            fix = "name each judge once" if other.folder == member.folder else "rename one of the two folders"
+            raise InputError(f"{named.place}: member {text}: the panel has a judge named {member.name} already; {fix}")
+    name = named.name or f"panel-{'+'.join(members)}"
+    if name in members:
+        raise InputError(f"{named.place}: the panel has the name of its member {name}; rename the file")
+    seen = frozenset[str]().union(*(member.seen for member in members.values()))
+    return JudgeRef(name, seen=seen, panel=PanelRef(tuple(members.values()), named.settings, named.place))
 
 
 def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
@@ -50,8 +92,10 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
-        InputError: There is no such judge, or its folder is incomplete.
+        InputError: There is no such judge, its folder is incomplete, or it is a panel.
     """
+    if is_panel(spec):
+        raise InputError(f"{spec}: a panel cannot be used here; name one judge (eval and validate take panels)")
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
         return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
@@ -112,8 +156,9 @@ def check_judge_ref(
     Raises:
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
-    if judge_ref.api_model is not None:
-        check_server(f"{option} openai:{judge_ref.api_model}", judge_ref.api_model, base_url, offline, limit)
+    for member in judge_ref.members:
+        if member.api_model is not None:
+            check_server(f"{option} openai:{member.api_model}", member.api_model, base_url, offline, limit)
 
 
 def load_judge_ref(

@@ -13,6 +13,9 @@ from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
+from medjudge.judge.drift_study import DriftStudy
+from medjudge.judge.pair_study import PhysicianPairStudy
+from medjudge.judge.panel_study import PanelStudy
 from medjudge.scheme import LLMEVAL_MED, SchemeSummary
 from medjudge.statistics.estimates import Estimate, estimate_text
 from medjudge.store import Run
@@ -381,6 +384,9 @@ class Study(_Outcome):
     usability: Usability | None
     probes: ProbeStudy | None
     leave_out: LeaveOutStudy | None
+    pairs: PhysicianPairStudy | None = None
+    panel: PanelStudy | None = None
+    since: DriftStudy | None = None
 
     def summary(self) -> StudySummary:
         """What the judge card keeps."""

@@ -22,6 +22,7 @@ REASONS = {
     ErrorKind.EMPTY_REPLY: "empty reply",
     ErrorKind.UNREADABLE_REPLY: "unreadable reply",
     ErrorKind.NOT_IN_FILE: "no valid score in the imported file",
+    ErrorKind.TOO_FEW_MEMBERS: "scored by too few members of the panel",
 }
 """Why answers have no score, for people."""
 NO_REASON, NOT_JUDGED = "reason not recorded", "not judged yet"

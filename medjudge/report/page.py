@@ -1,34 +1,30 @@
 """The HTML report: one file that opens offline, every text escaped."""
 
-import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
+from medjudge.judge.pair_store import compared_by
+from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, names_apart, read_contents
-from medjudge.report.effort import RunEffort, duration
+from medjudge.report.effort import RunEffort
 from medjudge.report.leaderboard import Coverage
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
+from medjudge.report.template import environment, inline
 from medjudge.report.verdict import Banner, banner, verdict
-from medjudge.report.words import Words, visible
+from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
-_HAN = re.compile("[\u3400-\u9fff]")
-_PAGE = "medjudge.report"
-_SCRIPTS = ("answers.js", "tables.js", "views.js")
+_SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
 
@@ -51,7 +47,12 @@ class ShownBoard(NamedTuple):
 
 
 def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run | None = None) -> None:
-    """Writes the report of one or several runs.
+    """Writes the report of one or several runs; arguments and errors as for `report_page`."""
+    write_whole(path, report_page(runs, language, since))
+
+
+def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = None) -> str:
+    """The report of one or several runs, as HTML.
 
     Leaderboards and validation are in the page as they are read; the answers are packed inside it, and its script shows
     them. The page fetches nothing, and its policy lets nothing run but that script.
@@ -75,9 +76,8 @@ def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run
         "runs": [run_cases.overview for run_cases in cases_by_run],
     }
     values = [index, *(block for run_cases in cases_by_run for block in (run_cases.texts, *run_cases.blocks))]
-    style, script = _package_file("page.css"), "\n".join(map(_package_file, _SCRIPTS))
-    page = (
-        _environment(words)
+    return (
+        environment(words)
         .get_template("page.html")
         .render(
             fewest=FEWEST_CONVERSATIONS,
@@ -92,31 +92,15 @@ def write_page(path: Path, runs: Sequence[Run], language: str = "en", since: Run
                     study for run in runs_shown for judge in run["judges"].values() for study in judge["studies"]
                 )
             ],
+            comparisons=_comparisons(runs, names),
             names=names,
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),
-            style=Markup(style),
-            style_hash=_hash(style),
-            script=Markup(script),
-            script_hash=_hash(script),
+            style=inline("page.css"),
+            script=inline(*_SCRIPTS),
             packed=_markup(pack(values)),
         )
     )
-    write_whole(path, page)
-
-
-def _environment(words: Words) -> Environment:
-    environment = Environment(
-        loader=PackageLoader(_PAGE, "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=visible,
-    )
-    environment.globals.update(t=words, known=words.known, language=words.language, duration=duration)
-    environment.globals.update(lang=_lang, isolated=_isolated, code=_code)
-    return environment
 
 
 def _boards(
@@ -137,6 +121,17 @@ def _boards(
         id, title, why = f"board-{number}", f"{board.judge}{of}", _reasons(board.coverage, words)
         shown.append(ShownBoard(id, title, board, said, statuses, why, efforts, since))
     return shown
+
+
+def _comparisons(runs: Sequence[Run], names: Sequence[str]) -> list[tuple[str, PairStudy, str]]:
+    """What `medjudge compare` found in each run: the id on the page, the comparison, the run's name."""
+    studies = [
+        (study, name)
+        for run, name in zip(runs, names, strict=True)
+        for judge in compared_by(run)
+        if (study := read_pair_study(run, judge)) is not None
+    ]
+    return [(f"pairs-{number}", study, name) for number, (study, name) in enumerate(studies)]
 
 
 def _changes(runs: Sequence[Contents], since: Run | None) -> dict[tuple[int, str], Changes]:
@@ -162,29 +157,6 @@ def _reasons(coverage: Coverage, words: Words) -> str:
     return ", ".join(f"{number:,} {words(reason)}" for reason, number in ordered)
 
 
-def _package_file(name: str) -> str:
-    return (files(_PAGE) / "page" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a content security policy names what it allows."""
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
 def _markup(packed: Packed) -> Packed:
     """Packed texts hold nothing to escape, and looking for it in 25 MB would take a while."""
     return Packed(Markup(packed.alphabet), [Markup(block) for block in packed.blocks])
-
-
-def _lang(text: str) -> Markup:
-    """The attribute that says that a name is Chinese: for the right glyphs, and the right voice of a screen reader."""
-    return Markup(' lang="zh"' if _HAN.search(text) else "")
-
-
-def _isolated(name: str) -> Markup:
-    """A name within a sentence; its own direction of text ends with it."""
-    return Markup("<bdi{}>{}</bdi>").format(_lang(name), visible(name))
-
-
-def _code(text: str) -> Markup:
-    return Markup("<code>{}</code>").format(text)

@@ -1,6 +1,6 @@
 """What the page shows of a run, gathered from its records."""
 
-from base64 import b64encode
+import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from medjudge.judge.cascade import read_cascade
+from medjudge.judge.panel import read_panel_record
 from medjudge.judge.study import (
     AgainstKind,
     CheckKind,
@@ -24,9 +25,11 @@ from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.report.effort import effort
 from medjudge.report.words import Words
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
+from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
 _DIFFERENCES = 30
@@ -99,6 +102,8 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
         judges[judge] = {
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
+            "panel": read_panel_record(run.run, judge),
+            "variance": read_variance(run.run, judge),
             "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
@@ -137,8 +142,9 @@ def _provenance(manifest: dict[str, Any], words: Words) -> list[str]:
             "Benchmark {source}: {questions} questions, sha256 {sha256}.", source=benchmark["source"], **counts
         )
         lines.append(source)
-    if manifest.get("updated"):
-        lines.append(f"medjudge {manifest['versions']['medjudge']}, {manifest['updated']}.")
+    version = manifest.get("versions", {}).get("medjudge")
+    if version and manifest.get("updated"):
+        lines.append(f"medjudge {version}, {manifest['updated']}.")
     return lines
 
 
@@ -204,7 +210,7 @@ def _shown(study: Study, words: Words) -> ShownStudy:
         checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
         by_part=[("", {"overall": study.overall}), *by_part.items()],
         paper=study.scheme.reference_agreement,
-        plots=_plots(study),
+        plots=_plots(study, words),
     )
 
 
@@ -233,16 +239,21 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
     return Markup("{} {}").format(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
 
 
-def _plots(study: Study) -> list[dict[str, str]] | None:
-    """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
+def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
+    """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
-    from medjudge.report.drawing import as_svg
+    from medjudge.report.drawing import as_address
     from medjudge.report.plots import plots
 
     return [
-        {"alt": plot.alt, "src": f"data:image/svg+xml;base64,{b64encode(as_svg(plot.figure).encode()).decode()}"}
-        for plot in plots(study)
+        {
+            "name": plot.name,
+            "alt": plot.alt,
+            "src": as_address(plot.figure),
+            "numbers": json.dumps(plot.rows, ensure_ascii=False),
+        }
+        for plot in plots(study, words)
     ]
 
 
@@ -250,22 +261,20 @@ def _plots(study: Study) -> list[dict[str, str]] | None:
 
 
 def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[dict[str, Any]]:
-    levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        levels.setdefault(score.answer_key, []).append(score.level)
+    levels = {key: consensus(score.level for score in binding) for key, binding in binding_by_answer(scores).items()}
     return [
         {
             "question_id": judgment.question_id,
             "model": judgment.model,
             "judge": judgment.judge,
             "score": judgment.score,
-            "physician": consensus(levels[judgment.answer_key]),
+            "physician": levels[judgment.answer_key],
             "link": answer_link(run_index, judgment.answer_key),
         }
         for judgment in judgments
         if judgment.score is not None
         and judgment.answer_key in levels
-        and abs(judgment.score - consensus(levels[judgment.answer_key])) >= 2
+        and abs(judgment.score - levels[judgment.answer_key]) >= 2
     ]
 
 

@@ -100,6 +100,8 @@ def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEs
         raise InputError("--dry-run: not with --escalate-to; what is escalated is known only after the local judge")
     prepared = prepare(request, sends_requests=False)
     judge_ref, run, options = prepared.judge_ref, prepared.run, request.judging
+    if judge_ref.panel is not None:
+        raise InputError("--dry-run: not with a panel; give its openai: member alone as --judge")
     if judge_ref.api_model is None:
         raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     answers = run.answers() if prepared.answers is None else prepared.answers

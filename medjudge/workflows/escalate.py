@@ -69,6 +69,8 @@ def open_cascade(
             this error rate.
     """
     to, rate = escalation
+    if judge_ref.panel is not None:
+        raise InputError(f"--escalate-to: judge {judge_ref.name} is a panel; give a local judge as --judge")
     if judge_ref.card is None or judge_ref.folder is None:
         raise InputError(f"--escalate-to: judge {judge_ref.name} is behind an API; give a local judge as --judge")
     api = resolve_judge(to)

@@ -10,7 +10,8 @@ from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
+from medjudge.judge.panel import PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
@@ -19,6 +20,7 @@ from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
+from medjudge.validation.variance import VarianceStudy
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -30,18 +32,13 @@ from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
-from medjudge.workflows.judge import (
-    JudgeOptions,
-    check_judge_engine,
-    introduction,
-    judge_answers,
-    load_local,
-    require_same_judge,
-)
+from medjudge.workflows.judge import JudgeOptions, check_judge_engine, load_local, require_same_judge
+from medjudge.workflows.panel import check_panel, introduction_of, judge_with
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
+from medjudge.workflows.variance import write_variance
 
 
 class EvaluationRequest(NamedTuple):
@@ -53,7 +50,7 @@ class EvaluationRequest(NamedTuple):
             questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
-        judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
         choice: Which questions.
@@ -100,6 +97,8 @@ class Evaluation:
         spent_usd: What requests to servers cost in total; None where none was sent or a price is unknown.
         deferred: The answers listed for physicians, if any.
         cascade: What each judge of a cascade did.
+        panel: What each member of a panel did.
+        variance: Where the variance of the scores comes from, where samples or rounds repeat something.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
 
@@ -110,6 +109,8 @@ class Evaluation:
     spent_usd: float | None = None
     deferred: Deferred | None = None
     cascade: CascadeRecord | None = None
+    panel: PanelRecord | None = None
+    variance: VarianceStudy | None = None
     first_process: bool = True
 
     @property
@@ -124,8 +125,10 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether every answer has a score, and every model answered every question."""
-        return not any([self.scores.coverage.unscored, *(rates.overall.not_answered for rates in self.rates.values())])
+        """Whether every answer has a score, every model answered every question, and every member of a panel judged."""
+        behind = sum(member.waiting for member in self.panel.members) if self.panel else 0
+        not_answered = (rates.overall.not_answered for rates in self.rates.values())
+        return not any([self.scores.coverage.unscored, behind, *not_answered])
 
     def __repr__(self) -> str:
         lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
@@ -212,7 +215,7 @@ def evaluate(
             questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
-        judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
         options: How models answer, how the judge is run, and which questions are used.
@@ -246,7 +249,7 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     with _answered(prepared):
         in_process = judge_ref.folder is not None and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
-            judge_answers(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
+            judge_with(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
         del loaded
         if prepared.cascade is not None:
             escalate(prepared.run, prepared.cascade, options)
@@ -266,6 +269,8 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
     prepared = prepare(request)
     if request.escalation is not None:
         raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
+    if prepared.judge_ref.panel is not None:
+        raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if prepared.judge_ref.api_model is None:
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
     with _answered(prepared):
@@ -290,18 +295,18 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         raise InputError("--model and --answers: give one of the two; a model answers, or existing answers are judged")
     judging = request.judging
     group = join_processes(judging.device)
-    judge_ref = resolve_judge(request.judge)
+    run = Run(request.run or default_run(request.benchmark))
+    # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
+    judge_ref = resolve_judge_or_panel(request.judge, run if is_panel(request.judge) else None)
     check_judge_engine(judge_ref, judging)
-    apis = [f"--judge {request.judge}"] if judge_ref.api_model else []
+    apis = [f"--judge {request.judge}" for member in judge_ref.members if member.api_model]
     if request.escalation is not None:
         apis.append(f"--escalate-to {request.escalation.to}")
     check_sharing(group, judging.engine, apis)
-    if judge_ref.api_model is not None:
-        if sends_requests:
-            check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
-        if request.defer_share is not None:
-            raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
-    run = Run(request.run or default_run(request.benchmark))
+    if sends_requests:
+        check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)
+    if judge_ref.api_model is not None and request.defer_share is not None:
+        raise InputError(f"--defer-to-physicians: {request.judge} gives no probabilities; use a local judge")
     benchmark = open_benchmark(request.benchmark, request.scheme, run)
     file = request.answers
     if request.benchmark == "sample" and not request.models and file is None:
@@ -326,7 +331,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
         answers = [answer for answer in answers if answer.question_id in used]
     counts = preflight(judge_ref, questions, used if request.models else answered)
     models = {answer.model for answer in existing} | set(map(answering_name, request.models))
-    line = introduction(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
+    check_panel(run, judge_ref, judging)
+    line = introduction_of(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
     return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts, cascade)
 
 
@@ -367,7 +373,9 @@ def _answered(prepared: Prepared) -> Iterator[None]:
             start_run(run, prepared.questions, prepared.scheme, request.benchmark, command)
             if request.benchmark == "sample":
                 run.update_manifest(notes=[NOTICE])
-            require_same_judge(run, prepared.judge_ref, request.judging)
+            for member in prepared.judge_ref.members:
+                if not member.imported:
+                    require_same_judge(run, member, request.judging)
             if prepared.cascade is not None:
                 require_same_judge(run, prepared.cascade.api, request.judging)
             say(prepared.introduction)
@@ -388,4 +396,5 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     deferred = None if defer_share is None else defer(run, judge_ref, defer_share)
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
-    return Evaluation(run, scores.judge, scores, notes, spending.get("usd"), deferred, scores.cascade)
+    usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
+    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance)

@@ -154,8 +154,9 @@ def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
         InputError: It cannot, or is not installed.
     """
     check_engine(options.engine, options.device, "--judge-engine" if options.engine == "vllm" else "--engine")
-    if options.engine == "vllm" and judge_ref.folder is not None and judge_ref.card is not None:
-        require_runs_in_vllm(judge_ref.folder, judge_ref.card)
+    for member in judge_ref.members:
+        if options.engine == "vllm" and member.folder is not None and member.card is not None:
+            require_runs_in_vllm(member.folder, member.card)
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.judge.open import JudgeRef
+from medjudge.judge.open import JudgeRef, PanelRef
 from medjudge.records import Question
 
 NEARLY_NONE = 0.05
@@ -49,8 +49,11 @@ def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Coll
         answered: The ids of the questions that have an answer, or get one in this run.
 
     Raises:
-        InputError: No question has an answer, or the judge can read none or nearly none of those that have one.
+        InputError: No question has an answer, or the judge, or a member of the panel, can read none or nearly none of
+            those that have one.
     """
+    if judge_ref.panel is not None:
+        return _of_panel(judge_ref.panel, questions, answered)
     asked = [question for question in questions if question.id in answered]
     if not asked:
         raise InputError(
@@ -67,6 +70,21 @@ def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Coll
             "them, or name the questions with --ids FILE; nothing was written"
         )
     return counts
+
+
+def _of_panel(panel: PanelRef, questions: Sequence[Question], answered: Collection[str]) -> Preflight:
+    """Counts what enough members can read for the panel to score it."""
+    for member in panel.members:
+        try:
+            preflight(member, questions, answered)
+        except InputError as error:
+            raise InputError(f"{panel.place}: member {member.name}: leave it out of the panel; {error}") from None
+    asked = [question for question in questions if question.id in answered]
+    readers = [sum(_why_unreadable(member, question) is None for member in panel.members) for question in asked]
+    readable = sum(number >= panel.settings.fewest for number in readers)
+    few = len(asked) - readable
+    why_not = {f"that fewer than {panel.settings.fewest} members can read": few} if few else {}
+    return Preflight(len(questions), len(asked), readable, why_not)
 
 
 def _why_unreadable(judge_ref: JudgeRef, question: Question) -> str | None:

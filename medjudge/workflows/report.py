@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
 from medjudge.judge.cascade import CascadeRecord, read_cascade
+from medjudge.judge.pair_store import compared_by
+from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
@@ -41,6 +43,7 @@ class Scores:
         coverage: The numbers of answers, and of those without a score, by reason.
         questions: The numbers of questions, and of those without an answer or a score.
         cascade: What each judge did and cost, where these are the judgments of a cascade.
+        panel: What each member did and cost, where these are the judgments of a panel.
     """
 
     judge: str
@@ -49,6 +52,7 @@ class Scores:
     coverage: Coverage
     questions: QuestionCounts
     cascade: CascadeRecord | None = None
+    panel: PanelRecord | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The object of `scores.json`."""
@@ -59,6 +63,7 @@ class Scores:
             "answers": {**self.coverage._asdict(), "reasons": dict(self.coverage.reasons)},
             "questions": self.questions._asdict(),
             **({"cascade": self.cascade.model_dump(mode="json")} if self.cascade else {}),
+            **({"panel": self.panel.model_dump(mode="json")} if self.panel else {}),
         }
 
 
@@ -71,7 +76,8 @@ def score_run(run: Run, judge_name: str) -> Scores:
     questions, keys = run.questions(), [answer.key for answer in answers]
     rates = best_first(score_models(questions, judgments, models, scheme, keys))
     counts = count_questions(questions, keys, judgments)
-    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, read_cascade(run, judge_name))
+    cascade, panel = read_cascade(run, judge_name), read_panel_record(run, judge_name)
+    return Scores(judge_name, statuses, rates, coverage(keys, judgments), counts, cascade, panel)
 
 
 def write_scores(run: Run, judge_name: str) -> Scores:
@@ -171,15 +177,16 @@ def write_report(
         raise InputError("--plots: plots need matplotlib; pip install 'medjudge[report]'")
     folders = [Run.existing(Path(path)) for path in runs]
     earlier = None if since is None else Run.existing(Path(since))
-    judges = [judge_of_run(folder, judge) for folder in folders]
-    boards = _leaderboards(folders, judges)
+    # A run that only compares models has no leaderboard.
+    judged = [folder for folder in folders if folder.judges() or judge or not compared_by(folder)]
+    boards = _leaderboards(judged, [judge_of_run(folder, judge) for folder in judged])
     page = html or folders[0].path / "report.html"
     write_page(page, folders, language, earlier)
     files = []
     if plots is not None:
         from medjudge.report.plot_files import write_plots  # matplotlib is an extra
 
-        files = write_plots(plots, folders)
+        files = write_plots(plots, folders, language)
     notes = dict.fromkeys(note for folder in folders for note in folder.manifest().get("notes", []))
     return Report(page, tuple(boards), tuple(files), tuple(notes))
 

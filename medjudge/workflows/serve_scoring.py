@@ -1,65 +1,22 @@
 """Serves the scoring pages: to this machine, or to the physicians of a network."""
 
-import errno
 import json
-import os
 import secrets
-import socket
-import ssl
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
-
-import psutil
 
 from medjudge.annotate.adjudicate import adjudication_plan
 from medjudge.annotate.plan import Plan, plan_file, rater_problem, read_plan
 from medjudge.annotate.progress import progress_by_rater
-from medjudge.errors import InputError, notify
+from medjudge.errors import InputError
 from medjudge.files import read_json, write_whole
-from medjudge.offline import is_loopback
 from medjudge.store import Run
+from medjudge.workflows.network import Listener, Network, listen, web_server_needed
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-LOOPBACK_HOST = "127.0.0.1"
-_EVERYWHERE = ("0.0.0.0", "::")
-_UNENCRYPTED = """\
-WARNING: no TLS. Links, answers and scores cross the network unencrypted:
-WARNING: whoever can read its traffic can read them, and score in the name of each rater.
-WARNING: Give --certificate and --key, or put a reverse proxy with TLS before it and give --public-url https://..."""
-
-
-class Network(NamedTuple):
-    """Where the pages are served.
-
-    Attributes:
-        host: An address or name of this machine; 0.0.0.0 for all of its addresses.
-        port: 0 for a free one.
-        certificate: The certificate chain (PEM), for TLS.
-        key: Its private key (PEM), unless the certificate's file holds it.
-        public_url: The address of a reverse proxy before the server, as browsers type it.
-    """
-
-    host: str = LOOPBACK_HOST
-    port: int = 0
-    certificate: Path | None = None
-    key: Path | None = None
-    public_url: str | None = None
-
-    @property
-    def for_this_machine(self) -> bool:
-        """Whether nobody else can reach the pages."""
-        return is_loopback(self.host) and self.public_url is None
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether what crosses the network is encrypted."""
-        return self.certificate is not None or (self.public_url or "").startswith("https:") or self.for_this_machine
 
 
 class RaterLink(NamedTuple):
@@ -80,28 +37,14 @@ class ScoringPages:
 
     run: Run
     plan: Plan
-    network: Network
     links: dict[str, RaterLink]
     adjudicates: bool
-    _socket: socket.socket
+    listener: Listener
     _app: "FastAPI"
 
     def serve(self) -> None:
         """Serves the pages until Ctrl-C."""
-        import uvicorn
-
-        # No access log: it would contain the tokens.
-        config = uvicorn.Config(
-            self._app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=2,
-            ssl_certfile=self.network.certificate,
-            ssl_keyfile=self.network.key,
-        )
-        with suppress(KeyboardInterrupt):  # not raised where the shell that started us ignores Ctrl-C
-            uvicorn.Server(config).run(sockets=[self._socket])
+        self.listener.serve(self._app)
 
     def open_answers(self) -> dict[str, int]:
         """How many answers each rater still has to score."""
@@ -139,108 +82,25 @@ def open_scoring_pages(
             raise InputError(
                 f"--rater {rater}: no answers in the plan of {run.path}; the raters are {', '.join(plan.by_rater)}"
             )
-    try:
-        import uvicorn  # noqa: F401
-
+    with web_server_needed("annotate serve", "annotate"):
         from medjudge.annotate.access import Access
         from medjudge.annotate.serve import scoring_app
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn"):
-            raise
-        raise InputError("annotate serve needs FastAPI and uvicorn; pip install 'medjudge[annotate]'") from None
-    _check_certificate(network)
-    public_url = _checked_public_url(network.public_url)
-    listening = _listening(network)
-    port = listening.getsockname()[1]
+    listener = listen(network)
     tokens = _fresh_tokens(chosen) if network.for_this_machine else _kept_tokens(run, chosen)
     access = Access(
         {token: rater for rater, token in tokens.items()},
-        _host_names(network, public_url),
+        listener.host_names,
         network.certificate is not None,
-        public_url,
+        listener.public_url,
         for_others=not network.for_this_machine,
     )
     app = scoring_app(run, plan, access, adjudicate)
-    if not network.encrypted:
-        notify(_UNENCRYPTED)
-    base = public_url or f"{'https' if network.certificate else 'http'}://{_shown_host(network.host)}:{port}"
+    network.warn_unencrypted("Links, answers and scores", ", and score in the name of each rater")
     links = {
-        rater: RaterLink(f"{base}/?token={token}", len(set(plan.by_rater[rater]))) for rater, token in tokens.items()
+        rater: RaterLink(f"{listener.address}/?token={token}", len(set(plan.by_rater[rater])))
+        for rater, token in tokens.items()
     }
-    return ScoringPages(run, plan, network, links, adjudicate, listening, app)
-
-
-def _check_certificate(network: Network) -> None:
-    if network.certificate is None:
-        if network.key is not None:
-            raise InputError("--key: belongs to --certificate FILE")
-        return
-    for option, file in (("--certificate", network.certificate), ("--key", network.key)):
-        if file is not None and not file.is_file():
-            raise InputError(f"{option} {file}: no such file")
-    try:
-        # Without a password: a server that starts by itself has nobody to ask.
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(network.certificate, network.key, password=lambda: "")
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(
-            f"--certificate {network.certificate}: not a certificate with its key ({reason}); both are PEM files, and "
-            "the key has no password"
-        ) from None
-
-
-def _checked_public_url(url: str | None) -> str:
-    if url is None:
-        return ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
-        raise InputError(f"--public-url {url}: an address without a path is expected, such as https://scores.example")
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def _listening(network: Network) -> socket.socket:
-    family = socket.AF_INET6 if ":" in network.host else socket.AF_INET
-    try:
-        return socket.create_server((network.host, network.port), family=family)
-    except OSError as error:
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise InputError(
-                f"--host {network.host}: no address of this machine; take one of {', '.join(_own_addresses())}, or "
-                "0.0.0.0 for all"
-            ) from None
-        reason = os.strerror(error.errno).lower()
-        raise InputError(f"--port {network.port}: {reason}; omit it to use a free one") from None
-
-
-def _own_addresses() -> list[str]:
-    """The addresses at which other machines may reach this one; IPv4 comes first."""
-    found = [
-        (address.family != socket.AF_INET, address.address.partition("%")[0])
-        for addresses in psutil.net_if_addrs().values()
-        for address in addresses
-        if address.family in (socket.AF_INET, socket.AF_INET6)
-    ]
-    own = [address for _, address in sorted(found) if not is_loopback(address) and not address.startswith("fe80:")]
-    return list(dict.fromkeys(own)) or [LOOPBACK_HOST]
-
-
-def _shown_host(host: str) -> str:
-    """The host in the links."""
-    name = _own_addresses()[0] if host in _EVERYWHERE else host
-    return f"[{name}]" if ":" in name else name
-
-
-def _host_names(network: Network, public_url: str) -> frozenset[str]:
-    """The names and addresses by which browsers may call the server."""
-    from medjudge.annotate.access import LOOPBACK, host_of
-
-    names = set(LOOPBACK) | {network.host.lower()}
-    if network.host in _EVERYWHERE:
-        names |= {*_own_addresses(), socket.gethostname().lower(), socket.getfqdn().lower()}
-    if public_url:
-        names.add(host_of(public_url))
-    return frozenset(names - set(_EVERYWHERE))
+    return ScoringPages(run, plan, links, adjudicate, listener, app)
 
 
 def _fresh_tokens(raters: Sequence[str]) -> dict[str, str]:

@@ -13,9 +13,13 @@ from medjudge.judge.open import (
     JudgeRef,
     built_in_folder,
     check_judge_ref,
-    resolve_judge,
+    resolve_judge_or_panel,
     similarity_folder,
 )
+from medjudge.judge.pair_store import physician_pairs, physician_pairs_file
+from medjudge.judge.pair_study import PhysicianPairStudy
+from medjudge.judge.panel import read_panel_record
+from medjudge.judge.panel_study import PanelStudy
 from medjudge.judge.signed import signed_files
 from medjudge.judge.study import AgainstKind, Study
 from medjudge.models.hardware import choose_device
@@ -24,11 +28,18 @@ from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
 from medjudge.validation.card import write_into_card
+from medjudge.validation.drift import FALSE_ALARM_RATE, drift
 from medjudge.validation.gate import read_gate
+from medjudge.validation.pairs import paired
+from medjudge.validation.panel import PanelJudgments, panel_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.validation.validations import use_in
-from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, rubrics_identity
+from medjudge.workflows.compare import refresh_pair_study
+from medjudge.workflows.drift import earlier_study
+from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
+from medjudge.workflows.panel import check_panel, judge_with
+from medjudge.workflows.panel_calibration import CalibrationScores
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.probe_judge import probe_judge
 from medjudge.workflows.run_folder import adopt_scheme
@@ -46,6 +57,8 @@ class ValidateOptions(NamedTuple):
         gate: A YAML file with other requirements than the scheme's.
         probe_answers: How many answers are changed and judged again; 0 for no probes.
         leave_out: Trains judges without each model or category in turn.
+        since: An earlier run, whose study the new scores are compared with.
+        false_alarm_rate: How often an unchanged judge raises an alarm in that comparison.
         settings: Intervals, seed, conformal sets.
         judging: How the judge is run.
         offline: Refuses a judge on a server that is not this machine.
@@ -59,6 +72,8 @@ class ValidateOptions(NamedTuple):
     gate: Path | None = None
     probe_answers: int = 0
     leave_out: LeaveOut | None = None
+    since: Path | None = None
+    false_alarm_rate: float = FALSE_ALARM_RATE
     settings: Settings = Settings()
     judging: JudgeOptions = JudgeOptions()
     offline: bool = False
@@ -95,7 +110,8 @@ def validate(
 
     Args:
         run: A run folder with questions and answers.
-        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or the name of judgments in the run.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, a panel (`panel:a,b,c` or
+            `panel:FILE.yaml`), or the name of judgments in the run.
         physicians: The file of scores; `physician_scores.jsonl` of the run unless given.
         against: Compares with this judge of the run instead of physicians.
 
@@ -112,12 +128,19 @@ def validate(
     options = options._replace(settings=_with_gate(options, run.scheme()))
     if options.leave_out:
         options.leave_out.check()
-    judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
+    judge_ref = resolve_judge_or_panel(judge, run) if isinstance(judge, str) else judge
+    check_panel(run, judge_ref, options.judging)
     check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     for option, name in (("--against", against), ("--teacher", options.teacher)):
         _check_other_judge(run, judge_ref, option, name)
     if options.probe_answers and judge_ref.imported:
         raise InputError(f"--probes: {judge_ref.name} is known by its judgments only; give its folder as --judge")
+    if options.probe_answers and judge_ref.panel is not None:
+        raise InputError(f"--probes: {judge_ref.name} is a panel; probe its members, one at a time")
+    if options.since is not None:
+        if against is not None:
+            raise InputError("--since: compares physicians' scores; leave out --against")
+        earlier_study(options.since, judge_ref.name, run)
     file = Path(physicians) if physicians else None
     source = _other_judge(run, against, file, options) if against else _physicians(run, file, options)
     with run.lock():
@@ -141,7 +164,9 @@ def validate_judge(
     scheme = run.scheme()
     scores = scores_of_run(run, source.scores, source.name)
     require_unseen(judge_ref, scores, {question.id: question.group for question in questions})
-    judgments = _unseen_judgments(run, judge_ref, scores, judging)
+    judgments = _unseen_judgments(run, judge_ref, scores, source, judging)
+    if judge_ref.panel is not None:
+        scores = _not_calibrated_on(run, judge_ref, scores)
     teacher = run.judgments(options.teacher) if options.teacher else []
     study = agreement_study(judge_ref.name, questions, judgments, scores, source.against, teacher, settings, scheme)
     probes = leave_out = None
@@ -150,30 +175,92 @@ def validate_judge(
     if options.leave_out:
         leave_out = leave_out_study(run, scores, judging, options.leave_out, settings)
     study = with_parts(study, settings.gate or scheme.gate, probes, leave_out)
+    if judge_ref.panel is not None:
+        study = study.model_copy(update={"panel": _panel_study(run, judge_ref, judgments, scores, settings)})
+    if options.since is not None:
+        earlier = earlier_study(options.since, judge_ref.name, run)
+        now = paired(questions, judgments, scores, (), scheme)
+        here = use_in(run, judge_ref.name).judge_sha256
+        found = drift(earlier, now, here, options.false_alarm_rate, settings.seed)
+        study = study.model_copy(update={"since": found})
+    use = use_in(run, judge_ref.name)
+    recorded = judge_ref.imported or judge_ref.panel is not None
     measured = {
+        "pairs": None if source.against else _physicians_pairs(run, judge_ref),
         "file": source.name,
         "sha256": source.sha256,
-        "judge_sha256": use_in(run, judge_ref.name).judge_sha256
-        if judge_ref.imported
-        else identity(judge_ref, judging, scheme),
-        "rubrics_sha256": rubrics_identity(judge_ref, scheme),
+        "judge_sha256": use.judge_sha256 if recorded else identity(judge_ref, judging, scheme),
+        "rubrics_sha256": use.rubrics_sha256 if recorded else rubrics_identity(judge_ref, scheme),
     }
     study = study.model_copy(update=measured)
     write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
     return study
 
 
+def _physicians_pairs(run: Run, judge_ref: JudgeRef) -> PhysicianPairStudy | None:
+    """The judge's pairs against physicians', where both compared answers of the run."""
+    compared = physician_pairs(run)
+    study = refresh_pair_study(run, judge_ref) if compared else None
+    if compared and study is None:
+        say(
+            f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {run.path} --judge "
+            f"{judge_ref.name}` lets this judge compare them, too"
+        )
+    return None if study is None else study.physicians
+
+
 def _unseen_judgments(
-    run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore], judging: JudgeOptions
+    run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore], source: ScoreSource, judging: JudgeOptions
 ) -> list[Judgment]:
     """The judge's judgments, but for conversations that it was trained on: its probabilities there are too good."""
     if judge_ref.imported:
         judgments = run.judgments(judge_ref.name)
     else:
-        judgments = judge_answers(run, judge_ref, judging, {score.answer_key for score in scores})
+        # Another judge's scores are none to calibrate a panel on.
+        to_fit = None if source.against else CalibrationScores(scores, source.name, source.sha256)
+        scored = {score.answer_key for score in scores}
+        judgments = judge_with(run, judge_ref, judging, scored, scores=to_fit)
     group_of = {question.id: question.group for question in run.questions()}
-    seen_groups = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    seen = judge_ref.seen if judge_ref.panel is None else _seen_in(run, judge_ref.name)
+    seen_groups = {group_of[question_id] for question_id in seen if question_id in group_of}
     return [judgment for judgment in judgments if group_of[judgment.question_id] not in seen_groups]
+
+
+def _seen_in(run: Run, judge: str) -> frozenset[str]:
+    """The questions that a judge of the run was trained, tuned or calibrated on."""
+    return frozenset(run.manifest().get("judges", {}).get(judge, {}).get("seen_question_ids", ()))
+
+
+def _not_calibrated_on(run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore]) -> list[PhysicianScore]:
+    """The scores of conversations that a panel's members were not calibrated on.
+
+    Raises:
+        InputError: There is none.
+    """
+    group_of = {question.id: question.group for question in run.questions()}
+    seen = {group_of[question_id] for question_id in _seen_in(run, judge_ref.name) if question_id in group_of}
+    left = [score for score in scores if group_of[score.question_id] not in seen]
+    if not left:
+        raise InputError(
+            f"panel {judge_ref.name}: its members were calibrated on all of these conversations; give scores of others"
+        )
+    if len(left) < len(scores):
+        say(f"{len(scores) - len(left)} scores calibrated the panel's members; the other {len(left)} validate it")
+    return left
+
+
+def _panel_study(
+    run: Run,
+    judge_ref: JudgeRef,
+    judgments: Sequence[Judgment],
+    scores: Sequence[PhysicianScore],
+    settings: Settings,
+) -> PanelStudy:
+    record = read_panel_record(run, judge_ref.name)
+    assert record is not None
+    members = {member.name: run.judgments(member.name) for member in judge_ref.members}
+    judged = PanelJudgments(record, judgments, members)
+    return panel_study(judged, run.questions(), scores, settings, run.scheme())
 
 
 def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:

@@ -103,7 +103,7 @@ def test_nobody_adjudicates_what_they_scored_or_somebody_else_settled(run: Run) 
     with pytest.raises(InputError, match="--adjudicate: name one --rater"):
         open_scoring_pages(run, adjudicate=True)
     pages = open_scoring_pages(run, ["dr-c"], adjudicate=True)
-    pages._socket.close()
+    pages.listener.socket.close()
     assert pages.links["dr-c"].answers == 3
     assert pages.open_answers() == {"dr-c": 2}
 

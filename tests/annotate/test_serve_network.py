@@ -25,7 +25,8 @@ from medjudge.annotate.access import Access
 from medjudge.annotate.serve import scoring_app
 from medjudge.errors import InputError
 from medjudge.store import Run
-from medjudge.workflows.serve_scoring import Network, ScoringPages, open_scoring_pages
+from medjudge.workflows.network import Network
+from medjudge.workflows.serve_scoring import ScoringPages, open_scoring_pages
 
 TOKENS = {"a" * 32: "dr-a", "b" * 32: "dr-b"}
 WARD = "http://ward.example:8443"
@@ -138,11 +139,11 @@ def serving() -> Iterator[Callable[[ScoringPages], None]]:
         config = uvicorn.Config(
             pages._app,
             log_level="warning",
-            ssl_certfile=pages.network.certificate,
-            ssl_keyfile=pages.network.key,
+            ssl_certfile=pages.listener.network.certificate,
+            ssl_keyfile=pages.listener.network.key,
         )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [pages._socket]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [pages.listener.socket]})
         thread.start()
         started.append((server, thread))
         while not server.started:
@@ -166,7 +167,7 @@ def test_tls_by_certificate_files(
     serving(pages)
     link = pages.links["dr-b"].link
     assert link.startswith("https://")
-    here = f"https://127.0.0.1:{pages._socket.getsockname()[1]}/?{link.partition('?')[2]}"
+    here = f"https://127.0.0.1:{pages.listener.socket.getsockname()[1]}/?{link.partition('?')[2]}"
     trusting = ssl.create_default_context(cafile=certificate[0])
     cookies = CookieJar()
     opener = urllib.request.build_opener(
@@ -189,15 +190,15 @@ def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
     assert "--certificate and --key" in warning
     file = run.path / "annotation" / "links.json"
     assert file.stat().st_mode & 0o777 == 0o600
-    first._socket.close()
+    first.listener.socket.close()
     second = open_scoring_pages(run, ["dr-b"], network=Network("0.0.0.0", public_url="https://ward.example/"))
-    second._socket.close()
+    second.listener.socket.close()
     assert capsys.readouterr().err == ""
     token = json.loads(file.read_text())["dr-b"]
     assert first.links["dr-b"].link.endswith(f"/?token={token}")
     assert second.links == {"dr-b": (f"https://ward.example/?token={token}", 14)}
     alone = open_scoring_pages(run, ["dr-b"])  # on this machine the link is a new one each time
-    alone._socket.close()
+    alone.listener.socket.close()
     assert token not in alone.links["dr-b"].link
     file.write_text('{"dr-b": "short"}')
     with pytest.raises(InputError, match=r"links.json: not the links of raters; remove it"):

@@ -4,11 +4,14 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
+from folder_of_runs import add_run, three_months
 from playwright.sync_api import Browser, Page
 
 from medjudge.annotate.access import Access
@@ -16,6 +19,7 @@ from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.plan import PlanOptions, read_plan, write_plan
 from medjudge.annotate.serve import scoring_app
 from medjudge.report.page import write_page
+from medjudge.report.site_app import site_app
 
 PATIENCE = 120_000
 LOOKS = [(width, scheme) for width in (1280, 400) for scheme in ("light", "dark")]
@@ -52,6 +56,21 @@ def tab(browser: Browser, axe: str) -> Iterator[Any]:
         context.close()
 
 
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The address of an app that is served on loopback."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_no_part_of_the_report_has_a_serious_issue(run, tmp_path, tab, width, scheme) -> None:
@@ -70,15 +89,7 @@ def test_the_scoring_page_has_no_serious_issue(run, tab, width, scheme) -> None:
     run.physicians_file.unlink()
     write_plan(run, draw_plan(run, PlanOptions(("dr-a",), overlap=1, seed=3)))
     plan = read_plan(run)
-    server = uvicorn.Server(
-        uvicorn.Config(scoring_app(run, plan, Access({"t0ken": "dr-a"})), port=0, log_level="warning")
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    with served(scoring_app(run, plan, Access({"t0ken": "dr-a"}))) as address:
         page = tab(f"{address}/?token=t0ken", width, scheme, "h1")
         by_category = {question.id: question.category for question in run.questions()}
         items = {by_category[item.question_id] == "MTG": item.id for item in plan.items}
@@ -86,6 +97,16 @@ def test_the_scoring_page_has_no_serious_issue(run, tab, width, scheme) -> None:
             page.goto(f"{address}/answer/{item}")
             page.evaluate(Path(os.environ["MEDJUDGE_AXE"]).read_text(encoding="utf-8"))
             assert page.evaluate(SERIOUS) == []
-    finally:
-        server.should_exit = True
-        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_the_pages_of_several_runs_have_no_serious_issue(tmp_path, tab, width, scheme) -> None:
+    folder = three_months(tmp_path / "runs")
+    add_run(folder / "other-judge-files", 10, {"model-a": 18, "model-b": 9}, judge_sha256="b" * 64)
+    add_run(folder / "half-written", 11, {"model-a": 1}).answers_file.unlink()
+    with served(site_app(folder, frozenset({"127.0.0.1"}))) as address:
+        for path in ("/", "/over-time", "/run/none"):
+            page = tab(address + path, width, scheme, "html[data-ready]")
+            assert page.evaluate(SERIOUS) == [], path
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -1,4 +1,3 @@
-"use strict";
 // Shows the answers that are packed into this page. What a model or a person wrote goes into the page as text nodes only
 // and is never read as HTML; the page's policy forbids it, too.
 
@@ -7,15 +6,6 @@ const UNCERTAIN = [250, 750]; // thousandths of P(usable)
 const DIMENSIONS = ["instruction following", "correctness", "effectiveness", "readability", "safety"];
 const ROW_REM = 4.25; // the height of .row
 const BESIDE = 6; // rows drawn above and below those seen
-
-const byId = (id) => document.getElementById(id);
-
-let texts = {};
-
-/** A text of the page in its language, with its {values}. */
-function t(text, values = {}) {
-  return (texts[text] ?? text).replace(/\{(\w+)\}/gu, (_, name) => values[name]);
-}
 
 const form = byId("filters");
 const list = byId("list");
@@ -202,58 +192,62 @@ function ordered(rows, wanted) {
 const wordsOf = (text) => text.split(/\s+/u).filter(Boolean);
 const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\/]/gu, "\\$&");
 
-/** A test for one word; upper and lower case are the same. */
-function tester(word) {
-  if (word.toLowerCase() === word.toUpperCase()) return (text) => text.includes(word);
-  const pattern = new RegExp(escaped(word), "iu");
-  return (text) => pattern.test(text);
+// By question of a run, and by row: all that a search reads, in lower case. Made once, a block at a time.
+const asked = new Map();
+const said = [];
+let reading = null;
+let blocksRead = 0;
+
+/** Makes every answer ready for the search; between blocks the page goes on. */
+function readForSearch() {
+  reading ??= (async () => {
+    for (const run of runs) {
+      asked.set(run, run.texts.map((texts, place) => [run.questions.id[place], ...texts.map(rawOf)].join("\n").toLowerCase()));
+      for (const [block, start] of run.starts.entries()) {
+        const records = await open(run.textBlock + 1 + block);
+        for (const [k, one] of records.entries()) said[run.from + start + k] = saidIn(run, start + k, one);
+        blocksRead++;
+        await new Promise((resume) => setTimeout(resume));
+      }
+    }
+  })();
+  return reading;
 }
 
-function everythingIn(run, at, [text, , judgments, scores]) {
-  const place = run.question[at];
-  const pieces = [run.questions.id[place], run.models[run.model[at]], ...run.texts[place].map(rawOf), rawOf(text)];
+function saidIn(run, at, [text, , judgments, scores]) {
+  const pieces = [run.models[run.model[at]], rawOf(text)];
   for (const judgment of judgments) pieces.push(judgment[5], judgment[6]);
   for (const score of scores) pieces.push(score[3]);
-  return pieces.join("\n");
+  return pieces.join("\n").toLowerCase();
 }
 
-/** Rows that hold every word; `isStale` stops it, `progress` hears how far it is. */
-async function holding(rows, words, isStale, progress) {
-  const tests = words.map(tester);
-  const matches = [];
-  let since = performance.now();
-  for (const [number, row] of rows.entries()) {
-    const { run, at } = entry(row);
-    const text = everythingIn(run, at, await record(row));
-    if (tests.every((test) => test(text))) matches.push(row);
-    if (performance.now() - since > 60) {
-      progress(number / rows.length, matches);
-      await new Promise((resume) => setTimeout(resume));
-      if (isStale()) return null;
-      since = performance.now();
-    }
+/** Rows that hold every word, in the question or in what was said to it; upper and lower case are the same. */
+function holding(rows, words) {
+  let left = rows;
+  for (const word of words.map((one) => one.toLowerCase())) {
+    const places = new Map();
+    for (const [run, texts] of asked) places.set(run, texts.map((text) => text.includes(word)));
+    left = left.filter((row) => {
+      const run = runOf(row);
+      return places.get(run)[run.question[row - run.from]] || said[row].includes(word);
+    });
   }
-  return matches;
+  return left;
+}
+
+/** Waits until every answer can be searched; `progress` hears how far it is, and false from it ends the waiting. */
+async function searchable(progress) {
+  let done = false;
+  const all = readForSearch().then(() => (done = true));
+  const blocks = runs.reduce((sum, run) => sum + run.starts.length, 0);
+  while (!done) {
+    await Promise.race([all, new Promise((resume) => setTimeout(resume, 60))]);
+    if (!done && !progress(blocksRead / blocks)) return false;
+  }
+  return true;
 }
 
 // --- Elements -------------------------------------------------------------------------------------------------------
-
-/** Control characters as their pictures, so that nothing in a text is invisible. */
-function visible(text) {
-  return String(text)
-    .replace(/\r\n?/gu, "\n")
-    .replace(/[\u0000-\u0008\u000b-\u001f]/gu, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)))
-    .replace(/\u007f/gu, "\u2421");
-}
-
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
-  }
-  made.append(...children.map((child) => (child instanceof Node ? child : visible(child))));
-  return made;
-}
 
 let highlighted = null;
 
@@ -583,11 +577,16 @@ function scoredBy(run, scores) {
   if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, t("not scored")));
   const detailed = scores.some((one) => one[2]);
   const named = (dimensions) => (dimensions || []).map((points, k) => `${t(DIMENSIONS[k])} ${points}`).join(", ");
-  const lines = scores.map(([rater, level, dimensions]) =>
+  const lines = scores.map(([rater, level, dimensions, , agreed]) =>
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, element("bdi", {}, rater)),
+      element(
+        "th",
+        { scope: "row" },
+        element("bdi", {}, rater),
+        agreed ? element("small", {}, t("the agreed score, which counts")) : "",
+      ),
       element("td", {}, element("b", {}, level)),
       ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
     ),
@@ -625,19 +624,21 @@ function rationales(run, judgments) {
 
 // --- Putting it together --------------------------------------------------------------------------------------------
 
-let asked = 0;
+let refreshed = 0;
 
 async function refresh() {
-  const mine = ++asked;
+  const mine = ++refreshed;
   rememberFilters();
   const wanted = Object.fromEntries(new FormData(form));
   const words = wordsOf(wanted.words);
   highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
   const rows = filtered(wanted);
   if (!words.length) return show(ordered(rows, wanted));
-  const heard = (share, some) => show(ordered([...some], wanted), t("; searching, {percent} %", { percent: Math.round(100 * share) }));
-  const matching = await holding(rows, words, () => mine !== asked, heard);
-  if (matching && mine === asked) show(ordered(matching, wanted));
+  const heard = (share) => {
+    if (mine === refreshed) show(listed, t("; searching, {percent} %", { percent: Math.round(100 * share) }));
+    return mine === refreshed;
+  };
+  if ((await searchable(heard)) && mine === refreshed) show(ordered(holding(rows, words), wanted));
 }
 
 function show(rows, more = "") {
@@ -682,7 +683,7 @@ function listen() {
   form.addEventListener("reset", () => setTimeout(refresh));
   form.elements.words.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(refresh, 200);
+    waiting = setTimeout(refresh, 50);
   });
   list.addEventListener("scroll", () => requestAnimationFrame(drawList));
   new ResizeObserver(drawList).observe(list);

@@ -1,4 +1,4 @@
-// --- Views: one part of the page at a time, chosen by the address; light or dark ------------------------------------
+// --- Views: one part of the page at a time, chosen by the address ---------------------------------------------------
 
 const partsOfPage = [...document.querySelectorAll(".part")];
 
@@ -39,6 +39,7 @@ async function follow() {
     showPart(byId("answers"));
     await followFilters(query);
     await followAnswer(place);
+    void readForSearch(); // ahead of the first key in the search field
     return;
   }
   const target = byId(place.slice(1)); // ids of headings hold nothing that an address would encode
@@ -53,40 +54,12 @@ function addressParts() {
   return [place, query];
 }
 
-const THEME = "medjudge-theme";
-
-function prepareTheme() {
-  const button = element("button", { type: "button", class: "theme" });
-  let saved = null;
-  try {
-    saved = localStorage.getItem(THEME);
-  } catch {
-    // Kept for this visit only.
-  }
-  let dark = saved === null ? matchMedia("(prefers-color-scheme: dark)").matches : saved === "dark";
-  const show = () => {
-    button.textContent = dark ? t("Light theme") : t("Dark theme");
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
-  };
-  button.addEventListener("click", () => {
-    dark = !dark;
-    show();
-    try {
-      localStorage.setItem(THEME, dark ? "dark" : "light");
-    } catch {
-      // Kept for this visit only.
-    }
-  });
-  show();
-  document.querySelector("nav.main").append(button);
-}
-
 // --- Start ----------------------------------------------------------------------------------------------------------
 
 async function start() {
   await readIndex();
   prepareTheme();
-  prepareTables();
+  prepareTables("#leaderboard, #validation");
   prepareViews();
   fillChoices();
   byId("reader").hidden = false;

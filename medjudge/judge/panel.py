@@ -1,0 +1,223 @@
+"""A panel: several judges whose verdicts on an answer are combined; how one is named, and what its members did."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from medjudge.errors import InputError
+from medjudge.files import first_problem, read_text, read_yaml
+from medjudge.records import Judgment
+from medjudge.statistics.panels import Rule
+from medjudge.store import Run
+
+PREFIX = "panel:"
+_YAML = (".yaml", ".yml")
+Weighting = Literal["equal", "agreement"]
+
+
+class PanelSettings(BaseModel):
+    """A panel as `panel:FILE.yaml` describes it; `panel:a,b,c` has the defaults.
+
+    `at_least` is the number of members that must score an answer, or it is unscored; half of them unless given.
+    `calibration` is the fit of a panel with the same members in another run, `RUN/panels/NAME.json`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    members: list[str] = Field(min_length=2)
+    combine: Rule = "mean"
+    weights: Weighting = "equal"
+    at_least: int | None = Field(default=None, ge=1)
+    calibration: str | None = None
+
+    @property
+    def fewest(self) -> int:
+        """The number of members that must score an answer."""
+        return self.at_least or (len(self.members) + 1) // 2
+
+
+class NamedPanel(NamedTuple):
+    """A panel's settings, its name, and where the settings stand, for messages."""
+
+    name: str | None
+    settings: PanelSettings
+    place: str
+
+
+def is_panel(spec: str) -> bool:
+    """Whether an argument of `--judge` names a panel."""
+    return spec.startswith(PREFIX)
+
+
+def read_panel(spec: str) -> NamedPanel:
+    """Reads `panel:a,b,c`, which has no name of its own, or `panel:FILE.yaml`, which has that of the file.
+
+    Raises:
+        InputError: There are fewer than two members, or the file is missing or holds an unknown or wrong entry.
+    """
+    text = spec.removeprefix(PREFIX).strip()
+    if text.endswith(_YAML):
+        return _read_file(Path(text))
+    members = [member.strip() for member in text.split(",") if member.strip()]
+    if len(members) < 2:
+        raise InputError(
+            f"--judge {spec}: a panel has two members or more; write, for example, panel:built-in,similarity"
+        )
+    return NamedPanel(None, PanelSettings(members=members), f"--judge {spec}")
+
+
+def _read_file(path: Path) -> NamedPanel:
+    if not path.is_file():
+        raise InputError(f"--judge {PREFIX}{path}: no such file")
+    fields = read_yaml(path)
+    known = list(PanelSettings.model_fields)
+    if not isinstance(fields, dict):
+        raise InputError(f"{path}: a mapping is expected, such as `members: [built-in, similarity]`")
+    for name in fields:
+        if name not in known:
+            raise InputError(f"{path}: {name}: no such entry; the entries are {', '.join(known)}")
+    try:
+        settings = PanelSettings.model_validate(fields)
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_problem(error)}") from None
+    if settings.at_least is not None and settings.at_least > len(settings.members):
+        raise InputError(
+            f"{path}: at_least: is {settings.at_least}, and the panel has {len(settings.members)} members; give a "
+            "number up to that"
+        )
+    return NamedPanel(path.stem, settings, str(path))
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class MemberFit(_Model):
+    """What was fitted of one member on the training part: its map to the physicians' levels, and its weight.
+
+    `maps` has shape (categories + 1, 17, 5), as `distill.calibrate` has it; None where the member's own probabilities
+    are taken as they are, and `why` says why. `agreement` is with the physicians on usable, calibrated on other
+    conversations; `shrunk` is what the weight was made of.
+    """
+
+    judge: str
+    sha256: str
+    weight: float
+    agreement: float | None = None
+    shrunk: float | None = None
+    categories: list[str] = []
+    maps: list[list[list[float]]] | None = None
+    why: str | None = None
+
+
+class PanelFit(_Model):
+    """`panels/NAME.json` of a run: how a panel's members are calibrated and weighted.
+
+    `question_ids` are those of the training part, on which the panel is never validated. `file` is where its scores
+    came from, `sha256` the hash of that file.
+    """
+
+    schema_version: Literal[1] = 1
+    file: str
+    sha256: str
+    weights: Weighting
+    answers: int
+    conversations: int
+    question_ids: list[str]
+    members: list[MemberFit]
+
+
+class MemberRecord(_Model):
+    """What a member did in a run: the answers judged, those on which it was left out by reason, its time and cost.
+
+    `waiting` answers are not judged by it yet: the same command goes on with them. `usd` is what all requests of the
+    run to this member's model cost: 0 of a local judge, None where the price is unknown or where only its judgments are
+    known.
+    """
+
+    judge: str
+    weight: float
+    calibrated: bool
+    why: str | None
+    judged: int
+    waiting: int
+    left_out: dict[str, int]
+    seconds: float
+    usd: float | None
+
+    @property
+    def missed(self) -> int:
+        """The answers on which this member was left out."""
+        return sum(self.left_out.values())
+
+    @property
+    def line(self) -> str:
+        """The member in a few words."""
+        reasons = ", ".join(f"{number} {reason}" for reason, number in self.left_out.items())
+        missed = f", left out of {self.missed} ({reasons})" if self.missed else ""
+        calibrated = "calibrated" if self.calibrated else "not calibrated"
+        cost = "cost unknown" if self.usd is None else f"{self.usd:.4f} USD"
+        return f"{self.judge}: weight {self.weight:.2f}, {calibrated}, {self.judged} answers{missed}, {cost}"
+
+
+class PanelRecord(_Model):
+    """What a panel did: `panel` of its entry in `run.json`. `too_few` answers were scored by fewer than `at_least`."""
+
+    combine: Rule
+    weights: Weighting
+    at_least: int
+    members: list[MemberRecord]
+    calibrated_on: int
+    too_few: int
+
+
+def said_by_members(judgment: Judgment) -> dict[str, list[float]]:
+    """The probabilities with which each member took part in a panel's judgment; who was left out is not among them.
+
+    Raises:
+        InputError: The judgment is not a panel's.
+    """
+    try:
+        members = json.loads(judgment.raw or "")["members"]
+        return {member["judge"]: member["probabilities"] for member in members if "probabilities" in member}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"judgments/{judgment.judge}.jsonl: the judgment on {judgment.question_id} / {judgment.model} does not say "
+            "what the members said; run `medjudge eval` again"
+        ) from None
+
+
+def panel_file(run: Run, panel: str) -> Path:
+    """Where a run keeps how a panel's members are calibrated and weighted."""
+    return run.path / "panels" / f"{panel}.json"
+
+
+def read_fit(file: Path) -> PanelFit:
+    """Reads `panels/NAME.json`.
+
+    Raises:
+        InputError: The file is missing, or is not such a record.
+    """
+    try:
+        return PanelFit.model_validate_json(read_text(file))
+    except ValidationError as error:
+        raise InputError(f"{file}: {first_problem(error)}; remove the file to calibrate the panel again") from None
+
+
+def read_panel_record(run: Run, judge: str) -> PanelRecord | None:
+    """What the panel of this name did in a run; None where no panel has this name.
+
+    Raises:
+        InputError: The entry of `run.json` is not such a record.
+    """
+    recorded: Any = run.manifest().get("judges", {}).get(judge, {}).get("panel")
+    if recorded is None:
+        return None
+    try:
+        return PanelRecord.model_validate(recorded)
+    except ValidationError as error:
+        raise InputError(
+            f"{run.manifest_file}: judges.{judge}.panel: {first_problem(error)}; run `medjudge eval` again"
+        ) from None

@@ -1,0 +1,160 @@
+"""The runs of a folder: what an index shows of each, and why one cannot be read."""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from medjudge.errors import InputError, printable
+from medjudge.report.contents import Contents, read_contents
+from medjudge.report.leaderboard import Coverage, Rate, best_first, coverage, score_models
+from medjudge.store import Run
+from medjudge.validation.status import ValidationState
+from medjudge.validation.validations import statuses_in
+
+_MARKS = ("run.json", "questions.jsonl", "answers.jsonl")
+"""A folder with one of these is a run, or was to become one."""
+
+
+class JudgedRates(NamedTuple):
+    """The overall rates of a run's models by one judge, the highest first, and how far they may be trusted."""
+
+    judge: str
+    state: ValidationState
+    rates: dict[str, Rate]
+    coverage: Coverage
+
+
+class Benchmark(NamedTuple):
+    """What a run's rates are of: only runs that have all of this in common compare.
+
+    Attributes:
+        sha256: Of the questions.
+        scheme_sha256: Of their scheme.
+    """
+
+    sha256: str
+    scheme_sha256: str
+
+
+class ListedRun(NamedTuple):
+    """A run in the index.
+
+    Attributes:
+        date: When it was started, or started again; when its answers were written, where it does not say.
+        source: The name of the benchmark's file; empty where the run does not say.
+        judged: By judge, the last one that judged first.
+    """
+
+    name: str
+    date: datetime
+    benchmark: Benchmark
+    source: str
+    scheme: str
+    questions: int
+    models: list[str]
+    judged: list[JudgedRates]
+
+
+class UnreadableRun(NamedTuple):
+    """A folder that should be a run, and why it cannot be read."""
+
+    name: str
+    reason: str
+
+
+State = frozenset[tuple[str, int, int, int]]
+"""Path, inode, size and time of each file: another state means that what was made from the files is out of date."""
+
+
+def run_folders(folder: Path) -> dict[str, Path]:
+    """The folders right inside a folder that are runs, or were to become some, by name.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and _may_be_run(path)}
+
+
+def _may_be_run(path: Path) -> bool:
+    # One that this process may not read is listed with that reason, and not left out silently.
+    return not os.access(path, os.R_OK | os.X_OK) or any(os.path.lexists(path / name) for name in _MARKS)
+
+
+def state_of(folder: Path) -> State:
+    """The state of a folder's files; a file that goes meanwhile is left out."""
+    files = set()
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            files.add((path, status.st_ino, status.st_size, status.st_mtime_ns))
+    return frozenset(files)
+
+
+def open_run(path: Path) -> Run:
+    """Opens a run folder in which no link leads elsewhere.
+
+    Raises:
+        InputError: It is a link or holds one, it is no run folder, or it has a name that no page can show.
+    """
+    if path.is_symlink():
+        raise InputError(f"{path}: is a link; only runs that lie in the folder itself are shown")
+    if printable(path.name) != path.name:
+        raise InputError(f"{printable(str(path))}: a name with control characters; rename the folder")
+    run = Run(path)
+    if run.questions_file.exists() and not run.answers_file.exists():
+        raise InputError(f"{path}: no answers yet")
+    return Run.existing(path)
+
+
+def list_run(path: Path) -> ListedRun | UnreadableRun:
+    """Reads what the index shows of a run; why not, where it cannot be read."""
+    try:
+        return _listed(read_contents(open_run(path)))
+    except (InputError, OSError) as error:
+        return UnreadableRun(path.name, reason_of(error, path.parent))
+
+
+def reason_of(error: Exception, folder: Path) -> str:
+    """Why something cannot be read, for a page: files are named from the folder of the runs on."""
+    reason = str(error)
+    if isinstance(error, OSError) and error.filename:
+        reason = f"{error.filename}: {(error.strerror or reason).lower()}"
+    return reason.replace(f"{folder}/", "")
+
+
+def _listed(run: Contents) -> ListedRun:
+    return ListedRun(
+        name=run.name,
+        date=_date(run),
+        benchmark=Benchmark(run.benchmark, run.scheme.sha256),
+        source=Path((run.manifest.get("benchmark") or {}).get("source", "")).name,
+        scheme=run.scheme.name,
+        questions=len(run.questions),
+        models=run.models,
+        judged=[_judged(run, judge) for judge in run.judgments],
+    )
+
+
+def _judged(run: Contents, judge: str) -> JudgedRates:
+    judgments, keys = run.judgments[judge], [answer.key for answer in run.answers]
+    models = best_first(score_models(run.questions, judgments, run.models, run.scheme, keys))
+    rates = {model: usability.overall for model, usability in models.items()}
+    return JudgedRates(judge, statuses_in(run.run, judge)["OP"].state, rates, coverage(keys, judgments))
+
+
+def _date(run: Contents) -> datetime:
+    try:
+        return datetime.fromisoformat(run.manifest.get("updated", "")).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        return datetime.fromtimestamp(run.run.answers_file.stat().st_mtime, timezone.utc)
+
+
+def oldest_first(runs: Sequence[ListedRun]) -> list[ListedRun]:
+    """The runs by date; of one date, by name."""
+    return sorted(runs, key=lambda run: (run.date, run.name))

@@ -1,0 +1,176 @@
+"""Serves the pages of a folder of runs: read only, nothing outside the folder, and nothing that its files do not hold.
+
+An address names a run, and never a path: a name is looked up among the folders that are there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+
+from medjudge.annotate.access import HEADERS, names_host
+from medjudge.errors import InputError
+from medjudge.report.changes import Changes, changes
+from medjudge.report.contents import read_contents
+from medjudge.report.kept import Kept
+from medjudge.report.page import report_page
+from medjudge.report.run_list import (
+    ListedRun,
+    UnreadableRun,
+    list_run,
+    open_run,
+    reason_of,
+    run_folders,
+    state_of,
+)
+from medjudge.report.site import Pages
+from medjudge.report.words import Words
+from medjudge.store import Run
+
+_HEADERS = {**HEADERS, "Content-Security-Policy": "frame-ancestors 'none'"}
+"""What every response carries. Each page holds the rest of its policy, with the hashes of its own style and script."""
+_PAGES_KEPT = 256 << 20
+"""Bytes of reports that are kept in memory."""
+_RUNS_KEPT, _CHANGES_KEPT = 10_000, 10_000
+
+
+def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastAPI:
+    """The pages of the runs in a folder.
+
+    Args:
+        hosts: Host names and addresses of the server, without a port; no other name is answered (DNS rebinding).
+        language: What the pages are written in: one of `words.LANGUAGES`.
+    """
+    site = _Site(folder, language)
+    server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @server.middleware("http")
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        known = names_host(request.headers.get("host", ""), hosts)
+        response = await call_next(request) if known else site.refused()
+        response.headers.update(_HEADERS)
+        return response
+
+    server.add_exception_handler(404, site.not_found)
+    server.add_exception_handler(InputError, site.unreadable)
+    server.add_exception_handler(OSError, site.unreadable)
+
+    @server.get("/")
+    async def runs() -> Response:
+        return await _in_thread(site.runs)
+
+    @server.get("/run/{name}")
+    async def run(name: str, since: str | None = None) -> Response:
+        return await _in_thread(partial(site.run, name, since))
+
+    @server.get("/over-time")
+    async def newest_comparison() -> Response:
+        return await _in_thread(partial(site.over_time, None))
+
+    @server.get("/over-time/{key}")
+    async def comparison(key: str) -> Response:
+        return await _in_thread(partial(site.over_time, key))
+
+    return server
+
+
+async def _in_thread(make: Callable[[], Response]) -> Response:
+    """Makes a response in a thread that no end of the server waits for: Ctrl-C must not take as long as a report."""
+    done: Future[Response] = Future()
+    done.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            done.set_result(make())
+        except Exception as error:
+            done.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+class _Site:
+    """What each request is answered with.
+
+    Args:
+        folder: The folder of the runs, as the user named it.
+    """
+
+    def __init__(self, folder: Path, language: str) -> None:
+        self._folder = folder
+        self._language = language
+        self._words = Words(language)
+        self._pages = Pages(folder.resolve().name, self._words)
+        self._listed: Kept[ListedRun | UnreadableRun] = Kept(_RUNS_KEPT)
+        self._changes: Kept[Changes | None] = Kept(_CHANGES_KEPT)
+        self._reports: Kept[bytes] = Kept(_PAGES_KEPT, len)
+        self._drawing = Lock()  # matplotlib draws one figure at a time
+
+    def runs(self) -> Response:
+        """The index."""
+        listed = self._all_runs()
+        writing = {run.name for run in listed if Run(self._folder / run.name).is_being_written}
+        return HTMLResponse(self._pages.runs(listed, writing))
+
+    def run(self, name: str, since: str | None) -> Response:
+        """The report of a run, as `medjudge report` writes it."""
+        folders = run_folders(self._folder)
+        paths = [folders.get(named) for named in (name, since) if named is not None]
+        if None in paths:
+            return self.not_found()
+        state = tuple(state_of(path) for path in paths if path is not None)
+        return HTMLResponse(self._reports.get((name, since), state, lambda: self._report(name, since)))
+
+    def over_time(self, key: str | None) -> Response:
+        """The runs of one benchmark by one judge, compared."""
+        readable = [run for run in self._all_runs() if isinstance(run, ListedRun)]
+        with self._drawing:
+            page = self._pages.over_time(readable, key, self._changed)
+        return self.not_found() if page is None else HTMLResponse(page)
+
+    def _all_runs(self) -> list[ListedRun | UnreadableRun]:
+        return [
+            self._listed.get(name, state_of(path), partial(list_run, path))
+            for name, path in run_folders(self._folder).items()
+        ]
+
+    def _report(self, name: str, since: str | None) -> bytes:
+        run, earlier = self._opened(name), None if since is None else self._opened(since)
+        with self._drawing:
+            return report_page([run], self._language, earlier).encode()
+
+    def _changed(self, name: str, since: str, judge: str) -> Changes | None:
+        """What changed by a judge from one run to another."""
+
+        def compared() -> Changes | None:
+            new, old = read_contents(self._opened(name)), read_contents(self._opened(since))
+            return changes(new, old, judge, 0) if judge in new.judgments else None
+
+        state = state_of(self._folder / name), state_of(self._folder / since)
+        return self._changes.get((name, since, judge), state, compared)
+
+    def _opened(self, name: str) -> Run:
+        return open_run(self._folder / name)
+
+    def not_found(self, *_: Any) -> Response:
+        """For an address that leads nowhere."""
+        words = self._words
+        return HTMLResponse(self._pages.message(words("Not found"), words("There is no such run or page here.")), 404)
+
+    def refused(self) -> Response:
+        """For a request by another name than the server's."""
+        words = self._words
+        line = words("These pages are served at the address that `medjudge serve` printed.")
+        return HTMLResponse(self._pages.message(words("Refused"), line), 403)
+
+    def unreadable(self, _: Request, error: Exception) -> Response:
+        """For a run, or a folder, that cannot be read."""
+        words = self._words
+        reason = words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
+        return HTMLResponse(self._pages.message(words("Not shown"), reason), 422)

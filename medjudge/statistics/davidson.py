@@ -1,0 +1,229 @@
+"""Ranks models from paired comparisons with ties: Davidson's extension of the Bradley-Terry model.
+
+Davidson, R. R. (1970). On extending the Bradley-Terry model to accommodate ties in paired comparison experiments.
+Journal of the American Statistical Association 65, 317-328. With strengths u, of model i against model j:
+
+    P(i wins) : P(tie) : P(j wins)  =  exp(d / 2) : exp(t) : exp(-d / 2),   d = u_i - u_j + b x
+
+`t` is the logarithm of Davidson's nu, `x` an optional covariate of the comparison that changes sign with the order of
+the two, such as the difference of their lengths (Dubois et al., 2024, Length-Controlled AlpacaEval, arXiv 2404.04475).
+The likelihood is concave; Newton's method fits all resamples of a bootstrap at once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from medjudge.statistics.bootstrap import RESAMPLES, Interval, Method, Sums, Tally, bootstrap
+
+PRIOR_VARIANCE = 9.0
+"""Of the normal prior of each strength, so that a model which never loses has a finite one. A strength of 3 above
+another wins 95 of 100 comparisons that are no ties."""
+
+_STEPS, _MOVED = 50, 1e-9
+_LONGEST_STEP = 2.0
+
+
+class Comparisons(NamedTuple):
+    """Comparisons of models, one row each.
+
+    Attributes:
+        first: Index of a model, shape (n,).
+        second: Index of the other model, shape (n,).
+        outcomes: Shares of first, tie and second, shape (n, 3).
+        covariate: One number a comparison, positive where it favours the first, shape (n,); None for none.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    outcomes: np.ndarray
+    covariate: np.ndarray | None = None
+
+
+class Fitted(NamedTuple):
+    """The parameters; `...` are further axes of the counts, such as resamples.
+
+    Attributes:
+        strength: Mean 0 over the models, shape (models, ...).
+        tie: The logarithm of Davidson's nu, shape (...).
+        covariate: The coefficient of the covariate, shape (...); 0 without one.
+    """
+
+    strength: np.ndarray
+    tie: np.ndarray
+    covariate: np.ndarray
+
+
+class Ranked(NamedTuple):
+    """Intervals of a ranking.
+
+    Attributes:
+        strength: Of each model, in the order of its index.
+        win_share: The share of comparisons with each of the other models that a model is expected to win, ties half,
+            where the covariate is 0.
+        tie: The probability of a tie of two models of equal strength.
+        covariate: The coefficient of the covariate; None without one.
+    """
+
+    strength: list[Interval]
+    win_share: list[Interval]
+    tie: Interval
+    covariate: Interval | None
+
+
+def fit_davidson(
+    first: np.ndarray,
+    second: np.ndarray,
+    outcomes: np.ndarray,
+    models: int,
+    covariate: np.ndarray | None = None,
+    prior_variance: float = PRIOR_VARIANCE,
+) -> Fitted:
+    """Fits Davidson's model.
+
+    Args:
+        first: Index of a model, shape (n,).
+        second: Index of the other model of the comparison, shape (n,).
+        outcomes: How often the first won, neither, and the second, shape (n, 3, ...); probabilities count as shares.
+        models: The number of models.
+        covariate: One number a comparison, positive where it favours the first, shape (n,).
+        prior_variance: Of the strengths; infinity for maximum likelihood, which has no solution where a group of
+            models never loses to the others.
+
+    Raises:
+        ValueError: The shapes differ, an index is not of a model, or a model is compared with itself.
+    """
+    first, second = np.asarray(first), np.asarray(second)
+    counts = np.asarray(outcomes, dtype=float)
+    if first.shape != second.shape or counts.shape[:2] != (len(first), 3):
+        raise ValueError(f"first {first.shape}, second {second.shape} and outcomes {counts.shape} do not match")
+    if len(first) and (min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= models):
+        raise ValueError(f"models are numbered from 0 to {models - 1}")
+    if (first == second).any():
+        raise ValueError("a model is compared with itself")
+    further = counts.shape[2:]
+    design = _design(first, second, models, covariate)
+    parameters = _newton(design, counts.reshape(len(first), 3, -1), models, prior_variance)
+    strength = parameters[:models]
+    slope = parameters[models:-1].sum(axis=0)  # one row, or none
+    return Fitted(
+        (strength - strength.mean(axis=0)).reshape(models, *further),
+        parameters[-1].reshape(further),
+        slope.reshape(further),
+    )
+
+
+def outcome_probabilities(difference: np.ndarray, tie: np.ndarray) -> np.ndarray:
+    """The probabilities of first, tie and second at a difference of strengths; shapes (...) -> (3, ...)."""
+    logits = np.stack(np.broadcast_arrays(difference / 2, tie, -difference / 2))
+    weights = np.exp(logits - logits.max(axis=0))
+    shares: np.ndarray = weights / weights.sum(axis=0)
+    return shares
+
+
+def win_shares(fitted: Fitted) -> np.ndarray:
+    """The mean share of comparisons with the others that each model wins, ties half, shape (models, ...)."""
+    strength = fitted.strength
+    chances = outcome_probabilities(strength[:, None] - strength[None], np.asarray(fitted.tie))
+    shares = chances[0] + chances[1] / 2
+    # Against itself a model would win half.
+    means: np.ndarray = (shares.sum(axis=1) - 0.5) / (len(strength) - 1)
+    return means
+
+
+def ranking(
+    comparisons: Comparisons,
+    cluster: np.ndarray,
+    models: int,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    method: Method = "bca",
+    prior_variance: float = PRIOR_VARIANCE,
+) -> Ranked:
+    """Strengths with 95 % intervals from a bootstrap over questions, each resample fitted anew.
+
+    Args:
+        cluster: The question or conversation of each comparison, shape (n,).
+        models: The number of models.
+        prior_variance: As for `fit_davidson`.
+
+    Raises:
+        ValueError: As for `fit_davidson`, or there is no comparison.
+    """
+    first, second, outcomes, covariate = comparisons
+    if not len(first):
+        raise ValueError("no comparison")
+    # Comparisons of the same two models with the same covariate are counted in one cell.
+    keys = np.column_stack([first, second, np.zeros(len(first)) if covariate is None else covariate])
+    cells, cell = np.unique(keys, axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    of_first, of_second = cells[:, 0].astype(int), cells[:, 1].astype(int)
+    of_covariate = None if covariate is None else cells[:, 2]
+
+    def fit(sums: Sums) -> dict[str, np.ndarray]:
+        fitted = fit_davidson(of_first, of_second, sums["outcomes"], models, of_covariate, prior_variance)
+        shares = win_shares(fitted)
+        values = {f"strength {model}": fitted.strength[model] for model in range(models)}
+        values |= {f"share {model}": shares[model] for model in range(models)}
+        return values | {
+            "tie": outcome_probabilities(np.zeros_like(fitted.tie), fitted.tie)[1],
+            "covariate": fitted.covariate,
+        }
+
+    counted = Tally(
+        np.repeat(np.arange(len(cell)), 3),
+        (cell[:, None] * 3 + np.arange(3)).reshape(-1),
+        np.asarray(outcomes, dtype=float).reshape(-1),
+        (len(cells), 3),
+    )
+    intervals = bootstrap({"outcomes": counted}, cluster, fit, resamples, seed, method)
+    return Ranked(
+        [intervals[f"strength {model}"] for model in range(models)],
+        [intervals[f"share {model}"] for model in range(models)],
+        intervals["tie"],
+        None if covariate is None else intervals["covariate"],
+    )
+
+
+def _design(first: np.ndarray, second: np.ndarray, models: int, covariate: np.ndarray | None) -> np.ndarray:
+    """What multiplies the parameters in d, shape (n, models) or (n, models + 1)."""
+    rows = np.arange(len(first))
+    design = np.zeros((len(first), models))
+    design[rows, first], design[rows, second] = 1.0, -1.0
+    return design if covariate is None else np.column_stack([design, covariate])
+
+
+def _newton(design: np.ndarray, counts: np.ndarray, models: int, prior_variance: float) -> np.ndarray:
+    """The parameters of greatest posterior density, strengths first and the tie's last, (parameters, resamples)."""
+    parameters, resamples = design.shape[1] + 1, counts.shape[2]
+    theta = np.zeros((resamples, parameters))
+    precision = np.zeros(parameters)
+    # A tiny precision holds what the likelihood leaves open: the mean of the strengths, ties that never happened.
+    precision[:models] = 1 / prior_variance
+    precision += 1e-8
+    n = counts.sum(axis=1)
+    products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
+    active = np.arange(resamples)
+    for _ in range(_STEPS):
+        here = theta[active]
+        first, tie, second = outcome_probabilities(design @ here[:, :-1].T, here[:, -1])
+        of, total = counts[:, :, active], n[:, active]
+        gradient = np.empty_like(here)
+        gradient[:, :-1] = ((of[:, 0] - of[:, 2] - total * (first - second)) / 2).T @ design
+        gradient[:, -1] = (of[:, 1] - total * tie).sum(axis=0)
+        gradient -= precision * here
+        curve = total * (first + second - (first - second) ** 2) / 4
+        mixed = -total * tie * (first - second) / 2
+        hessian = np.empty((len(active), parameters, parameters))
+        hessian[:, :-1, :-1] = (curve.T @ products).reshape(len(active), parameters - 1, parameters - 1)
+        hessian[:, :-1, -1] = hessian[:, -1, :-1] = mixed.T @ design
+        hessian[:, -1, -1] = (total * tie * (1 - tie)).sum(axis=0)
+        hessian += np.diag(precision)
+        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        # A Newton step from far away would overshoot.
+        longest = np.abs(step).max(axis=1, keepdims=True)
+        theta[active] = here + step * np.minimum(1, _LONGEST_STEP / np.maximum(longest, _LONGEST_STEP))
+        active = active[longest[:, 0] > _MOVED]
+        if not len(active):
+            break
+    return theta.T

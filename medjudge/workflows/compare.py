@@ -1,0 +1,384 @@
+"""The comparison station: a judge compares two models' answers at a time, in both orders, and the models are ranked."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import InputError, UnfinishedError, notify
+from medjudge.files import write_json
+from medjudge.judge.api_pairs import ApiPairJudge
+from medjudge.judge.generative import GenerativeJudge
+from medjudge.judge.generative_pairs import GenerativePairJudge
+from medjudge.judge.identity import folder_identity
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_file, physician_pairs
+from medjudge.judge.pair_study import PairStudy, read_pair_study
+from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
+from medjudge.models.hardware import choose_device
+from medjudge.records import AnswerKey, PairJudgment, PairKey, PhysicianPair, earlier_turns
+from medjudge.rubrics.pair_prompt import pair_prompts_sha256
+from medjudge.scheme import Scheme
+from medjudge.screen import progress_bar, say, stop_explained
+from medjudge.statistics.next_pairs import most_informative
+from medjudge.statistics.verdicts import both_orders
+from medjudge.store import Run, write_records
+from medjudge.validation.pair_study import PairMaterial, PairSettings, pair_study, possible_pairs
+from medjudge.workflows.judge import JudgeOptions, judge_answers, load
+from medjudge.workflows.run_folder import record_spending
+
+_LISTED = 20
+"""The most missing answers that a message lists."""
+_AT_ONCE = 16
+"""Pairs between two looks at what is most informative next."""
+
+
+class CompareOptions(NamedTuple):
+    """What is compared, and how.
+
+    Attributes:
+        models: The models; all of the run unless given.
+        budget: The most pairs that the run holds of this judge afterwards, the most informative ones; None for all.
+        settings: Length control, resamples and seed.
+        judging: How the judge is run.
+        offline: Refuses a judge on a server that is not this machine.
+    """
+
+    models: tuple[str, ...] = ()
+    budget: int | None = None
+    settings: PairSettings = PairSettings()
+    judging: JudgeOptions = JudgeOptions()
+    offline: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of models by one judge.
+
+    Attributes:
+        run: The run.
+        study: What `pairs/JUDGE.json` holds.
+        new: How many pairs this call judged.
+        spent_usd: What all requests of the run cost so far; None without a price.
+    """
+
+    run: Run
+    study: PairStudy
+    new: int
+    spent_usd: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair that was looked at has a verdict."""
+        return not self.study.unjudged
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `compare --json` prints."""
+        return {**self.study.model_dump(mode="json"), "new": self.new, "spent_usd": self.spent_usd}
+
+
+def compare(
+    run: Run | Path | str, judge: JudgeRef | str = "local", options: CompareOptions = CompareOptions()
+) -> Comparison:
+    """Compares the models of a run by pairs of answers, and writes `pairs/JUDGE.json`.
+
+    API judges and generative judges compare two answers in one prompt, in both orders; every pair is on disk before the
+    next one is made, and the same call goes on where it stopped. All other judges score single answers: their pairs
+    come from the two distributions.
+
+    Args:
+        run: A run folder with questions and answers.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or the name of judgments in the run.
+
+    Raises:
+        InputError: There are fewer than two models, one that is not in the run, a pair with one answer missing, a
+            budget below 1, or the judge cannot be used.
+        UnfinishedError: A server did not answer, or the limit on costs is reached; the same call goes on.
+    """
+    run = run if isinstance(run, Run) else Run.existing(Path(run))
+    if options.budget is not None and options.budget < 1:
+        raise InputError(f"--budget {options.budget}: the most pairs to judge, at least 1; omit it for all")
+    choose_device(options.judging.device)
+    models = models_to_compare(run, options.models)
+    require_both_answers(run, models)
+    judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
+    check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
+    with run.lock():
+        if compares(judge_ref):
+            new = _judge_pairs(run, judge_ref, models, options)
+        elif options.budget is not None:
+            raise InputError(
+                f"--budget {options.budget}: judge {judge_ref.name} scores single answers, and every pair comes from "
+                "these scores; omit it"
+            )
+        else:
+            say(_no_pair_prompt(judge_ref))
+            answers = {key for pair in _possible(run, models) for key in _keys(pair)}
+            if not judge_ref.imported:
+                judge_answers(run, judge_ref, options.judging, answers)
+            new = 0
+        study = write_pair_study(run, judge_ref, models, options.settings)
+        spent = run.manifest().get("spending") or {}
+    return Comparison(run, study, new, spent.get("usd"))
+
+
+def compares(judge_ref: JudgeRef) -> bool:
+    """Whether a judge has a prompt for pairs: an API judge and a generative one do."""
+    return judge_ref.api_model is not None or (judge_ref.card is not None and judge_ref.card.kind == "generative")
+
+
+def write_pair_study(run: Run, judge_ref: JudgeRef, models: Sequence[str], settings: PairSettings) -> PairStudy:
+    """Computes a comparison from the records of a run and writes `pairs/JUDGE.json`.
+
+    Raises:
+        InputError: No pair has a verdict.
+    """
+    pairs = pair_judgments(run, judge_ref.name)
+    judgments = run.judgments(judge_ref.name)
+    material = PairMaterial(run.questions(), run.answers(), pairs, judgments, _unseen_pairs(run, judge_ref))
+    how = "pairs" if compares(judge_ref) or (judge_ref.imported and pairs) else "pointwise"
+    study = pair_study(judge_ref.name, how, material, models, settings)  # type: ignore[arg-type]
+    write_json(comparison_file(run, judge_ref.name), study.model_dump(mode="json"))
+    return study
+
+
+def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
+    """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
+    pairs = physician_pairs(run)
+    group_of = {question.id: question.group for question in run.questions()}
+    seen = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    unseen = [pair for pair in pairs if group_of.get(pair.question_id) not in seen]
+    if len(unseen) < len(pairs):
+        notify(
+            f"judge {judge_ref.name}: was trained or tuned on the questions of {len(pairs) - len(unseen)} of "
+            f"{len(pairs)} physicians' pairs, which are left out"
+        )
+    return unseen
+
+
+def refresh_pair_study(run: Run, judge_ref: JudgeRef) -> PairStudy | None:
+    """Computes the comparison of a run again, as physicians' pairs may have come since; None where there is none."""
+    before = read_pair_study(run, judge_ref.name)
+    if before is None:
+        return None
+    present = {answer.model for answer in run.answers()}
+    models = [model for model in before.compared if model in present]
+    return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled))
+
+
+def models_to_compare(run: Run, named: Sequence[str]) -> list[str]:
+    """The models to compare, in the order of the run's answers.
+
+    Raises:
+        InputError: A name is not in the run, or there are fewer than two.
+    """
+    models = list(dict.fromkeys(answer.model for answer in run.answers()))
+    if unknown := [name for name in dict.fromkeys(named) if name not in models]:
+        raise InputError(
+            f"--models {','.join(unknown)}: no answers in {run.path}; its models are {', '.join(models) or 'none'}"
+        )
+    chosen = [model for model in models if not named or model in named]
+    if len(chosen) < 2:
+        if named:
+            raise InputError(f"--models {','.join(named)}: name two models or more, or omit it for all of the run")
+        raise InputError(
+            f"{run.path}: has answers of {len(models)} model{'s' if len(models) != 1 else ''}, and a comparison needs "
+            "two; `medjudge answer` adds another one"
+        )
+    return chosen
+
+
+def require_both_answers(run: Run, models: Sequence[str]) -> None:
+    """Refuses a run in which a model lacks an answer that another one has.
+
+    Raises:
+        InputError: With all that is missing.
+    """
+    answered = {answer.key for answer in run.answers() if answer.model in models}
+    places = sorted({(key.question_id, key.sample) for key in answered})
+    missing = [
+        f"question {question_id}, sample {sample}: no answer of {model}"
+        for question_id, sample in places
+        for model in models
+        if AnswerKey(question_id, model, sample) not in answered
+    ]
+    if not missing:
+        return
+    fix = "answer them with `medjudge answer`, or leave a model out with --models; nothing was judged"
+    if len(missing) == 1:
+        raise InputError(f"{run.answers_file}, {missing[0]}; {fix}")
+    more = [f"and {len(missing) - _LISTED} more"] if len(missing) > _LISTED else []
+    head = f"{run.answers_file}: {len(missing)} answers are missing in pairs; {fix}"
+    raise InputError("\n  ".join([head, *missing[:_LISTED], *more]))
+
+
+def _no_pair_prompt(judge_ref: JudgeRef) -> str:
+    kind = "known by its scores only" if judge_ref.card is None else f"{judge_ref.card.kind}"
+    return (
+        f"judge {judge_ref.name} ({kind}) has no prompt for pairs: a pair comes from its scores of the two single "
+        "answers, P(A > B) from both distributions, and the order of the answers cannot matter"
+    )
+
+
+def _possible(run: Run, models: Sequence[str]) -> list[PairKey]:
+    return possible_pairs(run.questions(), run.answers(), models)
+
+
+def _keys(pair: PairKey) -> list[AnswerKey]:
+    return [AnswerKey(pair.question_id, model, pair.sample) for model in pair.models]
+
+
+def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: CompareOptions) -> int:
+    """Judges what is not judged yet, and returns how many pairs are new."""
+    pairs_sha256 = _identity(judge_ref, options.judging, run.scheme())
+    _require_same_judge(run, judge_ref, pairs_sha256)
+    _forget_failed_requests(run, judge_ref.name)
+    questions = {question.id: question for question in run.questions()}
+    answers = {answer.key: answer for answer in run.answers()}
+    earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
+    done = {(pair.pair_key, pair.first): pair for pair in pair_judgments(run, judge_ref.name)}
+
+    def work_of(keys: Sequence[PairKey]) -> list[PairAssignment]:
+        work = []
+        for key in keys:
+            first, second = [answers[answer] for answer in _keys(key)]
+            both = PairAssignment(questions[key.question_id], earlier[key.question_id], first, second, scheme)
+            work += [one for one in (both, both.swapped()) if (key, one.first.model) not in done]
+        return work
+
+    possible = _possible(run, models)
+    begun = {key for key, _ in done}
+    total = len(possible) if options.budget is None else min(options.budget, len(possible))
+    started = [key for key in possible if key in begun]
+    # A pair that was begun is finished first: half of it is paid for.
+    waiting = [key for key in started if work_of([key])]
+    fresh = [key for key in possible if key not in begun]
+    wanted = max(0, total - len(started))
+    to_go = len(waiting) + min(wanted, len(fresh))
+    if done and to_go:
+        say(f"{len(started) - len(waiting)} pairs by {judge_ref.name} exist; {to_go} to go")
+    if not to_go:
+        return 0
+    judge = _load_pair_judge(judge_ref, options.judging, run)
+    if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
+        raise InputError(f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again")
+    _record_judge(run, judge_ref, pairs_sha256)
+    start, made = time.monotonic(), 0
+    bar = progress_bar(2 * to_go, f"comparing ({judge_ref.name})", "order")
+
+    def judge_these(keys: Sequence[PairKey]) -> None:
+        nonlocal made
+        for judgment in judge.judge_pairs(work_of(keys)):
+            run.append(pairs_file(run, judge_ref.name), judgment.model_dump_json())
+            done[judgment.pair_key, judgment.first] = judgment
+            made += 1
+            bar.update()
+
+    try:
+        with stop_explained(lambda: f"{made} judgments of pairs were made and are kept in {run.path}"):
+            judge_these(waiting)
+            if options.budget is None:
+                judge_these(fresh)
+            while options.budget is not None and wanted and fresh:
+                chosen = _next(fresh, done, models, min(wanted, _AT_ONCE), options.settings.seed)
+                judge_these(chosen)
+                taken = set(chosen)
+                fresh, wanted = [key for key in fresh if key not in taken], wanted - len(chosen)
+    finally:
+        bar.close()
+        _record_judge(run, judge_ref, pairs_sha256, time.monotonic() - start)
+        if judge_ref.api_model is not None:
+            record_spending(run, options.judging.limit.prices)
+    if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
+        raise UnfinishedError(
+            f"judge {judge_ref.name}: its files changed while it compared, and {pairs_file(run, judge_ref.name)} holds "
+            "pairs by those from before; restore them, or remove this file"
+        )
+    return len({key for key, _ in done} - begun) + len(waiting)
+
+
+def _next(
+    fresh: Sequence[PairKey],
+    done: dict[tuple[PairKey, str], PairJudgment],
+    models: Sequence[str],
+    number: int,
+    seed: int,
+) -> list[PairKey]:
+    """The most informative pairs next; of equal ones those of a question that was compared least, drawn by the seed."""
+    index = {model: place for place, model in enumerate(models)}
+    judged: list[tuple[int, int, int]] = []
+    used: dict[str, int] = {}
+    for (key, shown_first), judgment in done.items():
+        if shown_first != key.models[0] or not set(key.models) <= index.keys():
+            continue
+        used[key.question_id] = used.get(key.question_id, 0) + 1
+        other = done.get((key, key.models[1]))
+        if other is None or judgment.preferred is None or other.preferred is None:
+            continue
+        forward, backward = VERDICTS[judgment.preferred], -VERDICTS[other.preferred]
+        verdict = int(both_orders(np.array([forward]), np.array([backward]))[0])
+        judged.append((index[key.models[0]], index[key.models[1]], verdict))
+    order = sorted(fresh, key=lambda key: (used.get(key.question_id, 0), _draw(seed, key)))
+    known = np.array(judged, dtype=int).reshape(-1, 3)
+    outcomes = np.column_stack([known[:, 2] == 1, known[:, 2] == 0, known[:, 2] == -1]).astype(float)
+    opened = np.array([[index[model] for model in key.models] for key in order]).T
+    chosen = most_informative(known[:, 0], known[:, 1], outcomes, opened[0], opened[1], len(models), number)
+    return [order[place] for place in chosen]
+
+
+def _draw(seed: int, key: PairKey) -> str:
+    return sha256("\x1f".join(map(str, (seed, key.question_id, *key.models, key.sample))).encode()).hexdigest()
+
+
+def _load_pair_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> PairJudge:
+    if judge_ref.api_model is not None:
+        return ApiPairJudge(judge_ref.api_model, options.server, Spending(run, options.limit))
+    judge = load(judge_ref, options, run)
+    assert isinstance(judge, GenerativeJudge)
+    return GenerativePairJudge(judge)
+
+
+def _identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
+    """The sha256 of everything that changes a judge's verdicts on pairs."""
+    if judge_ref.card is not None and judge_ref.folder is not None:
+        parts = [folder_identity(judge_ref.folder, judge_ref.card), pair_prompts_sha256("score-first", scheme)]
+    else:
+        prompts = pair_prompts_sha256("reason-first", scheme)
+        parts = [str(judge_ref.api_model), str(options.server.base_url), prompts]
+    return sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def _require_same_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str) -> None:
+    recorded = run.manifest().get("pair_judges", {}).get(judge_ref.name)
+    if recorded is not None and recorded.get("sha256") != pairs_sha256 and pairs_file(run, judge_ref.name).exists():
+        raise InputError(
+            f"{pairs_file(run, judge_ref.name)}: holds pairs by another judge of this name, or by other prompts; move "
+            "the file away, or choose another run"
+        )
+
+
+def _record_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str, seconds: float = 0.0) -> None:
+    judges = run.manifest().get("pair_judges", {})
+    before = judges.get(judge_ref.name, {})
+    judges[judge_ref.name] = {
+        "kind": "api" if judge_ref.card is None else judge_ref.card.kind,
+        "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
+        "sha256": pairs_sha256,
+        "judgments": len(pair_judgments(run, judge_ref.name)),
+        "seconds": round(before.get("seconds", 0.0) + seconds, 1),
+    }
+    run.update_manifest(pair_judges=judges)
+
+
+def _forget_failed_requests(run: Run, judge: str) -> None:
+    """Removes judgments whose request failed, so that their requests are sent again."""
+    pairs = pair_judgments(run, judge)
+    remaining = [pair for pair in pairs if not pair.retryable]
+    if len(remaining) < len(pairs):
+        notify(f"{len(pairs) - len(remaining)} requests failed last time and are sent again")
+        write_records(pairs_file(run, judge), remaining)

@@ -1,0 +1,333 @@
+"""`medjudge serve`: the pages of all runs of a folder, on a server on loopback, and nothing beside them."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+import uvicorn
+from folder_of_runs import add_run, three_months
+from starlette.testclient import TestClient
+
+from medjudge.errors import InputError
+from medjudge.report import site_app as served_by
+from medjudge.report.page import report_page, write_page
+from medjudge.report.run_list import state_of
+from medjudge.report.site_app import site_app
+from medjudge.store import Run
+from medjudge.workflows.network import Network
+from medjudge.workflows.serve_site import open_run_pages
+
+HERE = frozenset({"127.0.0.1"})
+SECRET = "a secret outside"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return three_months(tmp_path / "runs")
+
+
+def browser_of(folder: Path, language: str = "en") -> TestClient:
+    return TestClient(site_app(folder, HERE, language), base_url="http://127.0.0.1", follow_redirects=False)
+
+
+def text_of(html: str) -> str:
+    """What a piece of a page shows, as one line."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def content_of(page: str) -> str:
+    """What a page shows between its navigation and its footer."""
+    return text_of(re.search(r"<main.*</main>", page, re.DOTALL)[0])
+
+
+def rows_of(page: str) -> dict[str, str]:
+    """The text of each row of a table, by its heading."""
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page, re.DOTALL)
+    return {text_of(head): text_of(cells) for head, cells in rows}
+
+
+def test_the_index_has_a_row_for_each_run_the_newest_first(runs) -> None:
+    page = browser_of(runs).get("/")
+    assert page.status_code == 200
+    rows = rows_of(page.text)
+    assert list(rows) == ["september", "august", "july"]
+    for part in ("2026-09-01", "09:30", "ward.jsonl", "36 questions", "model-a , model-b", "mine", "never validated"):
+        assert part in rows["september"]
+    assert re.search(r"75\.0 58\.\d to 86\.\d model-b 100\.0 72 of 72 answers$", rows["september"])
+    assert "50.0" in rows["july"]
+    assert 'href="/run/september"' in page.text
+    assert str(runs) not in page.text
+
+
+def test_a_run_that_cannot_be_read_has_a_row_with_the_reason(runs, tmp_path) -> None:
+    with (runs / "july" / "judgments" / "mine.jsonl").open("a") as file:
+        file.write("not json\n{}\n")
+    (runs / "august" / "answers.jsonl").unlink()
+    (runs / "august" / ".pid").write_text(str(os.getpid()))
+    (runs / "linked").symlink_to(three_months(tmp_path / "elsewhere") / "july")
+    (runs / "notes").mkdir()
+    browser = browser_of(runs)
+    rows = rows_of(browser.get("/").text)
+    assert list(rows) == ["september", "august being written", "july", "linked"]
+    assert "july/judgments/mine.jsonl, line 73: not valid JSON" in rows["july"]
+    assert rows["august being written"] == "Cannot be read: august: no answers yet"
+    assert rows["linked"].startswith("Cannot be read: linked: is a link")
+    for name in ("july", "august", "linked"):
+        page = browser.get(f"/run/{name}")
+        assert page.status_code == 422
+        assert "Cannot be read" in page.text
+        assert str(tmp_path) not in page.text
+    assert browser.get("/over-time").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "{",
+        '{"updated": "yesterday"}',
+        '{"updated": "0001-01-01T00:00:00+10:00"}',
+        '{"benchmark": {}}',
+        '{"judges": []}',
+    ],
+)
+def test_a_damaged_manifest_is_no_error_of_the_server(runs, manifest) -> None:
+    (runs / "july" / "run.json").write_text(manifest)
+    browser = browser_of(runs)
+    assert "july" in rows_of(browser.get("/").text)
+    assert browser.get("/run/july").status_code in (200, 422)
+    assert browser.get("/over-time").status_code == 200
+
+
+def test_a_run_is_shown_as_report_writes_it_and_anew_when_its_files_change(runs, tmp_path, monkeypatch) -> None:
+    made = []
+    monkeypatch.setattr(served_by, "report_page", lambda *given: made.append(given) or report_page(*given))
+    browser = browser_of(runs)
+
+    def written(name: str, since: str | None = None) -> bytes:
+        write_page(tmp_path / "page.html", [Run(runs / name)], since=None if since is None else Run(runs / since))
+        return (tmp_path / "page.html").read_bytes()
+
+    first = browser.get("/run/july").content
+    assert first == browser.get("/run/july").content == written("july")
+    assert len(made) == 1
+    lines = (runs / "july" / "judgments" / "mine.jsonl").read_text().replace('"score":2', '"score":4')
+    (runs / "july" / "judgments" / "mine.jsonl").write_text(lines)
+    changed = browser.get("/run/july").content
+    assert changed == written("july") != first
+    assert len(made) == 2
+    assert browser.get("/run/september?since=august").content == written("september", "august")
+    assert browser.get("/").text.count("100.0") > 1  # the index, too
+
+
+def test_rates_over_time_and_what_changed(runs) -> None:
+    add_run(runs / "august-copy", 10, {"model-b": 27}, judge_sha256="b" * 64)
+    add_run(runs / "elsewhere", 11, {"model-a": 3}, prompt="Another question?")
+    page = browser_of(runs).get("/over-time").text
+    content = content_of(page)
+    model_b = page.partition("<bdi>model-b</bdi></h3>")[2].partition("<h3>")[0]
+    rows = rows_of(model_b)
+    assert list(rows) == ["august-copy", "september", "august", "july"]
+    september = r"2026-09-01 09:30 75\.0 58\.\d to 86\.\d \+50\.0 \+\d.* more than chance 18 0 august"
+    assert re.fullmatch(september, rows["september"])
+    assert "+0.0" in rows["august-copy"]
+    assert "may be chance" in rows["august-copy"]
+    assert rows["august-copy"].endswith("september other judge files")
+    assert rows["july"].endswith("– – – –")
+    assert 'href="/run/september?since=august"' in model_b
+    assert list(rows_of(page.partition("<bdi>model-a</bdi></h3>")[2])) == ["september", "august", "july"]
+    assert "the judge's files changed" in content
+    assert "elsewhere" not in content
+    assert 'src="data:image/svg+xml' in page
+    assert "No model's rate changed by more than chance" in content
+
+
+def test_a_change_that_is_more_than_chance_is_said_first(runs) -> None:
+    page = browser_of(runs).get("/over-time").text
+    assert "Over time model-b rose from 25.0 % to 75.0 % since august ." in content_of(page)
+    assert "Since the previous run, model-b rose by 50.0 points" in page
+
+
+def test_each_judge_and_benchmark_is_compared_on_its_own(runs) -> None:
+    for name in ("july", "september"):
+        judgments = (runs / name / "judgments" / "mine.jsonl").read_text().replace('"judge":"mine"', '"judge":"gpt"')
+        (runs / name / "judgments" / "gpt.jsonl").write_text(judgments)
+    browser = browser_of(runs)
+    keys = re.findall(r'href="/over-time/(\w+)"', browser.get("/over-time").text)
+    assert len(keys) == 2
+    pages = [content_of(browser.get(f"/over-time/{key}").text) for key in keys]
+    assert sorted(re.search(r"Judge (\w+) , benchmark ward.jsonl : (\d)", page).groups() for page in pages) == [
+        ("gpt", "2"),
+        ("mine", "3"),
+    ]
+    assert browser.get("/over-time/000000000000").status_code == 404
+
+
+def test_one_run_is_nothing_to_compare(tmp_path) -> None:
+    add_run(tmp_path / "runs" / "only", 7, {"model-a": 20})
+    assert "No model has two runs yet" in browser_of(tmp_path / "runs").get("/over-time").text
+
+
+def test_the_pages_in_chinese(runs) -> None:
+    browser = browser_of(runs, "zh")
+    for address in ("/", "/over-time", "/run/july", "/nothing"):
+        page = browser.get(address).text
+        assert '<html lang="zh">' in page
+    shown = " ".join(content_of(browser.get(address).text) for address in ("/", "/over-time"))
+    names = {"UTC", "jsonl", "ward", "llmeval", "med", "mine", "model"}
+    words = set(re.findall(r"[A-Za-z]{3,}", shown)) - names
+    assert words == {"july", "august", "september"}
+
+
+def test_names_are_text_and_lead_to_their_runs(runs) -> None:
+    name = "<img src=x onerror=alert(1)> #%?&'\" 二"
+    add_run(runs / name, 12, {"model-<b>": 30})
+    browser = browser_of(runs)
+    page = browser.get("/").text
+    assert "<img src=x" not in page
+    assert "model-<b>" not in page
+    (address,) = re.findall(r'href="(/run/%3C[^"]*)"', page)
+    assert browser.get(address).status_code == 200
+
+
+@pytest.fixture
+def server(runs: Path) -> Iterator[Callable[[str, str], tuple[int, bytes]]]:
+    """Asks a server on loopback for a path exactly as it is written."""
+    pages = open_run_pages(runs, network=Network())
+    app = uvicorn.Server(uvicorn.Config(pages._app, log_level="warning"))
+    thread = threading.Thread(target=app.run, kwargs={"sockets": [pages.listener.socket]})
+    thread.start()
+    while not app.started:
+        time.sleep(0.01)
+
+    def ask(path: str, method: str = "GET") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", pages.listener.socket.getsockname()[1], timeout=60)
+        connection.putrequest(method, path)
+        connection.endheaders()
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        return response.status, body
+
+    yield ask
+    app.should_exit = True
+    thread.join()
+
+
+def test_no_path_outside_the_folder_is_served(runs, tmp_path, server) -> None:
+    outside = add_run(tmp_path / "outside", 7, {SECRET: 3})
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (runs / "july" / "secret.txt").symlink_to(tmp_path / "secret.txt")
+    shutil.copytree(runs / "august", runs / "with-a-link")
+    (runs / "with-a-link" / "answers.jsonl").unlink()
+    (runs / "with-a-link" / "answers.jsonl").symlink_to(outside.answers_file)
+    (runs / "linked").symlink_to(outside.path)
+    ways = ["..", ".", "%2e%2e", "..%2foutside", "%2e%2e%2foutside", "..%5coutside", "../outside", "linked"]
+    ways += ["with-a-link"]
+    ways += [str(outside.path), str(outside.path).replace("/", "%2f"), "july", "july/secret.txt", "july%2fsecret.txt"]
+    ways += ["linked/answers.jsonl", "....//outside", "%252e%252e%252foutside", "july%00", "july%2f..%2f..%2foutside"]
+    for way in ways:
+        for path in (f"/run/{way}", f"/run/september?since={way}", f"/{way}", f"/over-time/{way}", f"//run/{way}"):
+            status, body = server(path)
+            assert SECRET.encode() not in body, path
+            assert status in (200, 404, 422), path
+            assert status != 200 or path in ("/.", "/over-time/.", "/..") or b"september" in body, path
+
+
+def test_only_get_is_answered_and_nothing_is_written(runs, server) -> None:
+    before = state_of(runs)
+    for path in ("/", "/over-time", "/run/july", "/run/september?since=july"):
+        assert server(path)[0] == 200
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+            assert server(path, method)[0] == 405, (method, path)
+    assert state_of(runs) == before
+
+
+def test_another_host_name_is_refused_and_no_page_can_be_framed_or_kept(runs) -> None:
+    browser = browser_of(runs)
+    for address in ("/", "/run/july", "/nothing"):
+        headers = browser.get(address).headers
+        assert headers["content-security-policy"] == "frame-ancestors 'none'"
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        refused = browser.get(address, headers={"host": "evil.example"})
+        assert refused.status_code == 403
+        assert "july" not in refused.text
+    for address in ("/", "/over-time", "/nothing"):  # a report has the same policy; its own tests look at that
+        assert "default-src 'none'; script-src 'sha256-" in browser.get(address).text
+
+
+SLOW = """
+import sys, time
+import medjudge.report.site_app as served
+served.report_page = lambda *_: time.sleep(300)
+from medjudge.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("report_takes_long", [False, True])
+def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c(runs, report_takes_long) -> None:
+    command = [sys.executable, *(["-c", SLOW] if report_takes_long else ["-m", "medjudge.cli"])]
+    command += ["serve", str(runs), "--port", "0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    printed = ""
+    while not printed.endswith("\n}\n"):
+        printed += process.stdout.readline()
+        assert process.poll() is None
+    said = json.loads(printed)
+    assert said["runs"] == 3
+    port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)", said["address"])[1])
+    assert port > 0
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/")
+    assert b"september" in connection.getresponse().read()
+    if report_takes_long:
+        connection.request("GET", "/run/july")
+        time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(120) == 0
+    assert process.stderr is not None
+    assert process.stderr.read().splitlines() == ["stopped"]
+
+
+def test_a_folder_without_runs_is_refused(tmp_path, runs, medjudge) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder, problem in (
+        (tmp_path / "none", "none: no such folder"),
+        (tmp_path / "empty", "empty: no run in it"),
+        (runs / "july", "july: is a run itself; name the folder that holds it, "),
+    ):
+        done = medjudge("serve", folder, "--port", "0")
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert problem in line
+
+
+def test_beyond_this_machine_there_are_loud_warnings(runs, capsys) -> None:
+    first = open_run_pages(runs, network=Network("0.0.0.0"))
+    warning = capsys.readouterr().err
+    assert "WARNING: no TLS. Questions, answers and scores cross the network unencrypted:" in warning
+    assert "WARNING: no login. Whoever reaches" in warning
+    port = first.listener.socket.getsockname()[1]
+    with pytest.raises(InputError, match=rf"--port {port}: address already in use; 0 uses a free one"):
+        open_run_pages(runs, network=Network("0.0.0.0", port))
+    first.listener.socket.close()
+    behind = open_run_pages(runs, network=Network(public_url="https://reports.example/"))
+    behind.listener.socket.close()
+    assert behind.listener.address == "https://reports.example"
+    assert capsys.readouterr().err.splitlines() == [
+        f"WARNING: no login. Whoever reaches https://reports.example can read every run in {runs}."
+    ]

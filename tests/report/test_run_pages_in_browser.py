@@ -1,0 +1,76 @@
+"""The pages of several runs in a real browser: from the index to a report, sorting, files saved, the theme."""
+
+import csv
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from folder_of_runs import three_months
+from playwright.sync_api import Browser, Page, expect
+
+from medjudge.report.site_app import site_app
+
+PATIENCE = 120_000
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The index of three runs; whatever a script or the pages' policy complains of fails the test."""
+    app = site_app(three_months(tmp_path / "runs"), frozenset({"127.0.0.1"}))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    wrong: list[str] = []
+    context = browser.new_context(color_scheme="light")
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+    page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/")
+    page.locator("html[data-ready]").wait_for(state="attached")
+    yield page
+    context.close()
+    server.should_exit = True
+    thread.join()
+    assert wrong == []
+
+
+def test_from_the_index_to_a_report_and_to_what_changed(page: Page) -> None:
+    page.get_by_role("link", name="september").click()
+    page.locator("html[data-ready]").wait_for(state="attached")
+    expect(page.locator(".finding p").first).to_contain_text("model-b")
+    page.go_back()
+    page.get_by_role("button", name="Dark theme").click()
+    page.get_by_role("link", name="Over time").click()
+    expect(page.locator(".finding")).to_have_text("model-b rose from 25.0 % to 75.0 % since august.")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator(".plots img").evaluate("image => image.naturalWidth") > 100
+    page.get_by_role("row", name="september").first.get_by_role("link", name="august").click()
+    page.locator("html[data-ready]").wait_for(state="attached")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"  # chosen once for all pages
+    expect(page.get_by_role("heading", name="What changed since august")).to_be_visible()
+
+
+def test_runs_are_sorted_by_date_and_saved(page: Page) -> None:
+    names = page.locator("tbody th")
+    expect(names).to_have_text(["september", "august", "july"])
+    page.get_by_role("button", name="Date (UTC)").click()
+    expect(names).to_have_text(["july", "august", "september"])
+    page.get_by_role("button", name="Date (UTC)").click()
+    expect(names).to_have_text(["september", "august", "july"])
+    page.get_by_role("button", name="OP").click()
+    expect(names.first).to_have_text("september")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save this table as CSV").click()
+    rows = list(csv.reader(Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()))
+    assert download.value.suggested_filename == "Runs.csv"
+    assert rows[0][:2] == ["Run", "Date (UTC)"]
+    assert rows[1][:2] == ["september", "2026-09-01 (09:30)"]
+    assert rows[1][6].startswith("75.0 (58.")

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+
+from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking, win_shares
+
+# Davidson (1970), example 2: six brands of chocolate pudding. Brands i and j, wins of i, wins of j, ties.
+PUDDING = np.array(
+    [
+        (1, 2, 19, 22, 16),
+        (1, 3, 16, 19, 12),
+        (2, 3, 19, 19, 10),
+        (1, 4, 18, 23, 13),
+        (2, 4, 23, 19, 9),
+        (3, 4, 19, 20, 15),
+        (1, 5, 13, 19, 18),
+        (2, 5, 16, 20, 12),
+        (3, 5, 16, 15, 17),
+        (4, 5, 17, 14, 16),
+        (1, 6, 18, 21, 12),
+        (2, 6, 22, 20, 12),
+        (3, 6, 13, 18, 10),
+        (4, 6, 14, 19, 18),
+        (5, 6, 11, 21, 12),
+    ]
+)
+
+
+def pudding() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return PUDDING[:, 0] - 1, PUDDING[:, 1] - 1, PUDDING[:, [2, 4, 3]]
+
+
+def test_the_worked_example_of_davidson_1970() -> None:
+    # His table 3, as PlackettLuce for R (Turner and Firth) prints it: worths that add up to 1, and nu.
+    fitted = fit_davidson(*pudding(), models=6, prior_variance=np.inf)
+    worth = np.exp(fitted.strength) / np.exp(fitted.strength).sum()
+    assert worth == pytest.approx([0.1388, 0.1730, 0.1617, 0.1654, 0.1587, 0.2024], abs=2e-4)
+    assert np.exp(fitted.tie) == pytest.approx(0.7468, abs=2e-4)
+
+
+def test_a_covariate_has_the_coefficient_of_a_log_linear_model_in_statsmodels() -> None:
+    # Davidson's model is a Poisson model of the three counts, with a constant for each comparison (Fienberg and
+    # Larntz, 1976).
+    generator = np.random.default_rng(0)
+    n, models = 240, 4
+    first = generator.integers(0, models, n)
+    second = (first + generator.integers(1, models, n)) % models
+    length = generator.normal(size=n)
+    truth = np.array([0.8, 0.1, -0.2, -0.7])
+    chance = outcome_probabilities(truth[first] - truth[second] + 0.5 * length, np.array(-0.4)).T
+    outcomes = np.array([generator.multinomial(3, row) for row in chance])
+    design = np.zeros((n, models))
+    design[np.arange(n), first], design[np.arange(n), second] = 1, -1
+    design = np.column_stack([design[:, 1:], length])  # the first model has strength 0
+    half = np.concatenate([np.column_stack([design / 2 * sign, np.full(n, sign == 0)]) for sign in (1, 0, -1)])
+    columns = np.column_stack([half, np.tile(np.eye(n), (3, 1))])
+    glm = sm.GLM(outcomes.T.reshape(-1), columns, family=sm.families.Poisson()).fit()
+    fitted = fit_davidson(first, second, outcomes, models, length, prior_variance=np.inf)
+    assert fitted.strength[1:] - fitted.strength[0] == pytest.approx(glm.params[: models - 1], abs=1e-5)
+    assert fitted.covariate == pytest.approx(glm.params[models - 1], abs=1e-5)
+    assert fitted.tie == pytest.approx(glm.params[models], abs=1e-5)
+
+
+def test_without_ties_it_is_the_bradley_terry_model_of_a_logistic_regression() -> None:
+    # Two models, 30 wins to 10: the odds are 3 and the difference of the strengths log 3.
+    fitted = fit_davidson(np.array([0]), np.array([1]), np.array([[30, 0, 10]]), 2, prior_variance=np.inf)
+    assert fitted.strength[0] - fitted.strength[1] == pytest.approx(np.log(3), abs=1e-5)
+    assert win_shares(fitted) == pytest.approx([0.75, 0.25], abs=1e-5)
+
+
+def test_a_model_that_never_loses_has_a_finite_strength() -> None:
+    fitted = fit_davidson(np.array([0, 1]), np.array([1, 2]), np.array([[9, 0, 0], [9, 0, 0]]), 3)
+    assert np.isfinite(fitted.strength).all()
+    assert fitted.strength[0] > fitted.strength[1] > fitted.strength[2]
+    assert expit(fitted.strength[0] - fitted.strength[1]) > 0.8
+
+
+def test_the_order_in_which_two_models_are_named_makes_no_difference() -> None:
+    first, second, outcomes = pudding()
+    swapped = np.arange(len(first)) % 2 == 0
+    again = fit_davidson(
+        np.where(swapped, second, first),
+        np.where(swapped, first, second),
+        np.where(swapped[:, None], outcomes[:, ::-1], outcomes),
+        6,
+    )
+    assert again.strength == pytest.approx(fit_davidson(first, second, outcomes, 6).strength, abs=1e-9)
+
+
+def test_intervals_are_near_those_of_the_information_matrix() -> None:
+    # One comparison a question, so the bootstrap and the likelihood agree: standard errors of PlackettLuce for R,
+    # mean worth as reference (0.122 to 0.127).
+    first, second, outcomes = pudding()
+    rows = np.repeat(np.arange(len(first) * 3), outcomes.reshape(-1))
+    each = np.eye(3)[rows % 3]
+    comparisons = Comparisons(first[rows // 3], second[rows // 3], each)
+    ranked = ranking(comparisons, np.arange(len(rows)), 6, resamples=2000, prior_variance=np.inf)
+    errors = [(interval.high - interval.low) / (2 * 1.96) for interval in ranked.strength]
+    assert errors == pytest.approx([0.1219, 0.1218, 0.1268, 0.1220, 0.1271, 0.1266], rel=0.08)
+    assert ranked.covariate is None
+    assert sum(share.value for share in ranked.win_share) == pytest.approx(3)
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    with pytest.raises(ValueError, match="do not match"):
+        fit_davidson(np.array([0, 1]), np.array([1]), np.ones((2, 3)), 2)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        fit_davidson(np.array([0]), np.array([2]), np.ones((1, 3)), 2)
+    with pytest.raises(ValueError, match="itself"):
+        fit_davidson(np.array([1]), np.array([1]), np.ones((1, 3)), 2)
+    with pytest.raises(ValueError, match="no comparison"):
+        ranking(Comparisons(np.array([]), np.array([]), np.ones((0, 3))), np.array([]), 2)

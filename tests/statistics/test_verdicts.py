@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from medjudge.statistics.pointwise_pairs import likeliest, pair_probabilities
+from medjudge.statistics.verdicts import both_orders, swaps, verdict_agreement
+
+
+def test_orders_that_disagree_are_a_tie() -> None:
+    forward, backward = np.array([1, 1, 1, 0, -1, 0]), np.array([1, -1, 0, 0, -1, 1])
+    assert both_orders(forward, backward).tolist() == [1, 0, 0, 0, -1, 0]
+
+
+def test_a_judge_that_always_takes_the_first_shows_it() -> None:
+    # In both orders the answer shown first wins: the model named first forward, the other backward.
+    forward, backward = np.ones(20, dtype=int), -np.ones(20, dtype=int)
+    measured = swaps(forward, backward, np.arange(20), resamples=200)
+    assert measured.consistency["value"] == 0
+    assert measured.shown_first["value"] == 1
+    # All resamples repeat the value: the interval is Wilson's, for 20 questions.
+    assert measured.shown_first["low"] == pytest.approx(0.8389, abs=1e-4)
+
+
+def test_a_judge_without_position_bias_prefers_the_first_half_of_the_time() -> None:
+    generator = np.random.default_rng(0)
+    verdict = generator.choice([-1, 0, 1], 300)
+    measured = swaps(verdict, verdict, np.arange(300), resamples=500)
+    assert measured.consistency["value"] == 1
+    assert measured.shown_first["value"] == 0.5
+    flipped = np.where(generator.random(300) < 0.3, -verdict, verdict)
+    some = swaps(verdict, flipped, np.arange(300), resamples=500).consistency
+    assert some["low"] < np.mean(verdict == flipped) < some["high"]
+
+
+def test_agreement_and_kappa_equal_those_of_scikit_learn() -> None:
+    generator = np.random.default_rng(1)
+    physician = generator.choice([-1, 0, 1], 200)
+    judge = np.where(generator.random(200) < 0.6, physician, generator.choice([-1, 0, 1], 200))
+    measured = verdict_agreement(judge, physician, np.arange(200) // 2, resamples=300)
+    assert measured.agreement["value"] == pytest.approx(np.mean(judge == physician))
+    assert measured.kappa["value"] == pytest.approx(cohen_kappa_score(judge, physician), abs=1e-6)
+    assert measured.kappa["low"] < measured.kappa["value"] < measured.kappa["high"]
+    both = (judge != 0) & (physician != 0)
+    assert measured.decided["value"] == pytest.approx(np.mean(judge[both] == physician[both]), abs=1e-6)
+
+
+def test_a_verdict_that_is_none_of_three_is_refused() -> None:
+    with pytest.raises(ValueError, match="1, 0 or -1"):
+        verdict_agreement(np.array([2]), np.array([0]), np.array([0]))
+    with pytest.raises(ValueError, match="one length"):
+        verdict_agreement(np.array([1, 1]), np.array([0]), np.array([0]))
+
+
+def test_pairs_of_distributions_equal_a_simulation() -> None:
+    first, second = np.array([0.1, 0.1, 0.2, 0.4, 0.2]), np.array([0.3, 0.2, 0.2, 0.2, 0.1])
+    generator = np.random.default_rng(0)
+    levels = [generator.choice(5, 200_000, p=shares) for shares in (first, second)]
+    drawn = [np.mean(levels[0] > levels[1]), np.mean(levels[0] == levels[1]), np.mean(levels[0] < levels[1])]
+    assert pair_probabilities(first, second) == pytest.approx(drawn, abs=0.005)
+    assert pair_probabilities(np.stack([first, second]), second).shape == (2, 3)
+
+
+def test_the_likeliest_verdict_is_a_tie_where_neither_stands_out() -> None:
+    shares = np.array([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6], [0.2, 0.6, 0.2], [0.45, 0.1, 0.45], [0.4, 0.4, 0.2]])
+    assert likeliest(shares).tolist() == [1, -1, 0, 0, 0]

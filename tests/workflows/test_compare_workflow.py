@@ -1,0 +1,244 @@
+"""`medjudge compare` on the sample: a server on loopback, a tiny generative judge, judges of single answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from chat_server import completion, failure
+from tiny_models import build_generative_judge
+
+from medjudge.judge.pair_store import pair_judgments
+from medjudge.records import PairJudgment, PhysicianPair
+from medjudge.store import Run, read_records
+
+MODELS = [f"model-{letter}" for letter in "abcde"]
+
+
+@pytest.fixture
+def small_run(sample_run: Path) -> Path:
+    """Six questions of the sample, two of them in Chinese, with three models each."""
+    keep = ("MK-en-01", "MK-en-02", "MK-en-03", "MK-en-04")
+    questions = [json.loads(line) for line in (sample_run / "questions.jsonl").read_text().splitlines()]
+    chinese = [fields["id"] for fields in questions if fields["language"] == "zh" and fields["round"] == 1][:2]
+    kept = {*keep, *chinese}
+    for name in ("questions.jsonl", "answers.jsonl", "physician_scores.jsonl"):
+        lines = (sample_run / name).read_text().splitlines()
+        rows = [
+            line
+            for line in lines
+            if json.loads(line).get("question_id", json.loads(line).get("id")) in kept
+            and json.loads(line).get("model", "model-a") in MODELS[:3]
+        ]
+        (sample_run / name).write_text("\n".join(rows) + "\n")
+    return sample_run
+
+
+def levels(run: Path) -> dict[tuple[str, str], int]:
+    return {(score.question_id, score.model): score.score for score in Run(run).physician_scores()}
+
+
+def judge_by_level(run: Path, first_wins_close: bool = False):
+    """A server that knows the constructed levels; a difference of one level it may decide by the position."""
+    by_text = {answer.text: levels(run)[answer.question_id, answer.model] for answer in Run(run).answers()}
+
+    def act(body: dict):
+        user = body["messages"][1]["content"]
+        shown = sorted((user.index(text), level) for text, level in by_text.items() if text in user)
+        first, second = shown[0][1], shown[-1][1]
+        if first_wins_close and abs(first - second) == 1:
+            return completion("Verdict: A", prompt_tokens=10, completion_tokens=2)
+        return completion(f"Verdict: {'A' if first > second else 'B'}", prompt_tokens=10, completion_tokens=2)
+
+    return act
+
+
+def compared(medjudge, run: Path, url: str, *options: object):
+    return medjudge(
+        "compare", run, "--judge", "openai:gpt", "--base-url", url, "--json", *options, OPENAI_API_KEY="of no value"
+    )
+
+
+def test_a_server_ranks_the_models_and_is_never_asked_twice(medjudge, chat_server, small_run: Path) -> None:
+    server = chat_server(judge_by_level(small_run))
+    done = compared(medjudge, small_run, server.url)
+    assert done.returncode == 0, done.stderr
+    study = json.loads(done.stdout)
+    assert (study["how"], study["pairs"], study["judged"], study["new"]) == ("pairs", 18, 18, 18)
+    assert len(server.asked) == 36
+    assert study["swaps"]["consistency"]["value"] == 1
+    truth = levels(small_run)
+    wins = dict.fromkeys(MODELS[:3], 0)
+    for (question_id, model), level in truth.items():
+        wins[model] += sum(level > truth[question_id, other] for other in MODELS[:3] if other != model)
+    assert {row["model"]: row["wins"] for row in study["ranking"]["models"]} == wins
+    assert [row["model"] for row in study["ranking"]["models"]] == sorted(wins, key=lambda model: -wins[model])
+    assert json.loads((small_run / "pairs" / "gpt.json").read_text())["judge"] == "gpt"
+    again = compared(medjudge, small_run, server.url)
+    assert json.loads(again.stdout)["new"] == 0
+    assert len(server.asked) == 36
+
+
+def test_orders_that_disagree_are_ties_and_shown(medjudge, chat_server, small_run: Path) -> None:
+    server = chat_server(judge_by_level(small_run, first_wins_close=True))
+    done = medjudge(
+        "compare", small_run, "--judge", "openai:gpt", "--base-url", server.url, OPENAI_API_KEY="of no value"
+    )
+    assert done.returncode == 0, done.stderr
+    truth = levels(small_run)
+    close = sum(
+        abs(truth[question, first] - truth[question, second]) == 1
+        for question in {key[0] for key in truth}
+        for first, second in (MODELS[:2], MODELS[1:3], (MODELS[0], MODELS[2]))
+    )
+    assert 0 < close < 18
+    assert f"{close} pairs changed with the order and count as ties" in done.stdout
+    study = json.loads((small_run / "pairs" / "gpt.json").read_text())
+    assert study["swaps"]["disagreeing"] == close
+    assert sum(row["ties"] for row in study["ranking"]["models"]) == 2 * close
+    assert study["swaps"]["shown_first"]["value"] == pytest.approx(0.5 + close / 36, abs=1e-5)
+    assert "position bias" in done.stdout
+
+
+def test_what_failed_is_asked_again_and_nothing_else(medjudge, chat_server, small_run: Path) -> None:
+    knows, failing = judge_by_level(small_run), [True]
+
+    def act(body: dict):
+        if failing[0] and "MTG" not in body["messages"][1]["content"] and len(server.asked) % 5 == 0:
+            return failure(400, "content_filter", code="content_filter")
+        return knows(body)
+
+    server = chat_server(act)
+    done = compared(medjudge, small_run, server.url)
+    assert done.returncode == 1, done.stderr
+    study = json.loads(done.stdout)
+    assert study["judged"] < 18
+    assert sum(study["unjudged"].values()) == 18 - study["judged"]
+    file = small_run / "pairs" / "gpt.jsonl"
+    records = read_records(file, PairJudgment)
+    assert {str(record.error_kind.value) for record in records if record.error} == {"refused"}
+    # A request that failed in passing is sent again; what was refused is not.
+    failed = next(record for record in records if record.error is None)
+    rest = [record for record in records if record is not failed]
+    passing = failed.model_copy(update={"preferred": None, "error": "lost", "error_kind": "request_failed"})
+    file.write_text("".join(record.model_dump_json() + "\n" for record in [*rest, passing]) + '{"question_id": "to')
+    failing[0], before = False, len(server.asked)
+    compared(medjudge, small_run, server.url)
+    assert len(server.asked) == before + 1
+    assert len(read_records(file, PairJudgment)) == 36
+
+
+def test_a_budget_is_kept_and_a_larger_one_goes_on(medjudge, chat_server, small_run: Path) -> None:
+    server = chat_server(judge_by_level(small_run))
+    first = json.loads(compared(medjudge, small_run, server.url, "--budget", 6).stdout)
+    assert (first["pairs"], first["possible"], len(server.asked)) == (6, 18, 12)
+    kinds = [tuple(sorted((pair.first, pair.second))) for pair in pair_judgments(Run(small_run), "gpt")]
+    assert {kinds.count(kind) for kind in kinds} == {4}  # two pairs of each two models, in both orders
+    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 6).stdout)["new"] == 0
+    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 9).stdout)["new"] == 3
+    # An order that is missing is judged first.
+    file = small_run / "pairs" / "gpt.jsonl"
+    file.write_text("".join(line + "\n" for line in file.read_text().splitlines()[:-1]))
+    before = len(server.asked)
+    assert json.loads(compared(medjudge, small_run, server.url, "--budget", 9).stdout)["pairs"] == 9
+    assert len(server.asked) == before + 1
+
+
+def test_a_generative_judge_compares_by_its_letters(medjudge, tiny_lm, small_run: Path, tmp_path: Path) -> None:
+    judge = build_generative_judge(tmp_path / "tiny", tiny_lm)
+    done = medjudge("compare", small_run, "--judge", judge, "--device", "cpu", "--length-control", "--json")
+    study = json.loads(done.stdout)
+    assert (study["how"], study["judged"], study["length_controlled"]) == ("pairs", 18, True)
+    assert study["ranking"]["length"]["value"] is not None
+    records = pair_judgments(Run(small_run), "tiny")
+    assert len(records) == 36
+    assert all(record.probabilities is not None and record.rationale is None for record in records)
+
+
+def test_a_judge_of_single_answers_says_where_its_pairs_come_from(medjudge, tiny_similarity, small_run: Path) -> None:
+    done = medjudge("compare", small_run, "--judge", tiny_similarity, "--models", "model-a,model-c", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "has no prompt for pairs" in done.stderr
+    study = json.loads(done.stdout)
+    assert (study["how"], study["pairs"], study["swaps"]) == ("pointwise", 6, None)
+    assert {judgment.model for judgment in Run(small_run).judgments("similarity")} == {"model-a", "model-c"}
+    assert not (small_run / "pairs" / "similarity.jsonl").exists()
+
+
+def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
+    medjudge, chat_server, small_run: Path
+) -> None:
+    knows = judge_by_level(small_run)
+    by_text = {answer.text: levels(small_run)[answer.question_id, answer.model] for answer in Run(small_run).answers()}
+
+    def act(body: dict):
+        user = body["messages"][1]["content"]
+        if "ANSWER A " in user:
+            return knows(body)
+        return completion(f"Score: {next(level for text, level in by_text.items() if text in user)}")
+
+    server = chat_server(act)
+    where = ("--judge", "openai:gpt", "--base-url", server.url)
+    assert medjudge(
+        "eval", "--run", small_run, "--benchmark", small_run / "questions.jsonl", *where, OPENAI_API_KEY="x"
+    )
+    pairs = [
+        PhysicianPair(question_id="MK-en-01", first="model-b", second="model-a", rater="dr", preferred="second"),
+        PhysicianPair(question_id="MK-en-02", first="model-a", second="model-c", rater="dr", preferred="tie"),
+        PhysicianPair(question_id="MK-en-02", first="model-c", second="model-a", rater="xu", preferred="tie"),
+    ]
+    (small_run / "physician_pairs.jsonl").write_text("".join(pair.model_dump_json() + "\n" for pair in pairs))
+    study = json.loads(compared(medjudge, small_run, server.url).stdout)
+    assert study["pointwise"]["with_pairs"]["agreement"]["value"] == 1
+    assert study["pointwise"]["difference"]["value"] == 0
+    assert study["pointwise"]["other_order"] == []
+    people = study["physicians"]
+    assert (people["raters"], people["constructed"]) == (["dr", "xu"], False)
+    assert people["judge"]["pairs"] == 2
+    assert people["judge"]["agreement"]["value"] == 0.5
+    assert people["among"]["pairs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--models", "model-a,gpt-9"), "--models gpt-9: no answers in"),
+        (("--models", "model-a"), "name two models or more"),
+        (("--budget", "0"), "--budget 0: the most pairs to judge, at least 1"),
+        (("--judge", "built-in", "--budget", "3"), "scores single answers"),
+    ],
+)
+def test_wrong_options_are_refused(medjudge, small_run: Path, options: tuple[str, ...], message: str) -> None:
+    done = medjudge("compare", small_run, *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (small_run / "pairs").exists()
+
+
+def test_a_pair_with_one_answer_missing_is_refused_with_all_of_them(medjudge, small_run: Path) -> None:
+    file = small_run / "answers.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(lines[1:5] + lines[6:]) + "\n")
+    done = medjudge("compare", small_run, "--judge", "built-in")
+    assert done.returncode == 2
+    assert "2 answers are missing in pairs" in done.stderr
+    assert "question MK-en-01, sample 0: no answer of model-a" in done.stderr
+    assert "nothing was judged" in done.stderr
+    assert not (small_run / "judgments").exists()
+
+
+def test_a_run_with_one_model_is_refused(medjudge, small_run: Path) -> None:
+    file = small_run / "answers.jsonl"
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if '"model-a"' in line) + "\n")
+    done = medjudge("compare", small_run)
+    assert done.returncode == 2
+    assert "answers of 1 model, and a comparison needs two" in done.stderr
+
+
+def test_other_prompts_or_another_judge_of_this_name_do_not_mix(medjudge, chat_server, small_run: Path) -> None:
+    server = chat_server(judge_by_level(small_run))
+    compared(medjudge, small_run, server.url, "--budget", 2)
+    other = chat_server(judge_by_level(small_run))
+    done = compared(medjudge, small_run, other.url)
+    assert done.returncode == 2
+    assert "by another judge of this name" in done.stderr
+    assert other.asked == []

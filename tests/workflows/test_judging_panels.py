@@ -1,0 +1,289 @@
+"""Panels from `eval` to `validate` to the report, with real judges and with judgments of judges that are not here."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chat_server import completion
+
+from medjudge.distill.calibrate import TeacherMap, calibrated
+from medjudge.judge.panel import MemberFit, panel_file, read_fit
+from medjudge.records import ErrorKind, Judgment, PhysicianScore
+from medjudge.rounds import expected_of
+from medjudge.scale import median_level
+from medjudge.store import Run, read_records, write_records
+
+
+def drawn(run: Run, judge: str, noise: float, seed: int, lenient: float = 0.0) -> list[Judgment]:
+    """Judgments around the constructed levels; judges of one seed err alike."""
+    draw = np.random.default_rng(seed)
+    judgments = []
+    for score in run.physician_scores():
+        weights = np.exp(-np.square(np.arange(1, 6) - score.level - lenient - draw.normal(0, noise)))
+        probabilities = (weights / weights.sum()).round(6)
+        judgments.append(
+            Judgment(
+                question_id=score.question_id,
+                model=score.model,
+                sample=score.sample,
+                judge=judge,
+                score=median_level(probabilities / probabilities.sum()),
+                expected=round(float(probabilities @ np.arange(1, 6)), 4),
+                probabilities=probabilities.tolist(),
+            )
+        )
+    return judgments
+
+
+@pytest.fixture
+def scored_run(sample_run: Path) -> Run:
+    """The sample, scored by one physician, with judgments of a, its relative b, and the lenient c."""
+    run = Run(sample_run)
+    scores = [score.model_copy(update={"rater": "dr"}) for score in read_records(run.physicians_file, PhysicianScore)]
+    write_records(run.physicians_file, scores)
+    for name, noise, seed, lenient in (("a", 1.0, 1, 0.0), ("b", 1.0, 1, 0.0), ("c", 1.0, 2, 1.5)):
+        write_records(run.judgments_file(name), drawn(run, name, noise, seed, lenient))
+    return run
+
+
+def yaml_panel(folder: Path, text: str, name: str = "jury") -> str:
+    (folder / f"{name}.yaml").write_text(text)
+    return f"panel:{folder / f'{name}.yaml'}"
+
+
+def member_row(member: MemberFit, judgment: Judgment, category: str) -> np.ndarray:
+    """What a member brings into the panel: its map of the expected score, or what it said."""
+    if member.maps is None:
+        return np.array(judgment.probabilities)
+    fitted = TeacherMap(tuple(member.categories), np.array(member.maps), 0.0)
+    return calibrated(fitted, np.array([expected_of([judgment])]), np.array([category], dtype=object))[0]
+
+
+def test_a_panel_is_calibrated_on_one_half_and_validated_on_the_other(medjudge, scored_run: Run) -> None:
+    done = medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    study, name = json.loads(done.stdout), "panel-a+b+c"
+    fit = read_fit(panel_file(scored_run, name))
+    group_of = {question.id: question.group for question in scored_run.questions()}
+    trained = {group_of[question_id] for question_id in fit.question_ids}
+    level = {score.answer_key: score.level for score in scored_run.physician_scores()}
+    held = [key for key in level if group_of[key.question_id] not in trained]
+    assert study["n"] == len(held)
+    assert fit.answers + len(held) == len(level)
+    assert 0.4 < len(held) / len(level) < 0.6
+
+    # The panel's probabilities are the mean of the members' maps, applied to what the members said.
+    category = {question.id: question.category for question in scored_run.questions()}
+    of_panel = {judgment.answer_key: judgment for judgment in scored_run.judgments(name)}
+    by_member = [{one.answer_key: one for one in scored_run.judgments(member)} for member in "abc"]
+    for key in held[:20]:
+        rows = [
+            member_row(member, own[key], category[key.question_id])
+            for member, own in zip(fit.members, by_member, strict=True)
+        ]
+        assert of_panel[key].probabilities == pytest.approx(np.mean(rows, axis=0), abs=2e-5)
+        assert of_panel[key].rationale == "\n".join(
+            f"{m}: {own[key].score}" for m, own in zip("abc", by_member, strict=True)
+        )
+
+    assert fit.members[0].why is not None  # well calibrated as it is
+    assert fit.members[2].maps is not None
+    panel = study["panel"]
+    correlation = np.array(panel["correlation"])
+    assert correlation[0, 1] == 1  # a and b say the same
+    assert correlation[0, 2] < 0.5
+    assert panel["effective_votes"]["value"] == pytest.approx(
+        3 / (1 + 2 * panel["mean_correlation"]["value"]), abs=1e-4
+    )
+    rows = {row["judge"]: row for row in panel["members"]}
+    assert rows["a"]["measures"] == rows["b"]["measures"]
+    assert rows["c"]["measures"]["bias"]["value"] > 0.5
+    usable = [(by_member[0][key].score >= 4) == (level[key] >= 4) for key in held]
+    assert rows["a"]["measures"]["usable_agreement"]["value"] == pytest.approx(np.mean(usable), abs=1e-6)
+    assert study["overall"]["bias"]["value"] < rows["c"]["measures"]["bias"]["value"] - 0.3  # calibrated
+
+    again = medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100, "--json")
+    assert json.loads(again.stdout) == study
+    screen = medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100)
+    assert "Effective votes: " in screen.stdout
+    assert "a and b 1.00" in screen.stdout.replace("b and a", "a and b")
+
+
+def test_weights_by_agreement_favour_whom_physicians_agree_with(medjudge, scored_run: Run, tmp_path: Path) -> None:
+    write_records(scored_run.judgments_file("c"), drawn(scored_run, "c", 4.0, 3))
+    spec = yaml_panel(tmp_path, "members: [a, c]\nweights: agreement\ncombine: vote\n")
+    assert medjudge("validate", scored_run.path, "--judge", spec, "--resamples", 100).returncode in (0, 1)
+    good, noisy = read_fit(panel_file(scored_run, "jury")).members
+    assert good.agreement is not None
+    assert noisy.agreement is not None
+    assert good.agreement > noisy.agreement
+    assert good.weight > noisy.weight
+    assert good.agreement > good.shrunk > noisy.shrunk > noisy.agreement
+    assert scored_run.manifest()["judges"]["jury"]["panel"]["combine"] == "vote"
+
+
+def test_a_member_that_fails_is_left_out_and_too_few_members_give_no_score(
+    medjudge, scored_run: Run, tmp_path: Path
+) -> None:
+    own = scored_run.judgments("c")
+    empty = {"score": None, "expected": None, "probabilities": None}
+    refused = [
+        one.model_copy(update={**empty, "error": "the model refused", "error_kind": ErrorKind.REFUSED}) for one in own
+    ]
+    write_records(scored_run.judgments_file("c"), [*refused[:10], *own[10:]])
+    two = yaml_panel(tmp_path, "members: [a, c]\nat_least: 2\n", "both")
+    one = yaml_panel(tmp_path, "members: [a, c]\nat_least: 1\n", "either")
+    for spec in (two, one):
+        assert medjudge("validate", scored_run.path, "--judge", spec, "--resamples", 100).returncode in (0, 1)
+    first = own[0].answer_key
+    failed = next(judgment for judgment in scored_run.judgments("both") if judgment.answer_key == first)
+    assert (failed.score, failed.error_kind) == (None, "too_few_members")
+    assert "1 of 2 members scored this answer" in failed.error
+    assert "c: left out, the model refused" in failed.error
+    scored = next(judgment for judgment in scored_run.judgments("either") if judgment.answer_key == first)
+    assert scored.score is not None
+    assert "c: left out, the model refused" in scored.rationale
+    said = json.loads(scored.raw)["members"]
+    assert said[1] == {"judge": "c", "error_kind": "refused", "error": "the model refused"}
+    record = scored_run.manifest()["judges"]["both"]["panel"]
+    assert record["too_few"] == 10
+    assert record["members"][1]["left_out"] == {"refused by the server or the model": 10}
+
+
+def test_members_judge_as_if_alone_and_nothing_is_judged_or_paid_for_twice(
+    medjudge, chat_server, tiny_similarity: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_similarity, tmp_path / "judges" / "near")
+    (tmp_path / "prices.yaml").write_text("big: {input: 10, output: 20, date: 2026-01-01, source: here}\n")
+    verdict = json.dumps({"rationale": "clear", "score": 4})
+    server = chat_server(lambda body: completion(verdict, prompt_tokens=100, completion_tokens=1000))
+    options = ("--limit", 4, "--base-url", server.url, "--concurrency", 1, "--prices", "prices.yaml")
+    command = ("eval", "--judge", "panel:judges/near,openai:big", "--run", "run", *options)
+    first = medjudge(*command, "--max-cost", 0.1, OPENAI_API_KEY="k")  # enough for four requests at most
+    assert first.returncode == 1, first.stderr
+    assert "goes on without member big" in first.stderr
+    assert "answers not judged yet; the same command goes on with them" in first.stdout
+    run = Run(tmp_path / "run")
+    assert len(run.judgments("panel-near+big")) == 20
+    asked = len(server.asked)
+    assert 0 < asked < 6
+    second = medjudge(*command, OPENAI_API_KEY="k")
+    assert second.returncode == 0, second.stderr
+    scored = [one for one in run.judgments("big") if one.score is not None]
+    assert len(scored) == len(run.judgments("near")) == len(run.judgments("panel-near+big")) == 20
+    assert len(server.asked) == 20
+    assert medjudge(*command, OPENAI_API_KEY="k").returncode == 0
+    assert len(server.asked) == 20
+    alone = medjudge("eval", "--judge", "judges/near", "--run", "alone", "--limit", 4)
+    assert alone.returncode == 0, alone.stderr
+    assert Run(tmp_path / "alone").judgments("near") == run.judgments("near")
+    scores = json.loads((run.path / "scores.json").read_text())
+    assert [member["judge"] for member in scores["panel"]["members"]] == ["near", "big"]
+    assert "member near: weight 0.50" in second.stdout
+
+
+def test_the_report_shows_the_members_in_both_languages(medjudge, scored_run: Run) -> None:
+    assert medjudge("validate", scored_run.path, "--judge", "panel:a,b,c", "--resamples", 100).returncode in (0, 1)
+    assert medjudge("report", scored_run.path).returncode == 0
+    page = (scored_run.path / "report.html").read_text()
+    assert "Members of the panel" in page
+    assert "The panel and its members" in page
+    assert "independent votes" in page
+    assert medjudge("report", scored_run.path, "--lang", "zh").returncode == 0
+    chinese = (scored_run.path / "report.html").read_text()
+    assert "评审团成员" in chinese
+    assert "Members of the panel" not in chinese
+
+
+def test_the_calibration_of_a_panel_serves_another_run(medjudge, scored_run: Run, tmp_path: Path) -> None:
+    shutil.copytree(scored_run.path, tmp_path / "new")
+    (tmp_path / "new" / "physician_scores.jsonl").unlink()
+    spec = yaml_panel(tmp_path, "members: [a, c]\n")
+    assert medjudge("validate", scored_run.path, "--judge", spec, "--resamples", 100).returncode in (0, 1)
+    fit = panel_file(scored_run, "jury")
+    (tmp_path / "jury.yaml").write_text(f"members: [a, c]\ncalibration: {fit}\n")
+    done = medjudge("eval", "--judge", spec, "--run", "new")
+    assert done.returncode == 0, done.stderr
+    new = Run(tmp_path / "new")
+    assert new.judgments("jury") == scored_run.judgments("jury")
+    (tmp_path / "jury.yaml").write_text(f"members: [a, b]\ncalibration: {fit}\n")
+    shutil.rmtree(new.path / "panels")
+    other = medjudge("eval", "--judge", spec, "--run", "new")
+    assert other.returncode == 2
+    assert "was fitted for a, c" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("panel:similarity,similarity", "the panel has a judge named similarity already; name each judge once"),
+        ("panel:similarity,nowhere", "member nowhere: judge nowhere: no such folder"),
+        ("panel:similarity", "a panel has two members or more"),
+        ("panel:similarity,panel:built-in", "a panel cannot be used here"),
+        ("panel:missing.yaml", "missing.yaml: no such file"),
+    ],
+)
+def test_a_panel_that_cannot_be_is_refused(medjudge, tmp_path: Path, text: str, part: str) -> None:
+    done = medjudge("eval", "--judge", text, "--run", "run")
+    assert done.returncode == 2
+    assert part in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("members: [built-in, similarity]\nat_least: 3\n", "at_least: is 3, and the panel has 2 members"),
+        ("members: [built-in, similarity]\natleast: 2\n", "atleast: no such entry; the entries are members, combine"),
+        ("members: [built-in, similarity]\ncombine: best\n", "combine: Input should be 'mean', 'median' or 'vote'"),
+        ("members: [built-in]\n", "members: List should have at least 2 items"),
+        ("- built-in\n", "a mapping is expected"),
+        ("members: [built-in, similarity]\ncalibration: none.json\n", "none.json: no such file"),
+    ],
+)
+def test_a_panel_file_with_a_mistake_is_refused_with_its_place(medjudge, tmp_path: Path, text: str, part: str) -> None:
+    spec = yaml_panel(tmp_path, text)
+    done = medjudge("eval", "--judge", spec, "--run", "run")
+    assert done.returncode == 2
+    assert "jury.yaml" in done.stderr or "none.json" in done.stderr
+    assert part in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_member_that_cannot_read_the_language_is_refused(
+    medjudge, jsonl, question, answer, tiny_similarity: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "judges" / "english"
+    shutil.copytree(tiny_similarity, folder)
+    card = json.loads((folder / "judge.json").read_text())
+    (folder / "judge.json").write_text(json.dumps({**card, "only_languages": ["en"]}))
+    asked = [question(id=f"q{n}", language="zh", prompt="每天多少？", reference="四克") for n in range(3)]
+    questions = jsonl("questions.jsonl", *(one.model_dump() for one in asked))
+    answers = jsonl("answers.jsonl", *(answer(question_id=one.id, text="四克。").model_dump() for one in asked))
+    command = ("eval", "--benchmark", questions, "--answers", answers, "--run", "run")
+    done = medjudge(*command, "--judge", f"panel:{tiny_similarity},judges/english")
+    assert done.returncode == 2
+    assert "member english: leave it out of the panel" in done.stderr
+    assert "3 in zh" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_panel_cannot_do_is_refused(medjudge, scored_run: Run, tmp_path: Path) -> None:
+    spec = "panel:built-in,similarity"
+    for more, part in (
+        (("--batch",), "--batch: not with a panel"),
+        (("--dry-run",), "--dry-run: not with a panel"),
+        (("--escalate-to", "openai:big"), "is a panel; give a local judge"),
+    ):
+        done = medjudge("eval", "--judge", spec, "--run", "run", *more, OPENAI_API_KEY="k")
+        assert done.returncode == 2, done.stderr
+        assert part in done.stderr
+        assert not (tmp_path / "run").exists()
+    probes = medjudge("validate", scored_run.path, "--judge", "panel:a,b", "--probes")
+    assert "is a panel; probe its members" in probes.stderr
+    named = yaml_panel(tmp_path, "members: [a, b]\n", "c")
+    taken = medjudge("validate", scored_run.path, "--judge", named)
+    assert taken.returncode == 2
+    assert "holds judgments of another judge named c" in taken.stderr
