@@ -52,16 +52,17 @@ from medjudge.judge.folder import JudgeCard, TrainedOn, load_judge
 from medjudge.judge.level_head import LevelHead, fit_level_head
 from medjudge.judge.open import reader_folder
 from medjudge.judge.ordinal import probabilities
-from medjudge.judge.reader import Reader, collate
+from medjudge.judge.reader import Reader, Reading, collate
 from medjudge.judge.states import vocabulary_sha256
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM, median_level
-from medjudge.train.reader import Lesson
 
 ENGLISH_CLAIMS, CHINESE_CLAIMS = 16_000, 8_000
 AUXILIARY = {"graded": 0.1, "disturbed": 0.2}
 """The weight in the level head of what no expert scored, against the experts' scores."""
+_MOST = {"graded": 1000, "disturbed": 1500}
+"""How many of these the level head is fitted to: there are more than its weights need."""
 _RIDGE = 0.003
 _LONGEST_ANSWER = 2500
 """In characters, of the pairs that matching and grading take."""
@@ -160,25 +161,35 @@ class Seen(NamedTuple):
 
 
 def features_of(reader: Reader, material: Material, source: str) -> Seen:
-    """All examples of a source."""
+    """The examples of a source, or about `_MOST` of them, spread over all."""
     pairs = material.examples(source)
-    lessons: list[Lesson] = [material.lesson(source, example, evidence) for example, evidence in pairs]
+    if source in _MOST:
+        pairs = pairs[:: max(1, len(pairs) // _MOST[source])]
+    readings = [material.lesson(source, example, evidence).reading for example, evidence in pairs]
+    kept = material.work / f"features-{source}.npz"
+    if not kept.exists():
+        np.savez(kept, **_read(reader, readings))
+    arrays = np.load(kept)
+    return Seen(
+        [example for example, _ in pairs],
+        arrays["features"],
+        arrays["verdicts"],
+        np.array([np.mean([nearness(piece) for piece in reading.evidence]) for reading in readings]),
+        np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
+    )
+
+
+def _read(reader: Reader, readings: Sequence[Reading]) -> dict[str, np.ndarray]:
+    """`features` and `verdicts` of `Seen`."""
     features, verdicts = [], []
-    for start in range(0, len(lessons), _BATCH):
-        batch = collate([lesson.reading for lesson in lessons[start : start + _BATCH]])
+    for start in range(0, len(readings), _BATCH):
+        batch = collate(readings[start : start + _BATCH])
         with torch.inference_mode():
             output = reader(batch)
         features.append(output.features.numpy())
         first = np.unique(batch.owner.numpy(), return_index=True)[1]
         verdicts.append(torch.softmax(output.verdicts, dim=1).numpy()[first])
-    readings = [lesson.reading for lesson in lessons]
-    return Seen(
-        [example for example, _ in pairs],
-        np.concatenate(features),
-        np.concatenate(verdicts),
-        np.array([np.mean([nearness(piece) for piece in reading.evidence]) for reading in readings]),
-        np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
-    )
+    return {"features": np.concatenate(features), "verdicts": np.concatenate(verdicts)}
 
 
 def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:

@@ -75,6 +75,18 @@ def test_the_built_in_judge_is_loaded_by_its_name_and_leaves_other_languages() -
     assert judge.score("成人每日对乙酰氨基酚的最大剂量是多少？", "四克").error_kind is ErrorKind.LANGUAGE
 
 
+def test_the_reader_scores_chinese_and_names_the_points_that_are_missing() -> None:
+    judge = medjudge.load_judge("reader", device="cpu")
+    asked = "成人每日对乙酰氨基酚的最大剂量是多少？"
+    reference = "成人每日最多服用4克。超过剂量会损伤肝脏。"
+    whole = judge.score(asked, "成人每天最多可以服用4克，过量会损害肝脏。", reference=reference)
+    other = judge.score(asked, "感冒通常由病毒引起，多休息，多喝水。", reference=reference)
+    assert whole.expected > other.expected + 0.5
+    assert [point.point for point in other.points] == ["成人每日最多服用4克。", "超过剂量会损伤肝脏。"]
+    assert other.rationale.startswith("- 缺少（") or other.rationale.startswith("- 相矛盾（")
+    assert all(met.met > missed.met for met, missed in zip(whole.points, other.points, strict=True))
+
+
 def test_there_is_no_such_judge(tmp_path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         medjudge.load_judge(tmp_path / "nothing")

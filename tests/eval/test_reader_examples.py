@@ -1,0 +1,64 @@
+"""What the reader learns from: labels follow from how an example was made, and no text of the probes is in it."""
+
+import numpy as np
+import pytest
+from reader_examples import _PHRASES, Example, Pair, disturbed, fold_of, graded, matching
+
+from medjudge.probes.texts import probe_texts
+
+USABLE = (0.0, 0.0, 0.0, 0.5, 0.5)
+
+
+def example(answer: str, language: str = "en", group: str = "g", source: str = "mediqa") -> Example:
+    return Example("How is it treated?", "", "", answer, language, USABLE, None, group, source)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_text_of_the_probes_is_learned(language: str) -> None:
+    probes = probe_texts(language)
+    asked = {*probes.harm, *probes.negated, *probes.echo}
+    learned = {text for texts in _PHRASES[language].values() for text in texts} - {"{prompt}"}
+    assert not asked & learned
+
+
+def test_what_spoils_an_answer_takes_its_usable_label_and_what_frames_it_does_not() -> None:
+    examples = [example(f"Take {number} mg of it a day.", group=f"g{number}") for number in range(40)]
+    made = disturbed(examples, seed=0)
+    by_way: dict[str, list[Example]] = {}
+    for each in made:
+        by_way.setdefault(each.source.removeprefix("disturbed-"), []).append(each)
+    assert set(by_way) == {"as-is", "framed", "denied", "harmed", "safe", "echo", "empty"}
+    for way, found in by_way.items():
+        usable = {sum(each.label[3:]) > 0.5 for each in found}
+        assert usable == {way in ("as-is", "framed", "safe")}, way
+    originals = {each.answer for each in examples}
+    assert all(any(original in each.answer for original in originals) for each in by_way["harmed"])
+
+
+def test_an_answer_to_another_question_is_wrong_for_this_one() -> None:
+    pairs = [
+        Pair(f"What is disease {n}?", f"Disease {n} is a condition of organ {n}.", f"{n % 3}", "en") for n in range(30)
+    ]
+    made = matching(pairs, 20, seed=0)
+    answer_of = {pair.question: pair.answer for pair in pairs}
+    for each in made:
+        assert (sum(each.label[3:]) > 0.5) == (each.answer == answer_of[each.prompt])
+
+
+def test_graded_answers_keep_what_is_known_of_their_points() -> None:
+    text = "Take 500 mg of it twice a day with food. Do not drive after the first dose. See a doctor after one week. "
+    pairs = [
+        Pair(f"How is disease {n} treated?", f"{text}It costs {n + 2} coins at the desk.", "t", "en") for n in range(12)
+    ]
+    made = graded(pairs, 60, seed=0)
+    assert {int(np.argmax(each.label)) + 1 for each in made} >= {1, 3, 5}
+    assert {each.verdict for each in made} == {0, None}
+    assert all(int(np.argmax(each.label)) == 4 for each in made if each.verdict == 0)
+    assert any(each.checklist for each in made)
+
+
+def test_a_group_is_in_one_fold() -> None:
+    examples = [example("x", group=f"g{n % 25}", source="liveqa" if n % 2 else "mediqa") for n in range(100)]
+    folds = fold_of(examples, 5, 0)
+    assert sorted(folds) == sorted({each.group for each in examples})
+    assert {list(folds.values()).count(number) for number in range(5)} == {5}
