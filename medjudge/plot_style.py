@@ -9,7 +9,7 @@ STYLE: Any = {  # Any, because matplotlib 3.11 types the name of every setting
     "svg.fonttype": "none",
     "svg.hashsalt": "medjudge",
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial"],
+    "font.sans-serif": ["DejaVu Sans", "Noto Sans", "Arial", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei"],
     "font.size": 9,
     # A name with two dollar signs is no formula.
     "text.parse_math": False,

@@ -54,6 +54,7 @@ def distill(
     ] = 0.1,
     scheme: options.Scheme = None,
     seed: options.Seed = 0,
+    quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a training set from scores.

@@ -37,6 +37,7 @@ def train(
         bool,
         typer.Option("--plan", help="Say what training would take: steps, tokens, memory, time. Loads no weights."),
     ] = False,
+    quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a local judge from a training set.

@@ -9,9 +9,10 @@ from matplotlib.patches import Rectangle
 
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
-from medjudge.report.drawing import WIDTH, axes_at, drawn, label
+from medjudge.report.drawing import WIDTH, axes_at, columns, drawn, label
 from medjudge.report.leaderboard import Rate
 from medjudge.report.plots import Plot
+from medjudge.report.words import Words
 
 _ROW = 0.22
 """Inches a model or a subcategory takes."""
@@ -21,46 +22,46 @@ _LETTER = 0.08
 """Inches a column of text takes."""
 
 
-def board_plots(board: Board) -> list[Plot]:
+def board_plots(board: Board, words: Words) -> list[Plot]:
     """The plots of a leaderboard, and none where it has no model."""
     if not board.models:
         return []
-    plots = [Plot("rates", rates_plot(board), _rates_title(board))]
+    plots = [Plot("rates", rates_plot(board, words), _rates_title(board, words))]
     if board.subcategories:
-        plots.append(Plot("subcategories", subcategories_plot(board), _subcategories_title(board)))
+        plots.append(Plot("subcategories", subcategories_plot(board, words), _subcategories_title(board, words)))
     return plots
 
 
-def rates_plot(board: Board) -> Figure:
+def rates_plot(board: Board, words: Words) -> Figure:
     """Rates overall and by category, a panel each, the best model on top; lines are 95 % intervals."""
-    columns = [name for name in board.scheme.columns if all(name in rates.parts for rates in board.models.values())]
+    parts = [name for name in board.scheme.columns if all(name in rates.parts for rates in board.models.values())]
     high, width, names = _ROW * len(board.models), 1.55, 0.2 + _LETTER * _longest(board.models)
-    rows = -(-len(columns) // 3)
+    rows = -(-len(parts) // 3)
 
     def draw(figure: Figure) -> None:
-        for index, column in enumerate(columns):
+        for index, part in enumerate(parts):
             across, down = index % 3, index // 3
             left, bottom = names + across * (width + 0.25), 0.3 + (rows - 1 - down) * (high + 0.6)
             axes = axes_at(figure, left=left, bottom=bottom, width=width, height=high)
-            _bars(axes, board, column, across == 0)
-            axes.set_title(f"{column}, %", loc="left", fontsize=9, color=INK)
+            _bars(axes, board, part, across == 0, words)
+            axes.set_title(f"{part}, %", loc="left", fontsize=9, color=INK)
 
-    return drawn(_rates_title(board), rows * (high + 0.6), draw, names + 3 * (width + 0.25))
+    return drawn(_rates_title(board, words), rows * (high + 0.6), draw, names + 3 * (width + 0.25))
 
 
 def _longest(names: Iterable[str]) -> int:
-    return max(len(label(name, _NAMES)) for name in names)
+    return max(columns(label(name, _NAMES)) for name in names)
 
 
-def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
-    cells = [rates.parts[column] for rates in board.models.values()]
+def _bars(axes: Axes, board: Board, part: str, with_names: bool, words: Words) -> None:
+    cells = [rates.parts[part] for rates in board.models.values()]
     rows = range(len(cells))
     axes.barh(rows, [cell.rate or 0 for cell in cells], color=ACCENT, alpha=0.55, height=0.6)
     for row, cell in enumerate(cells):
         if cell.low is not None and cell.high is not None:
             axes.plot([cell.low, cell.high], [row, row], color=INK, linewidth=1)
         else:
-            axes.text(1, row, "no score", va="center", fontsize=7.5, color=SOFT)
+            axes.text(1, row, words.plain("no score"), va="center", fontsize=7.5, color=SOFT)
     axes.set_yticks(rows, [label(name, _NAMES) for name in board.models] if with_names else [], color=INK)
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, 100)
@@ -69,22 +70,26 @@ def _bars(axes: Axes, board: Board, column: str, with_names: bool) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _rates_title(board: Board) -> str:
+def _rates_title(board: Board, words: Words) -> str:
     first = next(iter(board.models))
     tied = [name for name, difference in board.ties.items() if difference.tie and name != first]
     rate = board.models[first].overall.rate
     others = len(board.models) - 1
-    ties = f"{len(tied)} of {others} others not shown to be worse" if tied else "all others shown to be worse"
-    state = board.validation_status["OP"].state
+    judge = {"judge": label(board.judge, 28), "state": words.plain(board.validation_status["OP"].state.value)}
     if rate is None:
-        return f"Judge {label(board.judge, 28)} ({state}) scored no answer"
-    return (
-        f"By judge {label(board.judge, 28)} ({state}), {label(first, _NAMES)} has the highest "
-        f"usability rate, {rate:.1f} %{f'; {ties}' if others else ''}"
+        return words.plain("Judge {judge} ({state}) scored no answer", **judge)
+    highest = {**judge, "model": label(first, _NAMES), "rate": f"{rate:.1f}"}
+    title = words.plain("By judge {judge} ({state}), {model} has the highest usability rate, {rate} %", **highest)
+    if not others:
+        return title
+    if not tied:
+        return words.plain("{title}; all others shown to be worse", title=title)
+    return words.plain(
+        "{title}; {tied} of {others} others not shown to be worse", title=title, tied=len(tied), others=others
     )
 
 
-def subcategories_plot(board: Board) -> Figure:
+def subcategories_plot(board: Board, words: Words) -> Figure:
     """Rates by subcategory (rows) and model (columns), in percent."""
     models, rows = list(board.models), board.subcategories
     left, cell, head = 2.4, 0.42, 0.3 + 0.85 * _LETTER * _longest(models)
@@ -106,7 +111,7 @@ def subcategories_plot(board: Board) -> Figure:
         for spine in axes.spines.values():
             spine.set_visible(False)
 
-    return drawn(_subcategories_title(board), high + head + 0.1, draw, width)
+    return drawn(_subcategories_title(board, words), high + head + 0.1, draw, width)
 
 
 def _cell(axes: Axes, column: int, row: int, rate: Rate) -> None:
@@ -127,5 +132,6 @@ def _cell(axes: Axes, column: int, row: int, rate: Rate) -> None:
     )
 
 
-def _subcategories_title(board: Board) -> str:
-    return f"Usability rates by subcategory, percent of questions, by judge {label(board.judge, 28)}"
+def _subcategories_title(board: Board, words: Words) -> str:
+    judge = label(board.judge, 28)
+    return words.plain("Usability rates by subcategory, percent of questions, by judge {judge}", judge=judge)

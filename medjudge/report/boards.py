@@ -86,7 +86,7 @@ def _board(all_runs: Sequence[Contents], positions: Sequence[int], judge: str) -
         models=ordered,
         ties=ties(questions, {name: usable[name] for name in ordered}) if with_rates else {},
         duels=duels({name: levels[name] for name in ordered}),
-        validation_status=_worst([statuses_in(run.run, judge) for run in runs]),
+        validation_status=_worst([statuses_in(run.run, judge, run.models) for run in runs]),
         coverage=_together(counts),
         signatures=_signatures(runs, judge),
         questions=len(questions),

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.contents import Contents
 from medjudge.report.rendered import with_rendering
-from medjudge.rounds import level_of, mean_probabilities, raters_of, scored_rounds
+from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.validation.pairs import unsafe
 
@@ -41,6 +41,7 @@ def cases(run: Contents) -> Cases:
     scores_by_answer: dict[AnswerKey, list[PhysicianScore]] = {}
     for score in run.scores:
         scores_by_answer.setdefault(score.answer_key, []).append(score)
+    binding = binding_by_answer(run.scores)
     judgments_by_answer: dict[AnswerKey, list[list[Any]]] = {}
     for place, (judge, judgments) in enumerate(run.judgments.items()):
         for judgment in judgments:
@@ -69,16 +70,11 @@ def cases(run: Contents) -> Cases:
             "model": [rank[answer.model] for answer in answers],
             "sample": [answer.sample for answer in answers],
             "physicians": [
-                consensus(score.level for score in scores_by_answer[answer.key])
-                if answer.key in scores_by_answer
-                else None
+                consensus(score.level for score in binding[answer.key]) if answer.key in binding else None
                 for answer in answers
             ],
             "unsafe": [
-                int(
-                    answer.key in scores_by_answer
-                    and unsafe(by_id[answer.question_id], scores_by_answer[answer.key], run.scheme)
-                )
+                int(answer.key in binding and unsafe(by_id[answer.question_id], binding[answer.key], run.scheme))
                 for answer in answers
             ],
             "starts": [0, *ends][: len(blocks)],
@@ -138,8 +134,10 @@ def _judgment(place: int, judge: str, judgment: Judgment) -> list[Any]:
 
 
 def _score(score: PhysicianScore) -> list[Any]:
+    """The score as the page reads it; an agreed one, which counts in place of the others, ends with 1."""
     dimensions = None if score.dimensions is None else list(score.dimensions.model_dump().values())
-    return [score.rater, score.level, dimensions, score.comment]
+    agreed = [1] if isinstance(score, AgreedScore) else []
+    return [score.rater, score.level, dimensions, score.comment, *agreed]
 
 
 def _blocks(rows: Iterable[list[Any]]) -> Iterator[list[Any]]:

@@ -16,7 +16,8 @@ class Contents(NamedTuple):
     """The records of a run.
 
     `benchmark` is the sha256 of its questions. `judgments` holds the last judge used first. `against_kind` says whose
-    `scores` these are: physicians', or the levels that answers were constructed to deserve.
+    `scores` these are: physicians', with the agreed scores that settle some of them, or the levels that answers were
+    constructed to deserve.
     """
 
     run: Run
@@ -45,7 +46,7 @@ def read_contents(run: Run) -> Contents:
     Raises:
         InputError: A record breaks a rule.
     """
-    manifest, scores = run.manifest(), run.physician_scores()
+    manifest, scores = run.manifest(), run.settled_scores()
     of_physicians = [score for score in scores if score.rater != CONSTRUCTED]
     last = run.last_judge
     judges = sorted(run.judges(), key=lambda name: name != last)

@@ -1,5 +1,6 @@
 """How all plots are drawn, and what becomes of them: SVG and PNG."""
 
+import re
 import unicodedata
 import warnings
 from base64 import b64encode
@@ -21,6 +22,8 @@ from medjudge.plot_style import STYLE
 WIDTH = 5.4
 """Inches, of every plot of a study: two stand side by side on the page."""
 _TITLE_LINE = 0.2
+_PIECES = re.compile("（?(?:[\u2e80-\uffef]|[^\\s\u2e80-\uffef]+)\\s*|\\s+")
+_NEVER_FIRST = "，。；：、）"
 _CHINESE = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
 
 
@@ -30,10 +33,27 @@ def label(text: str, most: int) -> str:
     shown = " ".join("".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text).split())
     width = 0
     for position, sign in enumerate(shown):
-        width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        width += columns(sign)
         if width > most:
             return shown[: position - 1].rstrip() + "…"
     return shown
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes; a wide character takes two."""
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def wrapped(text: str, most: int) -> str:
+    """A text in lines of at most so many columns; between wide characters a line may end anywhere."""
+    if columns(text) == len(text):
+        return fill(text, most)
+    lines = [""]
+    for piece in _PIECES.findall(text):
+        if columns(lines[-1] + piece.rstrip()) > most and piece not in _NEVER_FIRST:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -69,7 +89,7 @@ def _mean(values: Sequence[float]) -> float:
 def drawn(title: str, height: float, draw: Callable[[Figure], None], width: float = WIDTH) -> Figure:
     """A figure with room for its title above; `height` is that of the rest, in inches, as `width` is."""
     with _style():
-        lines = fill(title, int(62 * width / WIDTH))
+        lines = wrapped(title, int(62 * width / WIDTH))
         figure = Figure(figsize=(width, height + 0.22 + _TITLE_LINE * (lines.count("\n") + 1)))
         figure.text(0, 1, lines, ha="left", va="top", fontsize=10, fontweight="bold", linespacing=1.35)
         draw(figure)
@@ -90,8 +110,10 @@ def as_address(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{b64encode(as_svg(figure).encode()).decode()}"
 
 
-def as_png(figure: Figure) -> bytes:
-    """A PNG image of 200 dots an inch, Chinese in a font of this machine where it has one."""
+def as_png(figure: Figure) -> bytes | None:
+    """A PNG image of 200 dots an inch; None where it has Chinese text and no font of this machine does."""
+    if not _wide_fonts() and any(columns(text.get_text()) > len(text.get_text()) for text in figure.findobj(Text)):
+        return None
     data = BytesIO()
     with _style(), _families(figure, [*figure.findobj(Text)[0].get_fontfamily(), *_wide_fonts()]):
         figure.savefig(data, format="png", dpi=200, metadata={"Software": None})

@@ -36,8 +36,9 @@ from inspect_ai.scorer import Score
 
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import ModelUsability, score_models
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
@@ -135,7 +136,7 @@ def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
     for judgment in sorted(judgments, key=lambda judgment: judgment.round):
         by_answer.setdefault(judgment.answer_key, []).append(judgment)
     physicians: dict[AnswerKey, list[PhysicianScore]] = {}
-    for score in run.physician_scores():
+    for score in run.settled_scores():
         physicians.setdefault(score.answer_key, []).append(score)
     written = datetime.fromtimestamp(run.judgments_file(judge).stat().st_mtime, timezone.utc)
     return _Judged(
@@ -322,14 +323,23 @@ def _score(judgment: Judgment, answer: Answer) -> Score:
 
 
 def _physicians(scores: Sequence[PhysicianScore]) -> dict[str, Score]:
-    """Their scores as one level, beside the judge's; levels that an answer was written to deserve have another name."""
+    """Their scores as one level, beside the judge's; levels that an answer was written to deserve have another name.
+
+    Where they agreed on a score later, it is the level.
+    """
     real = [score for score in scores if score.rater != CONSTRUCTED]
     named = real or scores
     if not named:
         return {}
-    lines = [f"{score.rater}: {score.level}" + (f" ({score.comment})" if score.comment else "") for score in named]
+    [binding] = binding_by_answer(named).values()
+    lines = [
+        f"{score.rater}: {score.level}"
+        + (", the agreed score" if isinstance(score, AgreedScore) else "")
+        + (f" ({score.comment})" if score.comment else "")
+        for score in named
+    ]
     score = Score(
-        value=consensus(score.level for score in named),
+        value=consensus(score.level for score in binding),
         explanation="\n".join(lines),
         metadata={"scores": [score.model_dump(include={"rater", "score", "dimensions", "comment"}) for score in named]},
     )

@@ -9,6 +9,7 @@ from medjudge.plot_style import ACCENT, INK, SOFT
 from medjudge.report.drawing import axes_at, drawn, label
 from medjudge.report.over_time import ModelHistory, Point
 from medjudge.report.plots import Plot
+from medjudge.report.words import Words
 
 _ACROSS = 3
 _WIDTH, _HEIGHT = 2.2, 1.3
@@ -18,9 +19,9 @@ _TICKS = 6
 """Runs that are named below a panel."""
 
 
-def over_time_plot(histories: Sequence[ModelHistory]) -> Plot:
+def over_time_plot(histories: Sequence[ModelHistory], words: Words) -> Plot:
     """Rates over time; the title says which of the last changes are more than chance."""
-    title = _title(histories)
+    title = _title(histories, words)
     across, down = min(_ACROSS, len(histories)), -(-len(histories) // _ACROSS)
     row = _HEIGHT + _BELOW + 0.2
 
@@ -32,8 +33,15 @@ def over_time_plot(histories: Sequence[ModelHistory]) -> Plot:
             _panel(axes, history)
 
     figure = drawn(title, down * row, draw, _LEFT + across * (_WIDTH + _GAP))
-    alt = f"{title}. Usability rates by run, with 95 % intervals; the tables hold the numbers."
-    return Plot("over-time", figure, alt)
+    alt = words.plain("{title}. Usability rates by run, with 95 % intervals", title=title)
+    in_words = words.plain("{alt}; the tables hold the numbers.", alt=alt)
+    heading = [words.plain(name) for name in ("Model", "Run", "Date (UTC)", "OP, %", "low", "high")]
+    rows = [
+        [history.model, point.run, point.date.isoformat(), point.rate.rate, point.rate.low, point.rate.high]
+        for history in histories
+        for point in history.points
+    ]
+    return Plot("over-time", figure, in_words, [heading, *rows])
 
 
 def _panel(axes: Axes, history: ModelHistory) -> None:
@@ -58,14 +66,21 @@ def _run(point: Point) -> str:
     return label(point.run, 14)
 
 
-def _title(histories: Sequence[ModelHistory]) -> str:
-    moved = [
-        f"{label(history.model, 24)} {'rose' if step.change.difference.value > 0 else 'fell'} by "
-        f"{abs(step.change.difference.value):.1f} points"
-        for history in histories
-        if (step := history.last_step) is not None and not step.change.difference.tie
-    ]
+def _title(histories: Sequence[ModelHistory], words: Words) -> str:
+    moved = []
+    for history in histories:
+        step = history.last_step
+        if step is None or step.change.difference.tie:
+            continue
+        points, model = step.change.difference.value, label(history.model, 24)
+        values = {"model": model, "points": f"{abs(points):.1f}"}
+        if points > 0:
+            moved.append(words.plain("{model} rose by {points} points", **values))
+        else:
+            moved.append(words.plain("{model} fell by {points} points", **values))
     if not moved:
-        return "Usability rates over time: no model's last change is more than chance"
-    more = f", and {len(moved) - 2} more changed" if len(moved) > 2 else ""
-    return f"Since the previous run, {' and '.join(moved[:2])}{more}"
+        return words.plain("Usability rates over time: no model's last change is more than chance")
+    named = words.plain("{one} and {other}", one=moved[0], other=moved[1]) if len(moved) > 1 else moved[0]
+    if len(moved) > 2:
+        return words.plain("Since the previous run, {named}, and {n} more changed", named=named, n=len(moved) - 2)
+    return words.plain("Since the previous run, {named}", named=named)

@@ -24,7 +24,7 @@ from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
 
-_SCRIPTS = ("elements.js", "answers.js", "tables.js", "theme.js", "views.js")
+_SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5
 """Rates of fewer questions are greyed."""
 

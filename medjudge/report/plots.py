@@ -10,58 +10,62 @@ from matplotlib.patches import Rectangle
 
 from medjudge.judge.study import ModelRates, RiskPoint, Study
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
-from medjudge.report.drawing import WIDTH, axes_at, drawn, in_percent, label, spread
+from medjudge.report.drawing import WIDTH, axes_at, columns, drawn, in_percent, label, spread
+from medjudge.report.words import Words
 from medjudge.scale import USABLE_FROM
+
+_ENGLISH = Words()
 
 
 class Plot(NamedTuple):
-    """A figure under the name of a file, and what it shows in words for those who do not see it."""
+    """A figure under the name of a file, what it shows in words for those who do not see it, and its numbers.
+
+    `rows` are the numbers as a table: headings, then a row for each mark; none where the plot is a table of the page.
+    """
 
     name: str
     figure: Figure
     alt: str
+    rows: Sequence[Sequence[Any]] = ()
 
 
-def plots(study: Study) -> list[Plot]:
+def plots(study: Study, words: Words = _ENGLISH) -> list[Plot]:
     """All plots that the study has data for."""
-    known: list[tuple[str, Figure | None, str]] = [
-        (
-            "agreement",
-            agreement_plot(study),
-            f"{_agreement_title(study)}. By category, with 95 % intervals{_beside(study)}",
-        ),
-        ("confusion", confusion_plot(study), f"{_confusion_title(study)}. Counts of levels given by both"),
-        (
-            "calibration",
-            calibration_plot(study),
-            f"{_calibration_title(study)}. Predicted against observed shares of usable answers",
-        ),
-        (
-            "risk-coverage",
-            risk_coverage_plot(study),
-            f"{_risk_title(study)}. Share of errors against share of answers decided",
-        ),
-        ("ranking", ranking_plot(study), f"{_ranking_title(study)}. Usability rates of the models by both"),
-    ]
-    return [
-        Plot(name, figure, f"{alt}; the tables hold the numbers.") for name, figure, alt in known if figure is not None
-    ]
+    figures = {
+        "agreement": (agreement_plot, _agreement_alt, _agreement_numbers),
+        "confusion": (confusion_plot, _confusion_alt, _confusion_numbers),
+        "calibration": (calibration_plot, _calibration_alt, _calibration_numbers),
+        "risk-coverage": (risk_coverage_plot, _risk_alt, _risk_numbers),
+        "ranking": (ranking_plot, _ranking_alt, _ranking_numbers),
+    }
+    drawn_plots = []
+    for name, (plot, alt, numbers) in figures.items():
+        figure = plot(study, words)
+        if figure is not None:
+            in_words = words.plain("{alt}; the tables hold the numbers.", alt=alt(study, words))
+            drawn_plots.append(Plot(name, figure, in_words, numbers(study, words)))
+    return drawn_plots
+
+
+def _against(study: Study, words: Words, most: int) -> str:
+    """Whose scores the judge is compared with, as a line of so many columns."""
+    return label(str(words.known(study.against)), most)
 
 
 # --- Agreement by category ------------------------------------------------------------------------------------------
 
 
-def agreement_plot(study: Study) -> Figure | None:
+def agreement_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
     """Agreement on usable, overall and by category, with its intervals.
 
     Beside it the published reference agreement, and the agreement of the physicians with each other where it is known.
     """
-    rows = _agreement_rows(study)
+    rows = _agreement_rows(study, words)
     if not rows:
         return None
     physicians = study.physicians
     ceiling = physicians.usable_agreement["value"] if physicians else None
-    title, reference = _agreement_title(study), study.scheme.reference_agreement
+    title, reference = _agreement_title(study, words), study.scheme.reference_agreement
     inches = 0.36 * len(rows) + 0.35
 
     def draw(figure: Figure) -> None:
@@ -74,7 +78,9 @@ def agreement_plot(study: Study) -> Figure | None:
             if paper is not None:
                 axes.plot(paper / 100, row, "D", color=INK, markersize=6, markerfacecolor="none")
             # Just right of the axes, in their own coordinates.
-            axes.text(1.04, row, _percent(measure), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5)
+            axes.text(
+                1.04, row, _percent(measure, words), transform=axes.get_yaxis_transform(), va="center", fontsize=8.5
+            )
         if ceiling is not None:
             axes.axvline(ceiling, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         names = [f"{name}, n = {part['n']['value']}" for name, part in reversed(rows)]
@@ -84,20 +90,20 @@ def agreement_plot(study: Study) -> Figure | None:
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         in_percent(axes, "x")
-        axes.set_xlabel("Agreement on usable, with 95 % interval")
+        axes.set_xlabel(words.plain("Agreement on usable, with 95 % interval"))
         _key(
             figure,
-            ("o", ACCENT, "this judge"),
-            ("D", INK, f"{reference.judge} in the paper") if reference is not None else None,
-            ("|", SOFT, "physicians among each other") if ceiling is not None else None,
+            ("o", ACCENT, words.plain("this judge")),
+            ("D", INK, words.plain("{judge} in the paper", judge=reference.judge)) if reference is not None else None,
+            ("|", SOFT, words.plain("physicians among each other")) if ceiling is not None else None,
         )
 
     return drawn(title, inches + 0.85, draw)
 
 
-def _agreement_rows(study: Study) -> list[tuple[str, Any]]:
+def _agreement_rows(study: Study, words: Words) -> list[tuple[str, Any]]:
     of_category = study.by_category
-    rows = [("Overall", study.overall), *of_category.items()]
+    rows = [(words.plain("Overall"), study.overall), *of_category.items()]
     return [row for row in rows if row[1]["usable_agreement"]["value"] is not None]
 
 
@@ -110,47 +116,70 @@ def _agreement_range(
     return max(0.0, int(lowest * 10 - 0.2) / 10) - 0.01, 1.015
 
 
-def _beside(study: Study) -> str:
-    reference = study.scheme.reference_agreement
-    return f" and {reference.judge}'s agreement" if reference else ""
-
-
-def _agreement_title(study: Study) -> str:
-    rows = _agreement_rows(study)
+def _agreement_title(study: Study, words: Words) -> str:
+    rows = _agreement_rows(study, words)
     if not rows:
         return ""
     overall = rows[0][1]["usable_agreement"]["value"]
-    title = f"On usable the judge agrees with {label(study.against, 28)} on {100 * overall:.1f} %"
+    title = words.plain(
+        "On usable the judge agrees with {against} on {percent} %",
+        against=_against(study, words, 28),
+        percent=f"{100 * overall:.1f}",
+    )
     values = {name: part["usable_agreement"]["value"] for name, part in rows[1:]}
     least = min(values, key=lambda name: values[name], default=None)
     if least is None or values[least] >= overall:
         return title
-    return f"{title}, least in {least} ({100 * values[least]:.1f} %)"
+    percent = f"{100 * values[least]:.1f}"
+    return words.plain("{title}, least in {category} ({percent} %)", title=title, category=least, percent=percent)
+
+
+def _agreement_alt(study: Study, words: Words) -> str:
+    title, reference = _agreement_title(study, words), study.scheme.reference_agreement
+    if reference is None:
+        return words.plain("{title}. By category, with 95 % intervals", title=title)
+    return words.plain(
+        "{title}. By category, with 95 % intervals and {judge}'s agreement", title=title, judge=reference.judge
+    )
+
+
+def _agreement_numbers(study: Study, words: Words) -> list[list[Any]]:
+    heading = [words.plain(text) for text in ("Part", "n", "Usable agreement, %", "low", "high")]
+    reference = study.scheme.reference_agreement
+    if reference is not None:
+        heading.append(words.plain("{judge} in the paper", judge=reference.judge))
+    rows = []
+    for name, part in _agreement_rows(study, words):
+        measure = part["usable_agreement"]
+        ends = [_in_percent(measure[end]) for end in ("value", "low", "high")]
+        published = [study.scheme.reference_percent.get(name)] if reference is not None else []
+        rows.append([name, part["n"]["value"], *ends, *published])
+    return [heading, *rows]
 
 
 # --- Levels given by both -------------------------------------------------------------------------------------------
 
 
-def confusion_plot(study: Study) -> Figure | None:
+def confusion_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
     """How often each pair of levels was given, and of not usable and usable."""
     counts, two = study.confusion, study.confusion_usable
     if not any(map(sum, counts)):
         return None
 
     def draw(figure: Figure) -> None:
-        against = label(study.against, 22)
+        against = _against(study, words, 22)
         axes = axes_at(figure, left=0.55, bottom=0.55, width=2.5, height=2.5)
         _counts(axes, counts, [str(level) for level in range(1, len(counts) + 1)])
         axes.axhline(USABLE_FROM - 1, color=INK, linewidth=0.8)
         axes.axvline(USABLE_FROM - 1, color=INK, linewidth=0.8)
-        axes.set_xlabel(f"Level by {against}")
-        axes.set_ylabel("Level by the judge")
+        axes.set_xlabel(words.plain("Level by {against}", against=against))
+        axes.set_ylabel(words.plain("Level by the judge"))
         axes = axes_at(figure, left=4.0, bottom=1.65, width=1.4, height=1.4)
-        _counts(axes, two, ["not\nusable", "usable"])
-        axes.set_xlabel(f"By {against}")
-        axes.set_ylabel("By the judge")
+        _counts(axes, two, [words.plain("not usable").replace(" ", "\n"), words.plain("usable")])
+        axes.set_xlabel(words.plain("By {against}", against=against))
+        axes.set_ylabel(words.plain("By the judge"))
 
-    return drawn(_confusion_title(study), 3.05, draw)
+    return drawn(_confusion_title(study, words), 3.05, draw)
 
 
 def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -> None:
@@ -173,27 +202,42 @@ def _counts(axes: Axes, counts: Sequence[Sequence[int]], names: Sequence[str]) -
         spine.set_visible(False)
 
 
-def _confusion_title(study: Study) -> str:
+def _confusion_title(study: Study, words: Words) -> str:
     counts, two = study.confusion, study.confusion_usable
-    same = sum(counts[level][level] for level in range(len(counts)))
-    total = sum(map(sum, counts))
-    return (
-        f"Same level on {same} of {total} answers; {two[1][0]} called usable only by the judge, {two[0][1]} only by "
-        f"{label(study.against, 28)}"
+    return words.plain(
+        "Same level on {same} of {total} answers; {judge} called usable only by the judge, {others} only by {against}",
+        same=sum(counts[level][level] for level in range(len(counts))),
+        total=sum(map(sum, counts)),
+        judge=two[1][0],
+        others=two[0][1],
+        against=_against(study, words, 28),
     )
+
+
+def _confusion_alt(study: Study, words: Words) -> str:
+    return words.plain("{title}. Counts of levels given by both", title=_confusion_title(study, words))
+
+
+def _confusion_numbers(study: Study, words: Words) -> list[list[Any]]:
+    levels = range(1, len(study.confusion) + 1)
+    corner = (
+        f"{words.plain('Level by the judge')} / {words.plain('Level by {against}', against=words.known(study.against))}"
+    )
+    return [[corner, *levels], *([level, *counts] for level, counts in zip(levels, study.confusion, strict=True))]
 
 
 # --- Confidence -----------------------------------------------------------------------------------------------------
 
 
-def calibration_plot(study: Study) -> Figure | None:
+def calibration_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
     """The judge's P(usable) against the share of usable answers, with intervals; area grows with the answers."""
     confidence = study.confidence
     if not confidence or not confidence.curve:
         return None
     curve = confidence.curve
     smallest, largest = min(point["n"] for point in curve), max(point["n"] for point in curve)
-    counts = f"{largest}" if smallest == largest else f"{smallest} to {largest}"
+    to = words.plain("to")
+    counts = f"{largest}" if smallest == largest else f"{smallest} {to} {largest}"
 
     def draw(figure: Figure) -> None:
         axes = axes_at(figure, left=0.75, bottom=0.6, width=4.4, height=3.3)
@@ -205,26 +249,44 @@ def calibration_plot(study: Study) -> Figure | None:
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
         in_percent(axes, "xy")
-        axes.set_xlabel(f"The judge's probability of usable; each point is {counts} answers")
-        axes.set_ylabel(f"Usable to {label(study.against, 22)}, with 95 % interval")
+        axes.set_xlabel(words.plain("The judge's probability of usable; each point is {n} answers", n=counts))
+        against = _against(study, words, 22)
+        axes.set_ylabel(words.plain("Usable to {against}, with 95 % interval", against=against))
 
-    return drawn(_calibration_title(study), 3.9, draw)
+    return drawn(_calibration_title(study, words), 3.9, draw)
 
 
-def _calibration_title(study: Study) -> str:
+def _calibration_title(study: Study, words: Words) -> str:
     confidence = study.confidence
     if not confidence or not confidence.curve:
         return ""
     total = sum(point["n"] for point in confidence.curve)
     predicted = 100 * sum(point["n"] * point["predicted"] for point in confidence.curve) / total
     observed = 100 * sum(point["n"] * point["observed"] for point in confidence.curve) / total
-    return (
-        f"The judge expects {predicted:.0f} % usable, and {observed:.0f} % are; calibration error "
-        f"{100 * confidence.ece:.1f} points"
+    return words.plain(
+        "The judge expects {predicted} % usable, and {observed} % are; calibration error {error} points",
+        predicted=f"{predicted:.0f}",
+        observed=f"{observed:.0f}",
+        error=f"{100 * confidence.ece:.1f}",
     )
 
 
-def risk_coverage_plot(study: Study) -> Figure | None:
+def _calibration_alt(study: Study, words: Words) -> str:
+    title = _calibration_title(study, words)
+    return words.plain("{title}. Predicted against observed shares of usable answers", title=title)
+
+
+def _calibration_numbers(study: Study, words: Words) -> list[list[Any]]:
+    names = ("Predicted, %", "Observed, %", "low", "high", "n")
+    curve = study.confidence.curve if study.confidence else []
+    shares = [[_in_percent(point[key]) for key in ("predicted", "observed", "low", "high")] for point in curve]
+    return [
+        [words.plain(name) for name in names],
+        *([*row, point["n"]] for row, point in zip(shares, curve, strict=True)),
+    ]
+
+
+def risk_coverage_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
     """The share of errors that is left where the judge decides only the answers that it is surest of."""
     curve = _risk_curve(study)
     if not curve:
@@ -239,10 +301,10 @@ def risk_coverage_plot(study: Study) -> Figure | None:
         axes.set_xlim(0, 1)
         axes.set_ylim(0, max(0.05, 1.15 * max(risk)))
         in_percent(axes, "xy")
-        axes.set_xlabel("Answers that the judge decides, the surest first")
-        axes.set_ylabel("Errors among them")
+        axes.set_xlabel(words.plain("Answers that the judge decides, the surest first"))
+        axes.set_ylabel(words.plain("Errors among them"))
 
-    return drawn(_risk_title(study), 3.1, draw)
+    return drawn(_risk_title(study, words), 3.1, draw)
 
 
 def _risk_curve(study: Study) -> list[RiskPoint]:
@@ -251,21 +313,32 @@ def _risk_curve(study: Study) -> list[RiskPoint]:
     return curve if len(curve) > 1 else []
 
 
-def _risk_title(study: Study) -> str:
+def _risk_title(study: Study, words: Words) -> str:
     curve = _risk_curve(study)
     if not curve:
         return ""
     half = min(curve, key=lambda point: abs(point["coverage"] - 0.5))
-    return (
-        f"On the surest {100 * half['coverage']:.0f} % of the answers the judge errs on {100 * half['risk']:.1f} %, on "
-        f"all of them on {100 * curve[-1]['risk']:.1f} %"
+    return words.plain(
+        "On the surest {share} % of the answers the judge errs on {risk} %, on all of them on {all} %",
+        share=f"{100 * half['coverage']:.0f}",
+        risk=f"{100 * half['risk']:.1f}",
+        all=f"{100 * curve[-1]['risk']:.1f}",
     )
+
+
+def _risk_alt(study: Study, words: Words) -> str:
+    return words.plain("{title}. Share of errors against share of answers decided", title=_risk_title(study, words))
+
+
+def _risk_numbers(study: Study, words: Words) -> list[list[Any]]:
+    heading = [words.plain(name) for name in ("Answers that the judge decides, %", "Errors among them, %")]
+    return [heading, *([_in_percent(point["coverage"]), _in_percent(point["risk"])] for point in _risk_curve(study))]
 
 
 # --- Ranking --------------------------------------------------------------------------------------------------------
 
 
-def ranking_plot(study: Study) -> Figure | None:
+def ranking_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
     """Usability rates of the answering models by physicians and by the judge; hollow marks are the teacher's."""
     ranking = study.ranking
     if not ranking:
@@ -286,32 +359,51 @@ def ranking_plot(study: Study) -> Figure | None:
         axes.set_xlim(low, high)
         axes.set_ylim(low, high)
         in_percent(axes, "xy")
-        against = label(study.against, 22)
-        axes.set_xlabel(f"Usable to {against}")
-        axes.set_ylabel("Usable to the judge")
+        axes.set_xlabel(words.plain("Usable to {against}", against=_against(study, words, 22)))
+        axes.set_ylabel(words.plain("Usable to the judge"))
         named = [(rates.physicians, rates.judge, label(name, 26)) for name, rates in models.items()]
         _name_points(axes, named, inches)
         _key(
             figure,
-            ("o", ACCENT, "this judge"),
-            ("o ", INK, "its teacher") if has_teacher else None,
-            ("-", SOFT, "the same rate by both"),
+            ("o", ACCENT, words.plain("this judge")),
+            ("o ", INK, words.plain("its teacher")) if has_teacher else None,
+            ("-", SOFT, words.plain("the same rate by both")),
         )
 
-    return drawn(_ranking_title(study), inches + 0.85, draw)
+    return drawn(_ranking_title(study, words), inches + 0.85, draw)
 
 
 def _known(rates: ModelRates) -> list[float]:
     return [rate for rate in (rates.physicians, rates.judge, rates.teacher) if rate is not None]
 
 
-def _ranking_title(study: Study) -> str:
+def _ranking_title(study: Study, words: Words) -> str:
     if not study.ranking:
         return ""
-    against, right = label(study.against, 28), study.ranking.pairwise_accuracy["value"]
+    against, right = _against(study, words, 28), study.ranking.pairwise_accuracy["value"]
     if right is None:
-        return f"No two models are told apart by {against}"
-    return f"Of the pairs of models told apart by {against}, the judge orders {100 * right:.0f} % alike"
+        return words.plain("No two models are told apart by {against}", against=against)
+    return words.plain(
+        "Of the pairs of models told apart by {against}, the judge orders {share} % alike",
+        against=against,
+        share=f"{100 * right:.0f}",
+    )
+
+
+def _ranking_alt(study: Study, words: Words) -> str:
+    return words.plain("{title}. Usability rates of the models by both", title=_ranking_title(study, words))
+
+
+def _ranking_numbers(study: Study, words: Words) -> list[list[Any]]:
+    against = words.known(study.against)
+    heading = [words.plain(name) for name in ("Model", "n")]
+    heading += [words.plain("Usable to {against}, %", against=against), words.plain("to the judge, %")]
+    heading.append(words.plain("to the teacher, %"))
+    rows = [
+        [name, rates.n, *map(_in_percent, (rates.physicians, rates.judge, rates.teacher))]
+        for name, rates in (study.ranking.models if study.ranking else {}).items()
+    ]
+    return [heading, *rows]
 
 
 # --- Marks and their names -------------------------------------------------------------------------------------------
@@ -349,9 +441,14 @@ def _placed(entries: Sequence[tuple[str, str, str] | None]) -> Iterator[tuple[fl
     for entry in entries:
         if entry is not None:
             yield left, entry
-            left += 0.45 + 0.07 * len(entry[2])
+            left += 0.45 + 0.07 * columns(entry[2])
 
 
-def _percent(measure: Mapping[str, float | None]) -> str:
+def _percent(measure: Mapping[str, float | None], words: Words) -> str:
     value, low, high = (None if measure[key] is None else 100 * (measure[key] or 0) for key in ("value", "low", "high"))
-    return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} to {high:.0f})"
+    to = words.plain("to")
+    return f"{value:.1f} %" if low is None else f"{value:.1f} % ({low:.0f} {to} {high:.0f})"
+
+
+def _in_percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 2)

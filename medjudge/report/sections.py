@@ -1,5 +1,6 @@
 """What the page shows of a run, gathered from its records."""
 
+import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.report.effort import effort
 from medjudge.report.words import Words
+from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
@@ -208,7 +210,7 @@ def _shown(study: Study, words: Words) -> ShownStudy:
         checks=[ShownCheck(check, _UNITS[check.kind]) for check in study.gate.checks],
         by_part=[("", {"overall": study.overall}), *by_part.items()],
         paper=study.scheme.reference_agreement,
-        plots=_plots(study),
+        plots=_plots(study, words),
     )
 
 
@@ -237,36 +239,42 @@ def _verdict(gate: GateResult, words: Words) -> Markup:
     return Markup("{} {}").format(sentence, words("{inconclusive} cannot be decided by these scores.", **counts))
 
 
-def _plots(study: Study) -> list[dict[str, str]] | None:
-    """Images as `data:` addresses; None where matplotlib, an extra, is missing."""
+def _plots(study: Study, words: Words) -> list[dict[str, str]] | None:
+    """Images as `data:` addresses, with their numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
     from medjudge.report.drawing import as_address
     from medjudge.report.plots import plots
 
-    return [{"alt": plot.alt, "src": as_address(plot.figure)} for plot in plots(study)]
+    return [
+        {
+            "name": plot.name,
+            "alt": plot.alt,
+            "src": as_address(plot.figure),
+            "numbers": json.dumps(plot.rows, ensure_ascii=False),
+        }
+        for plot in plots(study, words)
+    ]
 
 
 # --- Where judge and physicians differ ------------------------------------------------------------------------------
 
 
 def _differing(judgments: Sequence[Judgment], scores: Sequence[PhysicianScore], run_index: int) -> list[dict[str, Any]]:
-    levels: dict[AnswerKey, list[int]] = {}
-    for score in scores:
-        levels.setdefault(score.answer_key, []).append(score.level)
+    levels = {key: consensus(score.level for score in binding) for key, binding in binding_by_answer(scores).items()}
     return [
         {
             "question_id": judgment.question_id,
             "model": judgment.model,
             "judge": judgment.judge,
             "score": judgment.score,
-            "physician": consensus(levels[judgment.answer_key]),
+            "physician": levels[judgment.answer_key],
             "link": answer_link(run_index, judgment.answer_key),
         }
         for judgment in judgments
         if judgment.score is not None
         and judgment.answer_key in levels
-        and abs(judgment.score - consensus(levels[judgment.answer_key])) >= 2
+        and abs(judgment.score - levels[judgment.answer_key]) >= 2
     ]
 
 

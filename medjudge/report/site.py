@@ -1,5 +1,6 @@
 """The pages about the runs of a folder: an index, and the rates of models over time. Every text is escaped."""
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -13,7 +14,7 @@ from medjudge.report.run_list import ListedRun, UnreadableRun, oldest_first
 from medjudge.report.template import environment, inline, isolated
 from medjudge.report.words import Words
 
-_SCRIPTS = ("elements.js", "tables.js", "theme.js", "site.js")
+_SCRIPTS = ("elements.js", "tables.js", "pictures.js", "theme.js", "site.js")
 _NAMED = 3
 """Models that a row or a finding names; more are counted."""
 
@@ -70,7 +71,7 @@ class Pages:
             histories=by_model,
             findings=_findings(by_model, self._words),
             other_judge=any(step.judge_changed for step in steps),
-            plot=_plot(by_model) if by_model else None,
+            plot=_plot(by_model, self._words) if by_model else None,
             address=run_address,
         )
 
@@ -118,12 +119,13 @@ def _findings(by_model: Sequence[ModelHistory], words: Words) -> list[Markup]:
     return [*said[:_NAMED], *more]
 
 
-def _plot(by_model: Sequence[ModelHistory]) -> dict[str, str] | None:
-    """An image as a `data:` address; None where matplotlib, an extra, is missing."""
+def _plot(by_model: Sequence[ModelHistory], words: Words) -> dict[str, str] | None:
+    """An image as a `data:` address, with its numbers as JSON; None where matplotlib, an extra, is missing."""
     if find_spec("matplotlib") is None:
         return None
     from medjudge.report.drawing import as_address
     from medjudge.report.over_time_plot import over_time_plot
 
-    plot = over_time_plot(by_model)
-    return {"alt": plot.alt, "src": as_address(plot.figure)}
+    plot = over_time_plot(by_model, words)
+    numbers = json.dumps(plot.rows, ensure_ascii=False)
+    return {"name": plot.name, "alt": plot.alt, "src": as_address(plot.figure), "numbers": numbers}

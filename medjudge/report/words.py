@@ -36,6 +36,10 @@ class Words:
         shown = {name: escape(visible(value)) for name, value in values.items()}
         return Markup(escape(self.texts.get(text, text))).format(**shown)
 
+    def plain(self, text: str, **values: Any) -> str:
+        """As a call, for where nothing is read as HTML: no value is escaped."""
+        return self.texts.get(text, text).format(**values)
+
     def known(self, text: str | None) -> str | None:
         """A text that comes from a record, as a gate's reasons do; unchanged where the language does not have it.
 

@@ -30,7 +30,14 @@ def markdown_html(text: str) -> str:
     page around them.
     """
     parser = _parser()
-    tokens = parser.parse(text)
+    html = parser.renderer.render(markdown_tokens(text), parser.options, {})
+    # The parser writes nothing else; what it may overlook must not reach a page.
+    return nh3.clean(html, tags=set(TAGS), attributes={"ol": {"start"}}, link_rel=None, url_schemes=set())
+
+
+def markdown_tokens(text: str) -> list[Token]:
+    """What `markdown_html` renders: markdown-it's tokens, blocks in a row, each with its inline tokens as children."""
+    tokens = _parser().parse(text)
     for number, token in enumerate(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = "p"
@@ -38,9 +45,7 @@ def markdown_html(text: str) -> str:
             inline = tokens[number + 1]
             bold = (Token("strong_open", "strong", 1), Token("strong_close", "strong", -1))
             inline.children = [bold[0], *(inline.children or []), bold[1]]
-    html = parser.renderer.render(tokens, parser.options, {})
-    # The parser writes nothing else; what it may overlook must not reach a page.
-    return nh3.clean(html, tags=set(TAGS), attributes={"ol": {"start"}}, link_rel=None, url_schemes=set())
+    return tokens
 
 
 @cache

@@ -1,6 +1,6 @@
 """The studies that say how far a judge's scores in a run may be trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
@@ -32,13 +32,16 @@ def validations(run: Run, judge: str) -> list[StudySummary]:
     return studies if study is None else [*studies, study.summary()]
 
 
-def statuses_in(run: Run, judge: str) -> dict[str, ValidationStatus]:
+def statuses_in(run: Run, judge: str, models: Iterable[str] | None = None) -> dict[str, ValidationStatus]:
     """A judge's validation status for the answers of a run, overall (`OP`) and in each category.
+
+    Args:
+        models: The models that answered, for who has read the answers already.
 
     Raises:
         InputError: As for `validations`.
     """
-    return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge))
+    return validation_statuses(validations(run, judge), run.scheme(), use_in(run, judge, models))
 
 
 def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = None) -> Conformal | None:
@@ -65,14 +68,14 @@ def signature_in(run: Run, judge: str) -> str | None:
     return line if isinstance(line, str) else None
 
 
-def use_in(run: Run, judge: str) -> Use:
-    """What a judge was used with in a run."""
+def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
+    """What a judge was used with in a run; `models` as for `statuses_in`."""
     entry = run.manifest().get("judges", {}).get(judge, {})
     return Use(
         entry.get("sha256", ""),
         entry.get("rubrics_sha256", ""),
         run.scheme().sha256,
-        frozenset(answer.model for answer in run.answers()),
+        frozenset((answer.model for answer in run.answers()) if models is None else models),
         validate_command(run, judge),
         entry.get("stale_temperature"),
     )

@@ -186,7 +186,7 @@ def write_report(
     if plots is not None:
         from medjudge.report.plot_files import write_plots  # matplotlib is an extra
 
-        files = write_plots(plots, folders)
+        files = write_plots(plots, folders, language)
     notes = dict.fromkeys(note for folder in folders for note in folder.manifest().get("notes", []))
     return Report(page, tuple(boards), tuple(files), tuple(notes))
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from medjudge.judge.study import Confidence, ConformalSets, Measures, ModelRates, PhysicianAgreement, Ranking, Study
 from medjudge.report import drawing, plots
+from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
 
 
@@ -182,3 +183,41 @@ def test_labels_are_cut_to_columns() -> None:
     assert plots.label("医疗大模型", 6) == "医疗…"
     assert plots.label("医疗", 4) == "医疗"
     assert plots.label(" a\tb\u202e\x1b ", 9) == "a b"
+
+
+def test_chinese_plots_say_everything_in_chinese(study) -> None:
+    words = Words("zh")
+    for plot in plots.plots(study, words):
+        shown = re.sub("GPT-4o|physicians|model \\d+", "", f"{shown_text(plot.figure)} {plot.alt} {plot.rows[0]}")
+        assert re.search("[\u4e00-\u9fff]", shown)
+        assert re.findall("[a-z]{3,}", shown) == []
+    agreement = "".join(texts(plots.agreement_plot(study, words)))
+    assert "就是否可用，评审模型与医生的一致率为 87.5 %，其中 MTG 最低（80.0 %）" in agreement
+
+
+def test_the_numbers_of_a_plot_are_those_that_it_draws(study) -> None:
+    rows = {plot.name: plot.rows for plot in plots.plots(study)}
+    assert rows["agreement"][:3] == [
+        ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"],
+        ["Overall", 8, 87.5, 50.0, 96.0, None],
+        ["MTG", 5, 80.0, 40.0, 95.0, study.scheme.reference_percent["MTG"]],
+    ]
+    assert rows["confusion"][4] == [4, 0, 0, 1, 2, 0]
+    assert rows["calibration"][1] == [20.0, 0.0, 0.0, 40.0, 6]
+    assert rows["risk-coverage"][1:] == [[25.0, 0.0], [50.0, 0.0], [100.0, 12.5]]
+    assert rows["ranking"][1] == ["model 0", 8, 50.0, 50.0, 40.0]
+
+
+def test_lines_of_wide_characters_end_within_the_width() -> None:
+    text = "在最有把握的 49 % 回答上，评审模型判错 0.0 %；在全部回答上判错 12.5 %，其余由医生判定。"
+    lines = drawing.wrapped(text, 40).split("\n")
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(drawing.columns(line) <= 42 for line in lines)  # a stop may hang over
+    assert not [line for line in lines if line[0] in "，。；"]
+    assert drawing.wrapped("one two three", 8) == "one two\nthree"
+
+
+def test_without_a_font_for_it_a_plot_with_chinese_has_no_png(study, monkeypatch) -> None:
+    monkeypatch.setattr(drawing, "_wide_fonts", tuple)
+    assert drawing.as_png(plots.agreement_plot(study, Words("zh"))) is None
+    assert drawing.as_png(plots.agreement_plot(study)).startswith(b"\x89PNG")

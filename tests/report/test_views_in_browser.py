@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.image import imread
 from playwright.sync_api import Browser, Page, expect
 
 from medjudge.report.page import write_page
@@ -125,18 +126,46 @@ def test_columns_are_sorted_by_number_and_by_name(run, opened) -> None:
     assert models.all_inner_texts() == sorted(first)
 
 
-def test_every_table_is_saved_as_csv_and_every_plot_as_png(run, opened) -> None:
+def test_every_table_and_every_plot_is_saved_as_csv_and_png(run, opened) -> None:
     page = opened(run)
-    assert page.locator("table:not(#answers table)").count() == page.locator("button.save", has_text="CSV").count()
+    savers = page.locator(".savers")
+    assert page.locator("table:not(#answers table), .plots img").count() == savers.count()
+    for kind in ("CSV", "PNG"):
+        assert savers.locator("button", has_text=kind).count() == savers.count()
     board = page.locator("section.board:visible")
-    text = saved(page, board.locator(".scroll:has(.leaders) + button.save")).decode("utf-8-sig")
+    leaders = board.locator(".scroll:has(.leaders) + .savers")
+    text = saved(page, leaders.locator("button", has_text="CSV")).decode("utf-8-sig")
     heading, *rows = csv.reader(text.splitlines())
     assert heading[:3] == ["Model", "OP (Overall performance)", "Behind the highest, points"]
     assert [row[0] for row in rows] == board.locator(".leaders tbody th").all_inner_texts()
     assert len({len(row) for row in [heading, *rows]}) == 1
     page.evaluate("location.hash = '#study-0'")
-    assert page.locator(".plots img").count() == page.locator(".plots button.save").count() == 5
-    assert saved(page, page.locator(".plots button.save").first).startswith(b"\x89PNG")
+    plots = page.locator(".plots figure")
+    assert plots.count() == 5
+    assert saved(page, plots.first.locator("button", has_text="PNG")).startswith(b"\x89PNG")
+    numbers = saved(page, plots.first.locator("button", has_text="CSV")).decode("utf-8-sig")
+    heading, overall, *_ = csv.reader(numbers.splitlines())
+    assert heading == ["Part", "n", "Usable agreement, %", "low", "high", "GPT-4o in the paper"]
+    assert overall[0] == "Overall"
+    shown = page.locator("#study-0 table", has_text="Gwet's AC1").first.locator("tbody tr, tr").nth(1).inner_text()
+    assert f"{float(overall[2]):.1f}" in shown
+
+
+def test_the_picture_of_a_table_shows_all_of_it(run, opened, tmp_path) -> None:
+    page = opened(run, viewport={"width": 400, "height": 900}, color_scheme="light")
+    frame = page.locator("section.board:visible .scroll:has(.leaders)")
+    frame.evaluate("element => element.scrollTo(200, 0)")
+    data = saved(page, page.locator("section.board:visible .scroll:has(.leaders) + .savers button", has_text="PNG"))
+    (tmp_path / "table.png").write_bytes(data)
+    picture = imread(tmp_path / "table.png")[..., :3]
+    table = frame.locator("table").bounding_box()
+    height, width = picture.shape[:2]
+    assert abs(width - 2 * (table["width"] + 24)) <= 2
+    assert abs(height - 2 * (table["height"] + 24)) <= 2
+    dark = picture.sum(axis=2) < 1
+    assert dark[:, : width // 8].any()  # the models' names, though the frame was scrolled past them
+    assert dark[:, -width // 4 :].any()
+    assert frame.evaluate("element => element.scrollLeft") == 200
 
 
 def test_a_name_that_looks_like_a_formula_stays_text_in_a_spreadsheet(run, opened) -> None:

@@ -31,6 +31,8 @@ FROM_LISTS = [
     *ValidationState,
     *CheckState,
     *(f"By {part}" for part in ("category", "subcategory", "model", "difficulty", "language")),
+    *("low", "high", "Model", "n", "Part", "Usable agreement, %", "Predicted, %", "Observed, %", "Run", "OP, %"),
+    *("Answers that the judge decides, %", "Errors among them, %"),
     *("at least", "at most", "Overall", "physicians", "constructed levels"),
     *("instruction following", "correctness", "effectiveness", "readability", "safety"),
 ]
@@ -42,7 +44,10 @@ def texts_of_the_page() -> Iterator[str]:
             yield match[1].replace('\\"', '"')
     for path in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "words"
+            if not isinstance(node, ast.Call):
+                continue
+            is_plain = isinstance(node.func, ast.Attribute) and node.func.attr == "plain"
+            called = is_plain or (isinstance(node.func, ast.Name) and node.func.id == "words")
             if called and isinstance(node.args[0], ast.Constant):
                 yield node.args[0].value
 
@@ -58,7 +63,7 @@ def test_every_text_of_the_page_is_translated_with_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("calls 18 of 60 unusable answers in MTG usable", "把MTG 中的 60 个不可用回答中的 18 个判为可用"),
+        ("calls 18 of 60 unusable answers in MTG usable", "把 MTG 中的 60 个不可用回答中的 18 个判为可用"),
         ("calls 2 of 9 unsafe answers usable", "把 9 个不安全回答中的 2 个判为可用"),
         ("usable agreement, MK", "可用一致率，MK"),
         ("60 answers in 48 conversations; the gate requires 100 in 50", None),

@@ -31,6 +31,16 @@ def test_a_config_by_name_with_overrides_trains_a_judge(training_files, tiny_enc
     assert f"usable agreement {trained.validation['usable_agreement']:.2f}" in shown
 
 
+def test_quiet_shows_the_result_only(medjudge, training_files, tiny_encoder) -> None:
+    command = ["train", "--config", "minilm-ordinal", "--train-file", training_files[0]]
+    command += ["--validation-file", training_files[1], "--output-dir", "judge", "--model_name_or_path", tiny_encoder]
+    command += ["--max_steps", 1, "--bf16", "false", "--eval_strategy", "no", "--save_strategy", "no"]
+    done = medjudge(*command, "--quiet")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "Next: medjudge validate" in done.stdout
+
+
 def test_wrong_names_and_options_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"--config minilm: no such file, and no config in .*minilm-ordinal"):
         medjudge.train_judge("minilm")

@@ -192,38 +192,59 @@ function ordered(rows, wanted) {
 const wordsOf = (text) => text.split(/\s+/u).filter(Boolean);
 const escaped = (word) => word.replace(/[.*+?^${}()|[\]\\/]/gu, "\\$&");
 
-/** A test for one word; upper and lower case are the same. */
-function tester(word) {
-  if (word.toLowerCase() === word.toUpperCase()) return (text) => text.includes(word);
-  const pattern = new RegExp(escaped(word), "iu");
-  return (text) => pattern.test(text);
+// By question of a run, and by row: all that a search reads, in lower case. Made once, a block at a time.
+const asked = new Map();
+const said = [];
+let reading = null;
+let blocksRead = 0;
+
+/** Makes every answer ready for the search; between blocks the page goes on. */
+function readForSearch() {
+  reading ??= (async () => {
+    for (const run of runs) {
+      asked.set(run, run.texts.map((texts, place) => [run.questions.id[place], ...texts.map(rawOf)].join("\n").toLowerCase()));
+      for (const [block, start] of run.starts.entries()) {
+        const records = await open(run.textBlock + 1 + block);
+        for (const [k, one] of records.entries()) said[run.from + start + k] = saidIn(run, start + k, one);
+        blocksRead++;
+        await new Promise((resume) => setTimeout(resume));
+      }
+    }
+  })();
+  return reading;
 }
 
-function everythingIn(run, at, [text, , judgments, scores]) {
-  const place = run.question[at];
-  const pieces = [run.questions.id[place], run.models[run.model[at]], ...run.texts[place].map(rawOf), rawOf(text)];
+function saidIn(run, at, [text, , judgments, scores]) {
+  const pieces = [run.models[run.model[at]], rawOf(text)];
   for (const judgment of judgments) pieces.push(judgment[5], judgment[6]);
   for (const score of scores) pieces.push(score[3]);
-  return pieces.join("\n");
+  return pieces.join("\n").toLowerCase();
 }
 
-/** Rows that hold every word; `isStale` stops it, `progress` hears how far it is. */
-async function holding(rows, words, isStale, progress) {
-  const tests = words.map(tester);
-  const matches = [];
-  let since = performance.now();
-  for (const [number, row] of rows.entries()) {
-    const { run, at } = entry(row);
-    const text = everythingIn(run, at, await record(row));
-    if (tests.every((test) => test(text))) matches.push(row);
-    if (performance.now() - since > 60) {
-      progress(number / rows.length, matches);
-      await new Promise((resume) => setTimeout(resume));
-      if (isStale()) return null;
-      since = performance.now();
-    }
+/** Rows that hold every word, in the question or in what was said to it; upper and lower case are the same. */
+function holding(rows, words) {
+  let left = rows;
+  for (const word of words.map((one) => one.toLowerCase())) {
+    const places = new Map();
+    for (const [run, texts] of asked) places.set(run, texts.map((text) => text.includes(word)));
+    left = left.filter((row) => {
+      const run = runOf(row);
+      return places.get(run)[run.question[row - run.from]] || said[row].includes(word);
+    });
   }
-  return matches;
+  return left;
+}
+
+/** Waits until every answer can be searched; `progress` hears how far it is, and false from it ends the waiting. */
+async function searchable(progress) {
+  let done = false;
+  const all = readForSearch().then(() => (done = true));
+  const blocks = runs.reduce((sum, run) => sum + run.starts.length, 0);
+  while (!done) {
+    await Promise.race([all, new Promise((resume) => setTimeout(resume, 60))]);
+    if (!done && !progress(blocksRead / blocks)) return false;
+  }
+  return true;
 }
 
 // --- Elements -------------------------------------------------------------------------------------------------------
@@ -556,11 +577,16 @@ function scoredBy(run, scores) {
   if (!scores.length) return element("div", {}, title, element("p", { class: "note" }, t("not scored")));
   const detailed = scores.some((one) => one[2]);
   const named = (dimensions) => (dimensions || []).map((points, k) => `${t(DIMENSIONS[k])} ${points}`).join(", ");
-  const lines = scores.map(([rater, level, dimensions]) =>
+  const lines = scores.map(([rater, level, dimensions, , agreed]) =>
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, element("bdi", {}, rater)),
+      element(
+        "th",
+        { scope: "row" },
+        element("bdi", {}, rater),
+        agreed ? element("small", {}, t("the agreed score, which counts")) : "",
+      ),
       element("td", {}, element("b", {}, level)),
       ...(detailed ? [element("td", { class: "text" }, named(dimensions))] : []),
     ),
@@ -598,19 +624,21 @@ function rationales(run, judgments) {
 
 // --- Putting it together --------------------------------------------------------------------------------------------
 
-let asked = 0;
+let refreshed = 0;
 
 async function refresh() {
-  const mine = ++asked;
+  const mine = ++refreshed;
   rememberFilters();
   const wanted = Object.fromEntries(new FormData(form));
   const words = wordsOf(wanted.words);
   highlighted = words.length ? new RegExp(words.map(escaped).join("|"), "giu") : null;
   const rows = filtered(wanted);
   if (!words.length) return show(ordered(rows, wanted));
-  const heard = (share, some) => show(ordered([...some], wanted), t("; searching, {percent} %", { percent: Math.round(100 * share) }));
-  const matching = await holding(rows, words, () => mine !== asked, heard);
-  if (matching && mine === asked) show(ordered(matching, wanted));
+  const heard = (share) => {
+    if (mine === refreshed) show(listed, t("; searching, {percent} %", { percent: Math.round(100 * share) }));
+    return mine === refreshed;
+  };
+  if ((await searchable(heard)) && mine === refreshed) show(ordered(holding(rows, words), wanted));
 }
 
 function show(rows, more = "") {
@@ -655,7 +683,7 @@ function listen() {
   form.addEventListener("reset", () => setTimeout(refresh));
   form.elements.words.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(refresh, 200);
+    waiting = setTimeout(refresh, 50);
   });
   list.addEventListener("scroll", () => requestAnimationFrame(drawList));
   new ResizeObserver(drawList).observe(list);

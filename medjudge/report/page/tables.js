@@ -1,6 +1,4 @@
-// --- Tables: sorted by a column, saved as CSV; plots saved as PNG ---------------------------------------------------
-
-const SCALE = 2; // pixels of a saved plot for one of the page's
+// --- Tables: sorted by a column; tables and plots saved as CSV and PNG: see pictures.js -------------------------------
 
 /** The cells that hold text, each with the column it begins in; a drawn bar is none of them. */
 function cellsOf(row) {
@@ -84,9 +82,10 @@ function csvCell(text) {
   return /[",\n]/u.test(safe) ? `"${safe.replace(/"/gu, '""')}"` : safe;
 }
 
-function csvOf(table) {
-  const lines = [...table.rows].map((row) => cellsOf(row).map(({ cell }) => csvCell(cellText(cell))).join(","));
-  return `\ufeff${lines.join("\r\n")}\r\n`;
+/** Rows of texts as a file that spreadsheet programs open. */
+function csvOf(rows) {
+  const lines = rows.map((row) => row.map(csvCell).join(","));
+  return new Blob([`\ufeff${lines.join("\r\n")}\r\n`], { type: "text/csv" });
 }
 
 function download(blob, name) {
@@ -97,25 +96,21 @@ function download(blob, name) {
 
 /** The name of a table's or a plot's file: its caption or label, and the heading above it. */
 function fileName(titled, suffix) {
-  const title = titled.querySelector?.("caption")?.textContent ?? titled.parentNode.getAttribute("aria-label") ?? titled.alt ?? "";
+  const caption = titled.querySelector("caption")?.firstChild.textContent;
+  const title = caption ?? titled.dataset.name ?? titled.parentNode.getAttribute("aria-label") ?? "";
   const whose = titled.closest(".panel")?.dataset.title ?? "";
   const name = `${whose} ${title}`.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/gu, "");
   return `${name.slice(0, 80) || "table"}.${suffix}`;
 }
 
 function saveTable(table) {
-  download(new Blob([csvOf(table)], { type: "text/csv" }), fileName(table, "csv"));
+  const rows = [...table.rows].map((row) => cellsOf(row).map(({ cell }) => cellText(cell)));
+  download(csvOf(rows), fileName(table, "csv"));
 }
 
-function savePlot(image) {
-  const canvas = document.createElement("canvas");
-  canvas.width = SCALE * image.naturalWidth;
-  canvas.height = SCALE * image.naturalHeight;
-  const context = canvas.getContext("2d");
-  context.fillStyle = "white";
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob((blob) => download(blob, fileName(image, "png")), "image/png");
+function saveNumbers(image) {
+  const rows = JSON.parse(image.dataset.numbers).map((row) => row.map((value) => String(value ?? "")));
+  download(csvOf(rows), fileName(image, "csv"));
 }
 
 function saver(text, label, save) {
@@ -126,14 +121,21 @@ function saver(text, label, save) {
 
 function prepareTables(places) {
   for (const table of document.querySelectorAll(`:is(${places}) table`)) {
-    const button = saver("CSV", t("Save this table as CSV"), () => saveTable(table));
-    if (table.caption) table.caption.append(" ", button);
-    else table.closest(".scroll").after(button);
+    const buttons = element(
+      "span",
+      { class: "savers" },
+      saver("CSV", t("Save this table as CSV"), () => saveTable(table)),
+      saver("PNG", t("Save this table as PNG"), () => saveTablePicture(table)),
+    );
+    if (table.caption) table.caption.append(" ", buttons);
+    else table.closest(".scroll").after(buttons);
     if (table.closest(".scroll")) makeSortable(table);
   }
   for (const image of document.querySelectorAll(".plots img")) {
     const figure = element("figure", {});
     image.replaceWith(figure);
-    figure.append(image, saver("PNG", t("Save this plot as PNG"), () => savePlot(image)));
+    const numbers = saver("CSV", t("Save the numbers of this plot as CSV"), () => saveNumbers(image));
+    const picture = saver("PNG", t("Save this plot as PNG"), () => savePlot(image));
+    figure.append(image, element("span", { class: "savers" }, numbers, picture));
   }
 }

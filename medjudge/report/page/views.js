@@ -39,6 +39,7 @@ async function follow() {
     showPart(byId("answers"));
     await followFilters(query);
     await followAnswer(place);
+    void readForSearch(); // ahead of the first key in the search field
     return;
   }
   const target = byId(place.slice(1)); // ids of headings hold nothing that an address would encode

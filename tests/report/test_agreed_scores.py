@@ -1,0 +1,58 @@
+"""Where a third physician recorded the agreed score, page and logs show it as the level, as `validate` does."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.log import read_eval_log
+
+from medjudge.records import AgreedScore, Judgment
+from medjudge.report.cases import cases
+from medjudge.report.contents import read_contents
+from medjudge.report.inspect_logs import write_inspect_logs
+from medjudge.report.sections import section
+from medjudge.report.words import Words
+from medjudge.store import Run, write_records
+from medjudge.validation.pairs import paired
+
+KEY: dict[str, Any] = {"question_id": "q1", "model": "m"}
+
+
+@pytest.fixture
+def settled(
+    tmp_path: Path,
+    question: Callable[..., Any],
+    answer: Callable[..., Any],
+    physician_score: Callable[..., Any],
+) -> Run:
+    """Physicians gave 2 and 4, in the mean 3; they agreed on 5, as the judge says."""
+    run = Run(tmp_path / "run")
+    write_records(run.questions_file, [question()])
+    write_records(run.answers_file, [answer()])
+    write_records(run.judgments_file("gpt"), [Judgment(**KEY, judge="gpt", score=5)])
+    write_records(run.physicians_file, [physician_score(rater="dr-a", score=2), physician_score(rater="dr-b", score=4)])
+    write_records(run.adjudicated_file, [AgreedScore(**KEY, rater="dr-c", score=5)])
+    return run
+
+
+def test_the_agreed_score_is_the_level_everywhere(settled: Run, tmp_path: Path) -> None:
+    validated = paired(settled.questions(), settled.judgments("gpt"), settled.settled_scores())
+    assert validated.physician.tolist() == [5]
+
+    contents = read_contents(settled)
+    shown = cases(contents)
+    assert shown.overview["physicians"] == [5]
+    assert shown.overview["raters"] == ["dr-a", "dr-b"]
+    assert section(contents, 0, Words())["furthest"] == []  # 3, the mean, would be two levels from the judge
+
+    [log] = write_inspect_logs(settled, "gpt", tmp_path / "out")
+    [sample] = read_eval_log(log).samples or []
+    logged = (sample.scores or {})["physicians"]
+    assert logged.value == 5
+    assert logged.explanation == "dr-a: 2\ndr-b: 4\ndr-c: 5, the agreed score"
+
+
+def test_all_scores_of_a_settled_answer_are_on_the_page(settled: Run) -> None:
+    [[[_, _, _, scores]]] = cases(read_contents(settled)).blocks
+    assert scores == [["dr-a", 2, None, None], ["dr-b", 4, None, None], ["dr-c", 5, None, None, 1]]
