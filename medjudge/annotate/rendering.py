@@ -97,7 +97,7 @@ def answer_page(
     languages, draft = entry.languages, view.draft
     language = page_language(entry, view.language)
     saved_number = next((index + 1 for index, other in enumerate(items) if other.item.id == view.saved), None)
-    return _template("screen.html").render(
+    return page_template("screen.html").render(
         words=page_texts(language, languages),
         text_language=page_texts(entry.question.language, languages).lang,
         switches=[(code, page_texts(code, languages)) for code in entry.scheme.languages if code != language],
@@ -149,7 +149,7 @@ def end_page(
 ) -> str:
     """The page after the last answer; `command` is what comes next here, if anything."""
     language = page_language(items[0], wanted)
-    return _template("end.html").render(
+    return page_template("end.html").render(
         words=page_texts(language, items[0].languages),
         titles=_titles(items, language),
         rater=rater,
@@ -162,7 +162,7 @@ def end_page(
 
 def message_page(text: str, status: int, go_on: bool = False) -> HTMLResponse:
     """A page with one sentence; with `go_on` it continues to the answers."""
-    return HTMLResponse(_template("message.html").render(message=text, go_on=go_on), status)
+    return HTMLResponse(page_template("message.html").render(message=text, go_on=go_on), status)
 
 
 def rubric_of(category: str, language: str, scheme: Scheme) -> Rubric:
@@ -221,7 +221,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _template(name: str) -> Template:
+def page_template(name: str) -> Template:
+    """A template of `page/`, with the filters that show texts as text."""
     return _environment().get_template(name)
 
 

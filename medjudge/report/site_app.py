@@ -3,13 +3,14 @@
 An address names a run, and never a path: a name is looked up among the folders that are there.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
-from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
@@ -80,8 +81,18 @@ def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastA
 
 
 async def _in_thread(make: Callable[[], Response]) -> Response:
-    # Abandoned where the server ends: Ctrl-C need not wait for a large report.
-    return await to_thread.run_sync(make, abandon_on_cancel=True)
+    """Makes a response in a thread that no end of the server waits for: Ctrl-C must not take as long as a report."""
+    done: Future[Response] = Future()
+    done.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            done.set_result(make())
+        except Exception as error:
+            done.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 class _Site:

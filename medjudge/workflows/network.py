@@ -1,6 +1,7 @@
 """Where a server of pages listens: this machine only, or an address of a network, with TLS."""
 
 import errno
+import logging
 import os
 import socket
 import ssl
@@ -80,7 +81,7 @@ class Listener(NamedTuple):
     host_names: frozenset[str]
 
     def serve(self, app: "FastAPI") -> None:
-        """Serves an app until Ctrl-C."""
+        """Serves an app until Ctrl-C; requests that take longer than two seconds from then on are cut short."""
         import uvicorn
 
         # No access log: it would contain the tokens of links.
@@ -93,8 +94,11 @@ class Listener(NamedTuple):
             ssl_certfile=self.network.certificate,
             ssl_keyfile=self.network.key,
         )
+        server = uvicorn.Server(config)
+        # A request that the end cuts short is no error of the app's.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         with suppress(KeyboardInterrupt):  # not raised where the shell that started us ignores Ctrl-C
-            uvicorn.Server(config).run(sockets=[self.socket])
+            server.run(sockets=[self.socket])
 
 
 def listen(network: Network) -> Listener:

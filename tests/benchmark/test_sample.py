@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, PhysicianPair, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import read_records
 
@@ -49,3 +49,15 @@ def test_answers_are_not_copies_of_the_reference() -> None:
     reference = {question.id: question.reference for question in QUESTIONS}
     assert all(answer.text != reference[answer.question_id] for answer in ANSWERS)
     assert len({answer.text for answer in ANSWERS}) == len(ANSWERS)
+
+
+def test_pairs_of_the_sample_prefer_the_higher_level_and_say_who_wrote_them() -> None:
+    levels = {(score.question_id, score.model): score.score for score in SCORES}
+    pairs = read_records(sample_folder() / "physician_pairs.jsonl", PhysicianPair)
+    assert {pair.rater for pair in pairs} == {CONSTRUCTED}
+    assert {pair.question_id for pair in pairs} == {score.question_id for score in SCORES}
+    for pair in pairs:
+        first, second = levels[pair.question_id, pair.first], levels[pair.question_id, pair.second]
+        assert pair.preferred == ("first" if first > second else "second")
+    assert len({tuple(sorted((pair.first, pair.second))) for pair in pairs}) == 10
+    assert 0.4 < sum(pair.preferred == "first" for pair in pairs) / len(pairs) < 0.6

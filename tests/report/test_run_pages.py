@@ -267,8 +267,19 @@ def test_another_host_name_is_refused_and_no_page_can_be_framed_or_kept(runs) ->
         assert "default-src 'none'; script-src 'sha256-" in browser.get(address).text
 
 
-def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c(runs) -> None:
-    command = [sys.executable, "-m", "medjudge.cli", "serve", str(runs), "--port", "0", "--json"]
+SLOW = """
+import sys, time
+import medjudge.report.site_app as served
+served.report_page = lambda *_: time.sleep(300)
+from medjudge.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("report_takes_long", [False, True])
+def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c(runs, report_takes_long) -> None:
+    command = [sys.executable, *(["-c", SLOW] if report_takes_long else ["-m", "medjudge.cli"])]
+    command += ["serve", str(runs), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     printed = ""
@@ -282,9 +293,11 @@ def test_the_command_prints_the_port_serves_and_ends_with_ctrl_c(runs) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", "/")
     assert b"september" in connection.getresponse().read()
-    connection.request("GET", "/run/july")  # still being made when Ctrl-C comes
+    if report_takes_long:
+        connection.request("GET", "/run/july")
+        time.sleep(1)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     assert process.stderr is not None
     assert process.stderr.read().splitlines() == ["stopped"]
 
