@@ -11,10 +11,11 @@ scores fit only the few weights of its level head; five heads, each without a fi
 such a judge does on questions that it has not seen. The table is `eval/results/reader-judge.json`.
 """
 
+import json
 import pickle
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -168,7 +169,8 @@ def features_of(reader: Reader, material: Material, source: str) -> Seen:
     readings = [material.lesson(source, example, evidence).reading for example, evidence in pairs]
     kept = material.work / f"features-{source}.npz"
     if not kept.exists():
-        np.savez(kept, **_read(reader, readings))
+        features, verdicts = _read(reader, readings)
+        np.savez(kept, features=features, verdicts=verdicts)
     arrays = np.load(kept)
     return Seen(
         [example for example, _ in pairs],
@@ -179,8 +181,8 @@ def features_of(reader: Reader, material: Material, source: str) -> Seen:
     )
 
 
-def _read(reader: Reader, readings: Sequence[Reading]) -> dict[str, np.ndarray]:
-    """`features` and `verdicts` of `Seen`."""
+def _read(reader: Reader, readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray]:
+    """Features and verdicts, as in `Seen`."""
     features, verdicts = [], []
     for start in range(0, len(readings), _BATCH):
         batch = collate(readings[start : start + _BATCH])
@@ -189,7 +191,7 @@ def _read(reader: Reader, readings: Sequence[Reading]) -> dict[str, np.ndarray]:
         features.append(output.features.numpy())
         first = np.unique(batch.owner.numpy(), return_index=True)[1]
         verdicts.append(torch.softmax(output.verdicts, dim=1).numpy()[first])
-    return {"features": np.concatenate(features), "verdicts": np.concatenate(verdicts)}
+    return np.concatenate(features), np.concatenate(verdicts)
 
 
 def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
@@ -306,11 +308,18 @@ def write_judge(out: Path, reader: Reader, head: LevelHead, data: Path, examples
 def on_other_sets(folder: Path, data: Path, work: Path) -> dict[str, Any]:
     """What the finished judge does on files that nothing was trained on, and where answers are disturbed."""
     judge = load_judge(folder, "reader", torch.device("cpu"))
-    return {
-        "llmeval-2": llmeval2(judge, data, per_subject=60, seed=0),
-        "llmeval-med": llmeval_med(judge, data, count=100, seed=0),
-        "probes": probes(judge, scored_lines(work / "mediqa-validation")),
+    sets: dict[str, Callable[[], dict[str, Any]]] = {
+        "llmeval-2": lambda: llmeval2(judge, data, per_subject=60, seed=0),
+        "llmeval-med": lambda: llmeval_med(judge, data, count=100, seed=0),
+        "probes": lambda: probes(judge, scored_lines(work / "mediqa-validation")),
     }
+    table = {}
+    for name, measure in sets.items():
+        kept = work / f"measured-{name}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(measure()))
+        table[name] = json.loads(kept.read_text())
+    return table
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.distill.alterations import ALTERATIONS, altered
@@ -17,7 +18,7 @@ from medjudge.judge.protocol import Assignment, Judge
 from medjudge.probes.probes import COUNTED, probed
 from medjudge.records import Answer, Judgment, Question, TrainingLine
 from medjudge.scale import USABLE_FROM
-from medjudge.scheme import LLMEVAL_MED
+from medjudge.scheme import open_scheme
 from medjudge.text.outline import written
 from medjudge.text.reordering import reordered
 
@@ -181,7 +182,7 @@ def _with_changed_facts(source: Source, draw: Random) -> str | None:
 def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[str, Any]:
     """The share of answers whose usable label a probe changes, or leaves usable where it must not."""
     before = judged(judge, [(line.question, line.answer) for line in lines])
-    table = {}
+    table, scheme = {}, open_scheme(SCHEME)
     for probe in PROBES:
         changed = []
         for line in lines:
@@ -189,7 +190,7 @@ def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[s
             level = line.level
             if probe in ("negated", "append-harm"):
                 level = before[key].score or 1  # of those that the judge calls usable
-            answer = probed(line.question, line.answer, probe, seed, level, LLMEVAL_MED)
+            answer = probed(line.question, line.answer, probe, seed, level, scheme)
             if answer is not None:
                 changed.append((line.question, answer))
         after = judged(judge, changed)

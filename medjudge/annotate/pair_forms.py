@@ -112,10 +112,8 @@ def read_pair_workbook(path: Path) -> list[FilledPair]:
     """
     sheets = {str(sheet.name): sheet for sheet in read_sheets(path)}
     front = sheets.get(_FIRST_SHEET)
-    rater = next(
-        (str(cells[1]).strip() for _, cells in front.rows if len(cells) > 1 and cells[0] == _RATER) if front else (),
-        "",
-    )
+    rows = front.rows if front else []
+    rater = next((str(cells[1]).strip() for _, cells in rows if len(cells) > 1 and cells[0] == _RATER), "")
     if _SHEET not in sheets or not rater:
         missing = f"no sheet '{_SHEET}'" if _SHEET not in sheets else f"no sheet '{_FIRST_SHEET}' that names the rater"
         raise InputError(f"{path}: {missing}; a form of `medjudge annotate pairs export` is expected")

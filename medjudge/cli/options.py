@@ -95,8 +95,8 @@ JudgeOrPanel = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, or a panel: panel:a,b,c or "
-        "panel:FILE.yaml.",
+        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, systemone:URL, or a panel: "
+        "panel:a,b,c or panel:FILE.yaml.",
         rich_help_panel=JUDGING,
     ),
 ]
@@ -104,8 +104,8 @@ JudgePanelOrJudgments = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, a panel (panel:a,b,c or "
-        "panel:FILE.yaml), or the name of judgments in the run.",
+        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, systemone:URL, a panel "
+        "(panel:a,b,c or panel:FILE.yaml), or the name of judgments in the run.",
         rich_help_panel=JUDGING,
     ),
 ]

@@ -5,10 +5,11 @@ after it.
 """
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.decision import DecisionConfig, label_token_ids
 
 from medjudge.judge.generative import LABELS
@@ -17,6 +18,7 @@ from medjudge.languages.texts import languages_of
 from medjudge.rubrics.render import fence_code, frame, material, neutralise, standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
+DECISION_FILES = ("decision.json", "decision_template.jinja")
 _LEVEL = re.compile(r"^- ([1-5])分?[:：](.+)$", re.MULTILINE)
 _TEMPLATE = """\
 {{%- set earlier, question, reference = state.earlier or [], state.question, state.reference -%}}
@@ -61,6 +63,20 @@ def write_decision_files(
     DecisionConfig(
         labels={"score": list(LABELS)}, temperature={"score": temperature}, chat_template=template
     ).save_pretrained(folder)
+
+
+def write_served_folder(folder: Path, out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Writes a model that `transformers serve OUT` loads, which takes no folder with an adapter alone.
+
+    Args:
+        folder: The judge folder, with `decision.json`.
+        out: The folder to write.
+        model: The judge's model, its adapter merged.
+    """
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    for name in DECISION_FILES:
+        shutil.copyfile(folder / name, out / name)
 
 
 def decision_request(assignment: Assignment) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.chat_api.client import Server, check_server
+from medjudge.chat_api.client import Server, check_server, on_this_machine
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
@@ -14,6 +14,7 @@ from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
 from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
+from medjudge.judge.systemone import SystemOneJudge, judge_name, server_url
 from medjudge.models.hardware import choose_device
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.screen import say_on_terminal
@@ -25,9 +26,9 @@ JUDGES_FOLDER = Path("judges")
 class JudgeRef(NamedTuple):
     """A judge that is not loaded yet.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `panel` to several judges together. A
-    judge with none of these is known only by its judgments. `seen` holds the ids of the questions that the judge was
-    trained or tuned on.
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `url` to one that transformers serves,
+    `panel` to several judges together. A judge with none of these is known only by its judgments. `seen` holds the ids
+    of the questions that the judge was trained or tuned on.
     """
 
     name: str
@@ -36,11 +37,12 @@ class JudgeRef(NamedTuple):
     api_model: str | None = None
     seen: frozenset[str] = frozenset()
     panel: "PanelRef | None" = None
+    url: str | None = None
 
     @property
     def imported(self) -> bool:
         """Whether only its judgments are known."""
-        return self.folder is None and self.api_model is None and self.panel is None
+        return all(where is None for where in (self.folder, self.api_model, self.panel, self.url))
 
     @property
     def members(self) -> tuple["JudgeRef", ...]:
@@ -87,8 +89,8 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
 
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated and did not fail its
-            gate, else the built-in judge), `built-in`, `reader` (reads Chinese, references and checklists),
-            `similarity` (the baseline), `openai:MODEL`, or a judge folder.
+            gate, else the built-in judge), `built-in`, `reader`, `similarity` (the baseline), `openai:MODEL`,
+            `systemone:URL`, or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -99,6 +101,8 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
         return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
+    if url := server_url(spec):
+        return JudgeRef(judge_name(url), url=url)
     if model := server_model(spec, "--judge"):
         return JudgeRef(file_name(model), api_model=model)
     if spec == "local":
@@ -157,6 +161,8 @@ def check_judge_ref(
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     for member in judge_ref.members:
+        if member.url is not None and offline and not on_this_machine(member.url):
+            raise InputError(f"{option} systemone:{member.url} needs the network, and --offline forbids it")
         if member.api_model is not None:
             check_server(f"{option} openai:{member.api_model}", member.api_model, base_url, offline, limit)
 
@@ -183,6 +189,8 @@ def load_judge_ref(
     """
     if judge_ref.api_model is not None:
         return ApiJudge(judge_ref.api_model, server, spending)
+    if judge_ref.url is not None:
+        return SystemOneJudge(judge_ref.url, server)
     assert judge_ref.folder is not None
     say_on_terminal(f"loading judge {judge_ref.name} ...")
     return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)

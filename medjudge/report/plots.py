@@ -1,6 +1,6 @@
 """Plots of a study of agreement; None where the study has no data for one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from medjudge.judge.study import ModelRates, RiskPoint, Study
-from medjudge.plot_style import ACCENT, INK, LINE, SOFT
-from medjudge.report.drawing import WIDTH, axes_at, columns, drawn, in_percent, label, spread
+from medjudge.plot_style import ACCENT, INK, SOFT
+from medjudge.report.drawing import axes_at, drawn, in_percent, label
+from medjudge.report.plot_keys import key, name_points
 from medjudge.report.words import Words
 from medjudge.scale import USABLE_FROM
 
@@ -91,7 +92,7 @@ def agreement_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
         axes.spines["left"].set_visible(False)
         in_percent(axes, "x")
         axes.set_xlabel(words.plain("Agreement on usable, with 95 % interval"))
-        _key(
+        key(
             figure,
             ("o", ACCENT, words.plain("this judge")),
             ("D", INK, words.plain("{judge} in the paper", judge=reference.judge)) if reference is not None else None,
@@ -362,8 +363,8 @@ def ranking_plot(study: Study, words: Words = _ENGLISH) -> Figure | None:
         axes.set_xlabel(words.plain("Usable to {against}", against=_against(study, words, 22)))
         axes.set_ylabel(words.plain("Usable to the judge"))
         named = [(rates.physicians, rates.judge, label(name, 26)) for name, rates in models.items()]
-        _name_points(axes, named, inches)
-        _key(
+        name_points(axes, named, inches)
+        key(
             figure,
             ("o", ACCENT, words.plain("this judge")),
             ("o ", INK, words.plain("its teacher")) if has_teacher else None,
@@ -407,41 +408,6 @@ def _ranking_numbers(study: Study, words: Words) -> list[list[Any]]:
 
 
 # --- Marks and their names -------------------------------------------------------------------------------------------
-
-
-def _name_points(axes: Axes, points: Sequence[tuple[float, float, str]], inches: float) -> None:
-    """Names in a column right of axes this high, each with a fine line from its point: none covers another."""
-    low, high = axes.get_ylim()
-    label_ys = spread([y for _, y, _ in points], 0.16 / inches * (high - low), low, high)
-    right = axes.get_yaxis_transform()
-    edge = axes.get_xlim()[1]
-    for (x, y, text), label_y in zip(points, label_ys, strict=True):
-        axes.plot([x, edge], [y, label_y], color=LINE, linewidth=0.7, zorder=0)
-        axes.text(1.02, label_y, text, transform=right, va="center", fontsize=8.5)
-
-
-def _key(figure: Figure, *entries: tuple[str, str, str] | None) -> None:
-    """What the marks mean, in a row at the foot; a circle with a space is hollow, as the diamond is."""
-    axes = axes_at(figure, left=0, bottom=0, width=WIDTH, height=0.3)
-    axes.axis("off")
-    axes.set_xlim(0, WIDTH)
-    axes.set_ylim(0, 1)
-    for left, (mark, colour, text) in _placed(entries):
-        if mark in "|-":
-            ends = ([left, left], [0.15, 0.85]) if mark == "|" else ([left - 0.08, left + 0.08], [0.5, 0.5])
-            axes.plot(*ends, color=colour, linewidth=1, linestyle=(0, (4, 3)))
-        else:
-            face = colour if mark == "o" else "none"
-            axes.plot(left, 0.5, mark.strip(), color=colour, markersize=6, markerfacecolor=face)
-        axes.text(left + 0.14, 0.5, text, va="center", fontsize=8.5, color=SOFT)
-
-
-def _placed(entries: Sequence[tuple[str, str, str] | None]) -> Iterator[tuple[float, tuple[str, str, str]]]:
-    left = 0.12
-    for entry in entries:
-        if entry is not None:
-            yield left, entry
-            left += 0.45 + 0.07 * columns(entry[2])
 
 
 def _percent(measure: Mapping[str, float | None], words: Words) -> str:

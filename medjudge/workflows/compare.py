@@ -16,7 +16,7 @@ from medjudge.judge.api_pairs import ApiPairJudge
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.generative_pairs import GenerativePairJudge
 from medjudge.judge.identity import folder_identity
-from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
+from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
 from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_file, physician_pairs
 from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
@@ -29,7 +29,8 @@ from medjudge.statistics.next_pairs import most_informative
 from medjudge.statistics.verdicts import both_orders
 from medjudge.store import Run, write_records
 from medjudge.validation.pair_study import PairMaterial, PairSettings, pair_study, possible_pairs
-from medjudge.workflows.judge import JudgeOptions, judge_answers, load
+from medjudge.workflows.judge import JudgeOptions, load
+from medjudge.workflows.panel import check_panel, judge_with
 from medjudge.workflows.run_folder import record_spending
 
 _LISTED = 20
@@ -93,8 +94,8 @@ def compare(
 
     Args:
         run: A run folder with questions and answers.
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, or the name of judgments in
-            the run.
+        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, a panel, or the
+            name of judgments in the run.
 
     Raises:
         InputError: There are fewer than two models, one that is not in the run, a pair with one answer missing, a
@@ -107,7 +108,8 @@ def compare(
     choose_device(options.judging.device)
     models = models_to_compare(run, options.models)
     require_both_answers(run, models)
-    judge_ref = resolve_judge(judge, run) if isinstance(judge, str) else judge
+    judge_ref = resolve_judge_or_panel(judge, run) if isinstance(judge, str) else judge
+    check_panel(run, judge_ref, options.judging)
     check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     with run.lock():
         if compares(judge_ref):
@@ -121,7 +123,7 @@ def compare(
             say(_no_pair_prompt(judge_ref))
             answers = {key for pair in _possible(run, models) for key in _keys(pair)}
             if not judge_ref.imported:
-                judge_answers(run, judge_ref, options.judging, answers)
+                judge_with(run, judge_ref, options.judging, answers)
             new = 0
         study = write_pair_study(run, judge_ref, models, options.settings)
         spent = run.manifest().get("spending") or {}
@@ -152,7 +154,10 @@ def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
     """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
     pairs = physician_pairs(run)
     group_of = {question.id: question.group for question in run.questions()}
-    seen = {group_of[question_id] for question_id in judge_ref.seen if question_id in group_of}
+    # A panel's members may have been calibrated on some of the questions, which the run's manifest knows.
+    recorded = run.manifest().get("judges", {}).get(judge_ref.name) or {}
+    known = judge_ref.seen | set(recorded.get("seen_question_ids", ()))
+    seen = {group_of[question_id] for question_id in known if question_id in group_of}
     unseen = [pair for pair in pairs if group_of.get(pair.question_id) not in seen]
     if len(unseen) < len(pairs):
         notify(
@@ -219,7 +224,8 @@ def require_both_answers(run: Run, models: Sequence[str]) -> None:
 
 
 def _no_pair_prompt(judge_ref: JudgeRef) -> str:
-    kind = "known by its scores only" if judge_ref.card is None else f"{judge_ref.card.kind}"
+    kind = "a panel" if judge_ref.panel is not None else "known by its scores only"
+    kind = kind if judge_ref.card is None else judge_ref.card.kind
     return (
         f"judge {judge_ref.name} ({kind}) has no prompt for pairs: a pair comes from its scores of the two single "
         "answers, P(A > B) from both distributions, and the order of the answers cannot matter"

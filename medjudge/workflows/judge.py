@@ -81,6 +81,7 @@ def judge_answers(
     judge_sha256 = require_same_judge(run, judge_ref, options)
     if judge_ref.api_model is not None:
         _refuse_beside_batch_job(run, judge_ref.name)
+    if judge_ref.api_model is not None or judge_ref.url is not None:
         forget_failed_requests(run, judge_ref.name)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
@@ -196,6 +197,8 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
     """
     if judge_ref.card is not None and judge_ref.folder is not None:
         return folder_identity(judge_ref.folder, judge_ref.card)
+    if judge_ref.url is not None:
+        return sha256(json.dumps([judge_ref.url, scheme.sha256]).encode()).hexdigest()
     languages = languages_of(scheme)
     reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
     prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
@@ -206,7 +209,7 @@ def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
     """The sha256 of the rubrics of a scheme that a judge reads; empty where it reads none or is not known."""
     if judge_ref.card is not None:
         return card_rubrics_sha256(judge_ref.card, scheme)
-    return "" if judge_ref.imported else rubrics_sha256("reason-first", scheme)
+    return "" if judge_ref.imported or judge_ref.url else rubrics_sha256("reason-first", scheme)
 
 
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
@@ -220,6 +223,8 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         InputError: As for `identity`.
     """
     card = judge_ref.card
+    if judge_ref.url is not None:
+        return f"judge {judge_ref.name}: served at {judge_ref.url}; what it was trained on is unknown"
     if card is None:
         return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
     assert judge_ref.folder is not None

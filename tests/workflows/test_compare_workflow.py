@@ -8,8 +8,8 @@ from chat_server import completion, failure
 from tiny_models import build_generative_judge
 
 from medjudge.judge.pair_store import pair_judgments
-from medjudge.records import PairJudgment, PhysicianPair
-from medjudge.store import Run, read_records
+from medjudge.records import Judgment, PairJudgment, PhysicianPair
+from medjudge.store import Run, read_records, write_records
 
 MODELS = [f"model-{letter}" for letter in "abcde"]
 
@@ -162,6 +162,22 @@ def test_a_judge_of_single_answers_says_where_its_pairs_come_from(medjudge, tiny
     assert (study["how"], study["pairs"], study["swaps"]) == ("pointwise", 6, None)
     assert {judgment.model for judgment in Run(small_run).judgments("similarity")} == {"model-a", "model-c"}
     assert not (small_run / "pairs" / "similarity.jsonl").exists()
+
+
+def test_a_panel_compares_by_its_combined_scores(medjudge, small_run: Path) -> None:
+    run = Run(small_run)
+    (small_run / "judgments").mkdir()
+    for name, worse in (("one", 0), ("two", 1)):
+        judgments = [
+            Judgment(question_id=question, model=model, judge=name, score=max(1, level - worse), expected=float(level))
+            for (question, model), level in levels(small_run).items()
+        ]
+        write_records(run.judgments_file(name), judgments)
+    done = medjudge("compare", small_run, "--judge", "panel:one,two", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "(a panel) has no prompt for pairs" in done.stderr
+    study = json.loads(done.stdout)
+    assert (study["how"], study["judged"]) == ("pointwise", 18)
 
 
 def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(

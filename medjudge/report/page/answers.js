@@ -6,6 +6,7 @@ const UNCERTAIN = [250, 750]; // thousandths of P(usable)
 const DIMENSIONS = ["instruction following", "correctness", "effectiveness", "readability", "safety"];
 const ROW_REM = 4.25; // the height of .row
 const BESIDE = 6; // rows drawn above and below those seen
+const BUSY = 40; // milliseconds that the page may be kept from answering
 
 const form = byId("filters");
 const list = byId("list");
@@ -198,16 +199,19 @@ const said = [];
 let reading = null;
 let blocksRead = 0;
 
-/** Makes every answer ready for the search; between blocks the page goes on. */
+/** Makes every answer ready for the search; now and then the page goes on. */
 function readForSearch() {
   reading ??= (async () => {
+    let since = performance.now();
     for (const run of runs) {
       asked.set(run, run.texts.map((texts, place) => [run.questions.id[place], ...texts.map(rawOf)].join("\n").toLowerCase()));
       for (const [block, start] of run.starts.entries()) {
         const records = await open(run.textBlock + 1 + block);
         for (const [k, one] of records.entries()) said[run.from + start + k] = saidIn(run, start + k, one);
         blocksRead++;
+        if (performance.now() - since < BUSY) continue;
         await new Promise((resume) => setTimeout(resume));
+        since = performance.now();
       }
     }
   })();
