@@ -53,16 +53,16 @@ from medjudge.judge.folder import JudgeCard, TrainedOn, load_judge
 from medjudge.judge.level_head import LevelHead, fit_level_head
 from medjudge.judge.open import reader_folder
 from medjudge.judge.ordinal import probabilities
-from medjudge.judge.reader import Reader, Reading, collate
+from medjudge.judge.reader import CHECKLIST_THERE, REFERENCE_THERE, Reader, Reading, collate
 from medjudge.judge.states import vocabulary_sha256
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM, median_level
 
 ENGLISH_CLAIMS, CHINESE_CLAIMS = 16_000, 8_000
-AUXILIARY = {"graded": 0.1, "disturbed": 0.2}
+AUXILIARY = {"graded": 0.5, "disturbed": 0.4, "matching": 0.2}
 """The weight in the level head of what no expert scored, against the experts' scores."""
-_MOST = {"graded": 1000, "disturbed": 1500}
+_MOST = {"graded": 1000, "disturbed": 1500, "matching": 1000}
 """How many of these the level head is fitted to: there are more than its weights need."""
 _RIDGE = 0.003
 _LONGEST_ANSWER = 2500
@@ -208,7 +208,17 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
         features.append(others.features)
         labels.append(np.array([each.label for each in others.examples]))
         weights.append(np.full(len(others.examples), share * len(examples) / len(others.examples)))
-    return fit_level_head(np.concatenate(features), np.concatenate(labels), np.concatenate(weights), _RIDGE)
+    together = np.concatenate(features)
+    return fit_level_head(together, has_points(together), np.concatenate(labels), np.concatenate(weights), _RIDGE)
+
+
+def has_points(features: np.ndarray) -> np.ndarray:
+    """Whether an answer was compared with a reference or a checklist, which its features say, (n,)."""
+    return (features[:, REFERENCE_THERE] > 0) | (features[:, CHECKLIST_THERE] > 0)
+
+
+def _levels(head: LevelHead, features: np.ndarray) -> np.ndarray:
+    return head.cumulative(features, has_points(features))
 
 
 def agreement(examples: Sequence[Example], cumulative: np.ndarray, cosine: np.ndarray) -> dict[str, Any]:
@@ -236,7 +246,7 @@ def folds_table(seen: dict[str, Seen]) -> dict[str, Any]:
     cumulative, measured_here = np.zeros((len(examples), 4)), np.zeros(len(examples), bool)
     for number in range(FOLDS):
         trained = fold != number
-        cumulative[~trained] = head_of(seen, trained).cumulative(seen["scored"].features[~trained])
+        cumulative[~trained] = _levels(head_of(seen, trained), seen["scored"].features[~trained])
         known = {each.answer for each, held in zip(examples, trained, strict=True) if held}
         for at in np.flatnonzero(~trained):
             measured_here[at] = examples[at].source == "mediqa" and examples[at].answer not in known
@@ -248,7 +258,7 @@ def validation_table(seen: dict[str, Seen]) -> dict[str, Any]:
     """MEDIQA's validation file."""
     held_out = seen["validation"]
     head = head_of(seen, np.ones(len(seen["scored"].examples), bool))
-    return agreement(held_out.examples, head.cumulative(held_out.features), held_out.cosine)
+    return agreement(held_out.examples, _levels(head, held_out.features), held_out.cosine)
 
 
 def claims_table(reader: Reader, material: Material) -> dict[str, Any]:

@@ -31,6 +31,8 @@ _COSINE, _SPREAD = 0.87, 0.045
 _START = (0.6, 0.2, 0.0, 0.0, 0.3, 0.3, 0.1, 0.0, 0.1, 0.4, 0.2, 0.0, 0.0, 0.0)
 """The weights of the scalars before training: the untrained baseline."""
 FEATURES = _SCALARS + 10
+REFERENCE_THERE, CHECKLIST_THERE = 7, 11
+"""The features that are 1 where the answer was compared with a reference, or with a checklist."""
 
 
 class Reading(NamedTuple):
@@ -352,6 +354,6 @@ def load_level_head(folder: Path) -> LevelHead:
     """
     saved = load_file(folder / READER_FILE)
     weights, cuts = (saved.get(name) for name in NAMES)
-    if weights is None or cuts is None or weights.shape != (FEATURES,) or cuts.shape != (4,):
-        raise ValueError(f"{READER_FILE} holds no level head of {FEATURES} weights and 4 cuts")
+    if weights is None or cuts is None or weights.shape != (2, FEATURES) or cuts.shape != (2, 4):
+        raise ValueError(f"{READER_FILE} holds no level head of 2 x {FEATURES} weights and 2 x 4 cuts")
     return LevelHead(weights.double().numpy(), cuts.double().numpy())

@@ -93,7 +93,8 @@ class ReaderJudge:
         for start, end in _runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
-            cumulative = self.head.cumulative(output.features.double().cpu().numpy())
+            has_points = np.array([any(part is not None for part in reading.parts[1:]) for reading in part])
+            cumulative = self.head.cumulative(output.features.double().cpu().numpy(), has_points)
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
             at = 0

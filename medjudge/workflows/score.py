@@ -9,7 +9,7 @@ from medjudge.errors import InputError
 from medjudge.judge.language import language_of
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge
-from medjudge.records import Answer, ErrorKind, Judgment, Question
+from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme, open_scheme
 
@@ -26,6 +26,7 @@ class Score:
         rationale: Why, where the judge says so.
         error_kind: Why there is no score.
         error: The same for people.
+        points: What the judge says of each point of reference and checklist; None of a judge that reads none.
     """
 
     judge: str
@@ -35,6 +36,7 @@ class Score:
     rationale: str | None = None
     error_kind: ErrorKind | None = None
     error: str | None = None
+    points: tuple[PointVerdict, ...] | None = None
 
     @classmethod
     def from_judgment(cls, judgment: Judgment) -> "Score":
@@ -48,6 +50,7 @@ class Score:
             judgment.rationale,
             judgment.error_kind,
             judgment.error,
+            None if judgment.points is None else tuple(judgment.points),
         )
 
     @property

@@ -38,7 +38,7 @@ def encoder(tiny_twelve_layers: Path) -> FrozenEncoder:
 @pytest.fixture
 def folder(tiny_twelve_layers: Path, encoder: FrozenEncoder, tmp_path: Path) -> Path:
     torch.manual_seed(0)
-    head = LevelHead(np.linspace(-0.1, 0.2, FEATURES), np.array([-1.0, 0.0, 0.5, 1.0]))
+    head = LevelHead(np.tile(np.linspace(-0.1, 0.2, FEATURES), (2, 1)), np.tile([-1.0, 0.0, 0.5, 1.0], (2, 1)))
     Reader(encoder.words).save(tmp_path, head)
     card = JudgeCard(
         kind="reader",
@@ -216,11 +216,14 @@ def test_another_tokenizer_is_refused(folder) -> None:
 
 def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
     generator = np.random.default_rng(0)
-    features = generator.normal(size=(4000, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 2.0]
-    logits = (features @ [1.5, 0.0, -20.0])[:, None] - np.array([-44.0, -42.0, -40.0, -38.0])
-    above = generator.random((4000, 1)) < 1 / (1 + np.exp(-logits))
-    labels = np.eye(5)[above.sum(axis=1)]
-    head = fit_level_head(features, labels, np.ones(4000), ridge=1e-4)
-    assert head.weights == pytest.approx([1.5, 0.0, -20.0], abs=0.9)
-    assert np.all(np.diff(head.cuts) > 0)
-    assert head.cumulative(features)[:, 1] == pytest.approx(logits[:, 1], abs=1.0)
+    features = generator.normal(size=(8000, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 2.0]
+    points = np.arange(8000) % 2 == 0
+    true = np.where(points[:, None], [1.5, 0.0, -20.0], [0.0, 0.2, 0.0])
+    shift = np.where(points, 41.0, -1.0)
+    logits = ((features * true).sum(axis=1) + shift)[:, None] - np.array([-2.0, -1.0, 1.0, 2.0])
+    above = generator.random((8000, 1)) < 1 / (1 + np.exp(-logits))
+    head = fit_level_head(features, points, np.eye(5)[above.sum(axis=1)], np.ones(8000), ridge=1e-4)
+    assert head.weights[1] == pytest.approx([1.5, 0.0, -20.0], rel=0.1, abs=0.05)
+    assert head.weights[0] == pytest.approx([0.0, 0.2, 0.0], abs=0.6)
+    assert np.all(np.diff(head.cuts, axis=1) > 0)
+    assert np.abs(head.cumulative(features, points) - logits).mean() < 0.2
