@@ -1,4 +1,4 @@
-"""Makes the judge `reader` from DATA, measures it, and writes it into the package.
+"""Makes a judge of kind `reader` from DATA in WORK/judge/reader, and measures it.
 
     python eval/reader_judge.py DATA WORK
 
@@ -51,7 +51,6 @@ from medjudge.judge.card import write_readme
 from medjudge.judge.evidence import nearness
 from medjudge.judge.folder import JudgeCard, TrainedOn, load_judge
 from medjudge.judge.level_head import LevelHead, fit_level_head
-from medjudge.judge.open import reader_folder
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.reader import CHECKLIST_THERE, REFERENCE_THERE, Reader, Reading, collate
 from medjudge.judge.states import vocabulary_sha256
@@ -70,10 +69,10 @@ _LONGEST_ANSWER = 2500
 _BATCH = 48
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-internal", "huatuo-knowledge")
 NOTE = (
-    "A second judge that comes with medjudge. It reads question, reference, checklist and answer, in English and "
+    "A study of a judge that reads points. It reads question, reference, checklist and answer, in English and "
     "Chinese, and says of each point whether the answer meets it, leaves it open or contradicts it. No scores of "
-    "Chinese answers are among what it learned from, and it knows no medicine beyond what stands in the reference. On "
-    "English questions without a reference `built-in` agrees better with experts."
+    "Chinese answers are among what it learned from, and it knows no medicine beyond what stands in the reference. It "
+    "agrees less with people than `built-in` does on English questions."
 )
 
 
@@ -95,8 +94,6 @@ def main(data: Path, work: Path) -> None:
         **on_other_sets(out, data, work),
     }
     study.write("reader-judge", table)
-    shutil.rmtree(reader_folder(), ignore_errors=True)
-    shutil.copytree(out, reader_folder())
 
 
 def convert(study: Study) -> None:

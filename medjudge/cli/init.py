@@ -20,7 +20,7 @@ def init(
         Optional[list[str]],
         typer.Option(
             metavar="JUDGE",
-            help="local, built-in, reader, similarity, a judge folder, or openai:MODEL. Repeatable. Default: local.",
+            help="local, built-in, similarity, a judge folder, or openai:MODEL. Repeatable. Default: local.",
         ),
     ] = None,
     rater: Annotated[

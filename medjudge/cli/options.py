@@ -78,16 +78,14 @@ Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed; the sa
 Judge = Annotated[
     str,
     typer.Option(
-        metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, or openai:MODEL.",
-        rich_help_panel=JUDGING,
+        metavar="JUDGE", help="local, built-in, similarity, a judge folder, or openai:MODEL.", rich_help_panel=JUDGING
     ),
 ]
 JudgeOrJudgments = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, or the name of judgments in the run.",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, or the name of judgments in the run.",
         rich_help_panel=JUDGING,
     ),
 ]
@@ -95,8 +93,8 @@ JudgeOrPanel = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, systemone:URL, or a panel: "
-        "panel:a,b,c or panel:FILE.yaml.",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, systemone:URL, or a panel: panel:a,b,c or "
+        "panel:FILE.yaml.",
         rich_help_panel=JUDGING,
     ),
 ]
@@ -104,8 +102,9 @@ JudgePanelOrJudgments = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, reader, similarity, a judge folder, openai:MODEL, systemone:URL, a panel "
-        "(panel:a,b,c or panel:FILE.yaml), or the name of judgments in the run.",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, systemone:URL, a panel (panel:a,b,c or "
+        "panel:FILE.yaml), or "
+        "the name of judgments in the run.",
         rich_help_panel=JUDGING,
     ),
 ]

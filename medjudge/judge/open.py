@@ -89,8 +89,8 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
 
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated and did not fail its
-            gate, else the built-in judge), `built-in`, `reader`, `similarity` (the baseline), `openai:MODEL`,
-            `systemone:URL`, or a judge folder.
+            gate, else the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, `systemone:URL`,
+            or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -120,17 +120,12 @@ def built_in_folder() -> Path:
     return Path(str(files("medjudge") / "data" / "built-in"))
 
 
-def reader_folder() -> Path:
-    """The judge that comes with the package and reads Chinese, references and checklists."""
-    return Path(str(files("medjudge") / "data" / "reader"))
-
-
 def similarity_folder() -> Path:
     """The baseline that comes with the package."""
     return Path(str(files("medjudge") / "data" / "similarity"))
 
 
-_PACKAGED = {"built-in": built_in_folder, "reader": reader_folder, "similarity": similarity_folder}
+_PACKAGED = {"built-in": built_in_folder, "similarity": similarity_folder}
 """Judges that come with the package, by the name that `--judge` takes."""
 
 

@@ -94,8 +94,8 @@ def compare(
 
     Args:
         run: A run folder with questions and answers.
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, a panel, or the
-            name of judgments in the run.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, a panel, or the name of judgments in
+            the run.
 
     Raises:
         InputError: There are fewer than two models, one that is not in the run, a pair with one answer missing, a

@@ -50,7 +50,7 @@ class EvaluationRequest(NamedTuple):
             questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
         choice: Which questions.
@@ -215,7 +215,7 @@ def evaluate(
             questions' folder has a copy of, else LLMEval-Med's.
         models: Models that answer first: folders, hub ids or `openai:MODEL`.
         answers: Existing answers (`.jsonl`) instead.
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, or a panel, `panel:a,b,c`.
         run: The run folder; `runs/BENCHMARK` unless given.
         limit: Only the first so many questions.
         options: How models answer, how the judge is run, and which questions are used.

@@ -36,7 +36,7 @@ class PackRequest(NamedTuple):
     """What goes into a bundle.
 
     Attributes:
-        judge: `local`, `built-in`, `reader`, `similarity` or a judge folder.
+        judge: `local`, `built-in`, `similarity` or a judge folder.
         benchmark: `sample`, LLMEval-Med's `dataset.json`, or a `.jsonl` file of questions.
         out: The bundle to write.
         scheme: What the questions belong to; unless given, the scheme beside them, else LLMEval-Med's.

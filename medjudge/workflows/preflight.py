@@ -66,8 +66,8 @@ def preflight(judge_ref: JudgeRef, questions: Sequence[Question], answered: Coll
     if counts.readable <= NEARLY_NONE * counts.answered:
         raise InputError(
             f"judge {judge_ref.name}: can read {counts.readable:,} of {counts.answered:,} answered questions; it "
-            f"cannot read {counts.reasons}. Choose a --judge that can, such as reader (English and Chinese), "
-            "openai:MODEL or a judge trained for them, or name the questions with --ids FILE; nothing was written"
+            f"cannot read {counts.reasons}. Choose a --judge that can, such as openai:MODEL or a judge trained for "
+            "them, or name the questions with --ids FILE; nothing was written"
         )
     return counts
 

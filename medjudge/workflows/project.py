@@ -30,8 +30,7 @@ benchmark: {benchmark}
 {answers}
 {models}
 
-# Who judges: local, built-in, reader, similarity, a judge folder, or openai:MODEL. The first one's rates lead the
-# report.
+# Who judges: local, built-in, similarity, a judge folder, or openai:MODEL. The first one's rates lead the report.
 judges: [{judges}]
 
 # Where everything is written.

@@ -196,7 +196,7 @@ def load_judge(
     """Loads a judge into memory.
 
     Args:
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, or `openai:MODEL`.
+        judge: `local`, `built-in`, `similarity`, a judge folder, or `openai:MODEL`.
         device: `auto`, `cpu` or `cuda`.
         rationale_tokens: Tokens of rationale from a generative judge; 0 for none.
         scheme: What the questions belong to, whose rubrics the judge reads; LLMEval-Med's unless given.

@@ -110,7 +110,7 @@ def validate(
 
     Args:
         run: A run folder with questions and answers.
-        judge: `local`, `built-in`, `reader`, `similarity`, a judge folder, `openai:MODEL`, a panel (`panel:a,b,c` or
+        judge: `local`, `built-in`, `similarity`, a judge folder, `openai:MODEL`, a panel (`panel:a,b,c` or
             `panel:FILE.yaml`), or the name of judgments in the run.
         physicians: The file of scores; `physician_scores.jsonl` of the run unless given.
         against: Compares with this judge of the run instead of physicians.

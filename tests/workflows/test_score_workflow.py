@@ -75,18 +75,6 @@ def test_the_built_in_judge_is_loaded_by_its_name_and_leaves_other_languages() -
     assert judge.score("成人每日对乙酰氨基酚的最大剂量是多少？", "四克").error_kind is ErrorKind.LANGUAGE
 
 
-def test_the_reader_scores_chinese_and_names_the_points_that_are_missing() -> None:
-    judge = medjudge.load_judge("reader", device="cpu")
-    asked = "成人每日对乙酰氨基酚的最大剂量是多少？"
-    first, second = "成人每日最多可以服用对乙酰氨基酚4克。", "超过这个剂量可能会损伤肝脏。"
-    whole = judge.score(asked, f"{first}{second}请咨询药师。", reference=first + second)
-    other = judge.score(asked, "感冒通常由病毒引起，多休息，多喝水。", reference=first + second)
-    assert whole.expected > other.expected + 0.5
-    assert [point.point for point in other.points] == [first, second]
-    assert other.rationale.startswith("- 缺少（") or other.rationale.startswith("- 相矛盾（")
-    assert all(met.met > missed.met for met, missed in zip(whole.points, other.points, strict=True))
-
-
 def test_there_is_no_such_judge(tmp_path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         medjudge.load_judge(tmp_path / "nothing")
