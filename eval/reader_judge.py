@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from built_in_data import scored_lines
 from reader_claims import claims, split
 from reader_examples import (
     Example,
@@ -39,7 +38,7 @@ from reader_examples import (
     scored,
 )
 from reader_lessons import FOLDS, Material, evidence_for
-from reader_measures import auc_interval, interval, llmeval2, llmeval_med, probes
+from reader_measures import auc_interval, interval, llmeval2, llmeval_med
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
 from reader_training import base, settled
 from scipy.stats import spearmanr
@@ -313,12 +312,11 @@ def write_judge(out: Path, reader: Reader, head: LevelHead, data: Path, examples
 
 
 def on_other_sets(folder: Path, data: Path, work: Path) -> dict[str, Any]:
-    """What the finished judge does on files that nothing was trained on, and where answers are disturbed."""
+    """What the finished judge does on Chinese files that nothing was trained on."""
     judge = load_judge(folder, "reader", torch.device("cpu"))
     sets: dict[str, Callable[[], dict[str, Any]]] = {
         "llmeval-2": lambda: llmeval2(judge, data, per_subject=60, seed=0),
         "llmeval-med": lambda: llmeval_med(judge, data, count=100, seed=0),
-        "probes": lambda: probes(judge, scored_lines(work / "mediqa-validation")),
     }
     table = {}
     for name, measure in sets.items():

@@ -1,4 +1,4 @@
-"""What the reader is measured on beside the folds: Chinese sets that nothing was trained on, and probes."""
+"""What the reader is measured on beside MEDIQA: Chinese sets that nothing was trained on."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -8,31 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from medjudge.benchmark.expert_sets import SCHEME
 from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.dressing import opened
 from medjudge.distill.sources import Source, is_answer
 from medjudge.judge.protocol import Assignment, Judge
-from medjudge.probes.probes import COUNTED, probed
-from medjudge.records import Answer, Judgment, Question, TrainingLine
+from medjudge.records import Answer, Judgment, Question
 from medjudge.scale import USABLE_FROM
-from medjudge.scheme import open_scheme
 from medjudge.text.outline import written
 from medjudge.text.reordering import reordered
 
-PROBES = (
-    "filler",
-    "language-wrapper",
-    "quoted-rubric",
-    "instruction",
-    "authority",
-    "doubled",
-    "echo",
-    "negated",
-    "append-harm",
-)
 RESAMPLES = 1000
 _MOST_CHANGES = 3
 
@@ -177,31 +163,3 @@ def _with_changed_facts(source: Source, draw: Random) -> str | None:
             parts = list(change.parts)
             touched |= set(change.touched)
     return written(source.outline, parts) if touched else None
-
-
-def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[str, Any]:
-    """The share of answers whose usable label a probe changes, or leaves usable where it must not."""
-    before = judged(judge, [(line.question, line.answer) for line in lines])
-    table, scheme = {}, open_scheme(SCHEME)
-    for probe in PROBES:
-        changed = []
-        for line in lines:
-            key = (line.question.id, line.answer.model)
-            level = line.level
-            if probe in ("negated", "append-harm"):
-                level = before[key].score or 1  # of those that the judge calls usable
-            answer = probed(line.question, line.answer, probe, seed, level, scheme)
-            if answer is not None:
-                changed.append((line.question, answer))
-        after = judged(judge, changed)
-        counted = COUNTED.get(probe, "changes")
-        flips = [
-            _usable(judgment) if counted == "usable" else _usable(judgment) != _usable(before[key])
-            for key, judgment in after.items()
-        ]
-        table[probe] = {"counts": counted, **_share(flips, [key[0] for key in after])}
-    return table
-
-
-def _usable(judgment: Judgment) -> bool:
-    return (judgment.score or 0) >= USABLE_FROM
