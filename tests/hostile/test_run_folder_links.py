@@ -126,7 +126,7 @@ def test_scores_plots_and_logs_are_for_their_owner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        plot_files, "board_plots", lambda board: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
+        plot_files, "board_plots", lambda board, words: [Plot("small", drawn("Small", 0.1, lambda figure: None), "")]
     )
     run = Run(sample_run)
     model = run.answers()[0].model

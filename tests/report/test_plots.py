@@ -166,7 +166,7 @@ def test_thirteen_models_of_the_same_rates_stay_readable(study) -> None:
     st.floats(0.001, 0.2),
 )
 def test_spread_keeps_order_gap_and_range(wanted: list[float], gap: float) -> None:
-    places = plots.spread(wanted, gap, 0.0, 1.0)
+    places = drawing.spread(wanted, gap, 0.0, 1.0)
     fits = min(gap, 1 / max(1, len(wanted) - 1))
     order = sorted(range(len(wanted)), key=lambda position: wanted[position])
     along = [places[position] for position in order]
