@@ -110,9 +110,9 @@ def choose(page: Page, **values: str) -> int:
 
 
 def search(page: Page, words: str) -> int:
-    before = page.evaluate("asked")
+    before = page.evaluate("refreshed")
     page.locator("#filters [name=words]").fill(words)
-    while page.evaluate("asked") == before:  # the page waits for the next letter
+    while page.evaluate("refreshed") == before:  # the page waits for the next letter
         page.wait_for_timeout(20)
     return count(page)
 
