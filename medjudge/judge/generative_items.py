@@ -106,7 +106,7 @@ class GenerativeItemJudge:
         width = ids.shape[1]
         owner = torch.full_like(ids, -1)  # the item of each token; -1 for padding
         place = torch.zeros_like(ids)  # its place within the item
-        ends = []
+        ends: list[list[int]] = []
         for row, of_row in enumerate(items):
             at = width - len(packed[row])
             ends.append([])

@@ -137,18 +137,15 @@ def read_item_reply(reply: str, count: int) -> ItemReply:
         return ItemReply(None, "the reply has no list of verdicts")
     met: dict[int, float] = {}
     for place, verdict in enumerate(verdicts, 1):
-        number, is_met, certainty = (
-            (verdict.get(name) for name in ("number", "met", "certainty"))
-            if isinstance(verdict, dict)
-            else (None, None, None)
-        )
+        given: dict[str, Any] = verdict if isinstance(verdict, dict) else {}
+        number, is_met, certainty = given.get("number"), given.get("met"), given.get("certainty")
         if type(number) is not int or not 1 <= number <= count:
             return ItemReply(None, f"verdict {place} has no number from 1 to {count}")
         if number in met:
             return ItemReply(None, f"criterion {number} has two verdicts")
         if type(is_met) is not bool:
             return ItemReply(None, f"criterion {number}: met is neither true nor false")
-        if type(certainty) not in (int, float) or not 50 <= certainty <= 100:
+        if isinstance(certainty, bool) or not isinstance(certainty, (int, float)) or not 50 <= certainty <= 100:
             return ItemReply(None, f"criterion {number}: certainty is not from 50 to 100")
         met[number] = certainty / 100 if is_met else 1 - certainty / 100
     missing = [str(number) for number in range(1, count + 1) if number not in met]

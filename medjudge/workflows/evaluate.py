@@ -417,4 +417,4 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
     usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
-    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance)
+    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance=variance)

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from chat_server import completion, failure
+from chat_server import completion
 from tiny_models import build_generative_judge
 
 from medjudge.judge.item_store import item_judgments
-from medjudge.records import ItemScore
+from medjudge.records import ErrorKind, ItemScore
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
 
@@ -38,7 +38,7 @@ def marking(fails_for: str = "never"):
         if "Criteria" not in body["messages"][1]["content"] and "# 标准" not in body["messages"][1]["content"]:
             return completion('{"rationale": "r", "score": 4}', prompt_tokens=10, completion_tokens=2)
         if fails_for in body["messages"][1]["content"]:
-            return failure(400)
+            return completion("I cannot tell.")
         listed = body["messages"][1]["content"].split("# Criteria" if "# Criteria" in str(body) else "# 标准")[1]
         shown = re.findall(r"^(\d+)\. (.*)$", listed.split("<<<ANSWER")[0], re.MULTILINE)
         verdicts = [
@@ -93,7 +93,9 @@ def test_answers_without_verdicts_are_counted_with_their_reason(medjudge, chat_s
     done = evaluated(medjudge, asked, server.url, tmp_path / "run")
     assert done.returncode == 1, done.stderr
     assert "4 of 6 answers have verdicts" in done.stdout
-    assert re.search(r"without verdicts: 2, the server refused", done.stdout)
+    refused = [one for one in item_judgments(Run(tmp_path / "run"), "gpt") if one.items is None]
+    assert [one.error_kind for one in refused] == [ErrorKind.UNREADABLE_REPLY] * 2
+    assert "without verdicts: 2, unreadable reply: the reply is no JSON object" in " ".join(done.stdout.split())
 
 
 def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat_server, asked, tmp_path) -> None:
