@@ -20,6 +20,9 @@ Count = Annotated[int, Field(ge=0)]
 MOST_TURNS = 1000
 """The most turns of a conversation."""
 
+MOST_ITEMS = 200
+"""The most items of a question."""
+
 
 class ErrorKind(str, Enum):
     """Why a judgment has no score."""
@@ -78,10 +81,44 @@ class _WithExtra(_Record):
         return fields
 
 
+Importance = Literal["core", "secondary"]
+
+
+class RubricItem(_Record):
+    """One item of a question's rubric: what an answer must say or, with negative points, must not say.
+
+    An answer fails an item with positive points that it does not meet, and one with negative points that it meets.
+
+    Attributes:
+        text: The item; unique within its question.
+        points: What the item is worth.
+        must_have: Whether an answer that fails it reaches level 2 at most.
+        safety_cap: The highest level of an answer that fails it.
+        importance: Whether it is a core or a secondary requirement; neither where nothing says so.
+        theme: What it is about, for tables.
+    """
+
+    text: Text
+    points: float
+    must_have: bool = False
+    safety_cap: Level | None = None
+    importance: Importance | None = None
+    theme: str = ""
+
+    @model_validator(mode="after")
+    def _must_have_is_wanted(self) -> "RubricItem":
+        if self.must_have and self.points <= 0:
+            raise ValueError("must_have is true and points are not positive; an answer must have what is worth points")
+        if self.must_have and self.importance == "secondary":
+            raise ValueError("must_have is true and importance is secondary; a must-have is core")
+        return self
+
+
 class Question(_WithExtra):
     """One turn that a model is asked to answer. `group` and `round` join the turns of a conversation.
 
-    `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them.
+    `category` and `language` are those of a benchmark's scheme; `store.read_questions` checks them. `items` is the
+    rubric of single points, if the benchmark has one.
     """
 
     id: Text
@@ -95,6 +132,22 @@ class Question(_WithExtra):
     reference: str | None = None
     checklist: str | None = None
     language: Text
+    items: Annotated[list[RubricItem], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+
+    @model_validator(mode="after")
+    def _items_differ(self) -> "Question":
+        texts = [item.text for item in self.items or ()]
+        twice = next((text for text in texts if texts.count(text) > 1), None)
+        if twice is not None:
+            raise ValueError(f"items: '{twice[:60]}' occurs twice; remove one of the two")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_items_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = self._without_empty_extra(serialize)
+        if fields.get("items") is None:
+            fields.pop("items", None)
+        return fields
 
     @property
     def key(self) -> str:
@@ -382,6 +435,53 @@ class ItemScore(_Record):
     @property
     def answer_key(self) -> AnswerKey:
         return AnswerKey(self.question_id, self.model, self.sample)
+
+
+class ItemVerdict(_Record):
+    """What a judge says of one item of an answer: the probability that the answer meets it. `item` is its text."""
+
+    item: Text
+    met: Annotated[float, Field(ge=0, le=1)]
+
+    @property
+    def is_met(self) -> bool:
+        """The likelier one of the two verdicts."""
+        return self.met >= 0.5
+
+
+class ItemJudgment(_Record):
+    """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
+
+    question_id: Text
+    model: Text
+    sample: Count = 0
+    judge: Text
+    items: Annotated[list[ItemVerdict], Field(min_length=1)] | None
+    raw: str | None = None
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
+    error: str | None = None
+    answer_tokens_cut: Count = 0
+
+    @model_validator(mode="after")
+    def _judged_or_explained(self) -> "ItemJudgment":
+        if (self.items is None) == (self.error is None):
+            raise ValueError("verdicts on items need items, or an error that explains why there are none")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
+        return self
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        return (self.question_id, self.model, self.sample, self.judge)
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        return AnswerKey(self.question_id, self.model, self.sample)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another request may yield verdicts."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class TrainingLine(BaseModel):

@@ -31,6 +31,7 @@ from medjudge.files import (
 from medjudge.records import (
     AgreedScore,
     Answer,
+    ItemJudgment,
     ItemScore,
     Judgment,
     PairJudgment,
@@ -43,7 +44,16 @@ from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
 
 Record = TypeVar(
-    "Record", Question, Answer, ItemScore, Judgment, PairJudgment, PhysicianPair, PhysicianScore, AgreedScore
+    "Record",
+    Question,
+    Answer,
+    ItemScore,
+    ItemJudgment,
+    Judgment,
+    PairJudgment,
+    PhysicianPair,
+    PhysicianScore,
+    AgreedScore,
 )
 
 SYNC_SECONDS = 1.0
@@ -119,7 +129,9 @@ def read_records(
 
 def write_records(
     path: Path,
-    records: Iterable[Question | Answer | ItemScore | Judgment | PairJudgment | PhysicianPair | PhysicianScore],
+    records: Iterable[
+        Question | Answer | ItemScore | ItemJudgment | Judgment | PairJudgment | PhysicianPair | PhysicianScore
+    ],
 ) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
@@ -258,7 +270,7 @@ class Run:
         return pid.isdecimal() and int(pid) < 1 << 31 and psutil.pid_exists(int(pid))
 
     def _repair(self) -> None:
-        judged = [file for folder in ("judgments", "pairs") for file in (self.path / folder).glob("*.jsonl")]
+        judged = [file for folder in ("judgments", "pairs", "items") for file in (self.path / folder).glob("*.jsonl")]
         for file in (self.answers_file, self.spending_file, *judged):
             if file.exists():
                 repair_last_line(file)

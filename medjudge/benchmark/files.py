@@ -12,6 +12,7 @@ from medjudge.files import read_text
 from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
+from medjudge.text.checklist_items import items_of, split_checklist
 
 _MARKS: list[tuple[str, type[Any]]] = [
     ("prompt", Question),
@@ -122,11 +123,17 @@ def _question_counts(questions: list[Question]) -> dict[str, Any]:
             "conversations": len({question.group for question in inside}),
             "with_reference": sum(question.reference is not None for question in inside),
             "with_checklist": sum(question.checklist is not None for question in inside),
+            "with_items": sum(bool(items_of(question)) for question in inside),
         }
+    # A question that carries items needs no checklist to be split.
+    checklists = [question.checklist for question in questions if question.checklist and question.items is None]
+    split = sum(split_checklist(checklist) is not None for checklist in checklists)
     return {
         "questions": len(questions),
         "conversations": len({question.group for question in questions}),
         "languages": dict(Counter(question.language for question in questions)),
+        "items": sum(len(items_of(question)) for question in questions),
+        "checklists": {"split_into_items": split, "not_split": len(checklists) - split},
         "example_ids": [question.id for question in questions[:3]],
         "categories": categories,
     }

@@ -7,7 +7,7 @@ from typing import Any
 from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, language_of_text
 from medjudge.files import json_lines
-from medjudge.records import Answer, ItemScore, Question
+from medjudge.records import MOST_ITEMS, Answer, ItemScore, Question, RubricItem
 from medjudge.tables.columns import Problems
 
 CATEGORY = "MK"
@@ -19,8 +19,9 @@ MODEL = "healthbench"
 def read_healthbench(path: Path) -> PublishedSet:
     """Reads the conversations and their rubrics; the set has no answers.
 
-    A rubric becomes the question's checklist, one criterion a line with its points: what an answer must say first,
-    the criteria with negative points behind `Must not:`. Levels are not defined by the set: a judge that reads
+    The criteria become the question's items, with their points and their axis as theme; a criterion that is written
+    twice in a rubric counts once. They also become its checklist, one a line with its points: what an answer must say
+    first, the criteria with negative points behind `Must not:`. Levels are not defined by the set: a judge that reads
     checklists gives them.
 
     Raises:
@@ -31,12 +32,16 @@ def read_healthbench(path: Path) -> PublishedSet:
         place = f"line {number}"
         try:
             name, prompt = _text(fields, "prompt_id"), dialogue(_field(fields, "prompt"))
-            checklist = _checklist(_field(fields, "rubrics"))
+            items = _items(_field(fields, "rubrics"))
         except ValueError as error:
             problems.add(place, str(error))
             continue
         themes = [str(tag).removeprefix("theme:") for tag in fields.get("example_tags") or () if "theme:" in str(tag)]
-        read.questions.append(_question(name, prompt, themes[0] if themes else "", checklist))
+        first_of = {item.text: number for number, item in reversed(list(enumerate(items)))}
+        distinct = [items[number] for number in sorted(first_of.values())]
+        if len(distinct) < len(items):
+            read.oddities.append(Oddity(f"{path}, {place}", "a criterion occurs twice in the rubric; it counts once"))
+        read.questions.append(_question(name, prompt, themes[0] if themes else "", distinct))
     problems.refuse()
     return read
 
@@ -65,7 +70,7 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
             problems.add(place, str(error))
             continue
         theme = str(fields.get("category") or "").removeprefix("cluster:")
-        questions.setdefault(name, _question(name, prompt, theme, None))
+        questions.setdefault(name, _question(name, prompt, theme, []))
         known = samples.setdefault(name, [])
         if completion not in known:
             known.append(completion)
@@ -90,30 +95,40 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
     return read
 
 
-def _question(name: str, prompt: str, theme: str, checklist: str | None) -> Question:
+def _question(name: str, prompt: str, theme: str, items: list[RubricItem]) -> Question:
     return Question(
         id=name,
         category=CATEGORY,
         subcategory=theme,
         group=name,
         prompt=prompt,
-        checklist=checklist,
+        checklist=_checklist(items) if items else None,
         language=language_of_text(prompt),
+        items=items or None,
     )
 
 
-def _checklist(rubrics: Any) -> str:
-    """The criteria as a checklist, the ones to be met first."""
+def _items(rubrics: Any) -> list[RubricItem]:
+    """The criteria in their order."""
     if not isinstance(rubrics, list) or not rubrics:
         raise ValueError("rubrics needs a list of objects with criterion and points")
-    wanted: list[str] = []
-    unwanted: list[str] = []
-    for rubric in rubrics:
+    if len(rubrics) > MOST_ITEMS:
+        raise ValueError(f"rubrics has {len(rubrics)} criteria, and a question has at most {MOST_ITEMS}")
+    items = []
+    for number, rubric in enumerate(rubrics, 1):
         points = rubric.get("points") if isinstance(rubric, dict) else None
         if not isinstance(points, (int, float)) or isinstance(points, bool):
-            raise ValueError("rubrics: every criterion needs its points, a number")
-        line = f"- {_text(rubric, 'criterion')} ({points:+g})"
-        (wanted if points >= 0 else unwanted).append(line)
+            raise ValueError(f"rubrics, criterion {number}: every criterion needs its points, a number")
+        tags = [str(tag) for tag in rubric.get("tags") or ()]
+        axis = next((tag.removeprefix("axis:") for tag in tags if tag.startswith("axis:")), "")
+        items.append(RubricItem(text=_text(rubric, "criterion"), points=float(points), theme=axis))
+    return items
+
+
+def _checklist(items: list[RubricItem]) -> str:
+    """The criteria as a checklist, the ones to be met first."""
+    wanted = [f"- {item.text} ({item.points:+g})" for item in items if item.points >= 0]
+    unwanted = [f"- {item.text} ({item.points:+g})" for item in items if item.points < 0]
     return "\n".join([*wanted, *(["Must not:", *unwanted] if unwanted else [])])
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from medjudge.benchmark.published import language_of_text
 from medjudge.errors import InputError, notify
 from medjudge.files import clipped, json_lines, read_json
-from medjudge.records import Answer, Question
+from medjudge.records import Answer, Question, RubricItem
 from medjudge.scheme import Scheme
 from medjudge.store import MOST_QUESTIONS
 from medjudge.tables.columns import Problems, read_rows
@@ -39,8 +39,17 @@ _EXAMPLES = {
     "tokens_out": "120",
     "thinking": '"Let me see."',
     "extra": '{"ward": "3"}',
+    "items": '[{"text": "Names 4 g a day", "points": 5}]',
 }
 _SOME_TEXT = '"a text"'
+_ITEM_NEEDS = {
+    "text": "a text that is not empty",
+    "points": "a number, negative for what an answer must not say,",
+    "must_have": "true or false",
+    "safety_cap": "a level from 1 to 5",
+    "importance": "core or secondary",
+    "theme": "a text",
+}
 _NUMBERS = ("round", "sample", "tokens_in", "tokens_out")
 _MATCHED_BY = ("prompt", "group", "round")
 _WHOLE = re.compile(r"(\d{1,9})(\.0+)?")
@@ -273,6 +282,8 @@ def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, give
         return message.removeprefix("Value error, ")
     field = str(location[0])
     example = _EXAMPLES.get(field, _SOME_TEXT)
+    if field == "items":
+        return _about_items(kind, location, message, value, example)
     if kind == "missing":
         return f"{field} is missing; for example {example} (the fields are {', '.join(map(str, given))[:200]})"
     if kind in ("string_too_short", "string_pattern_mismatch"):
@@ -280,3 +291,19 @@ def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, give
     needed = "a whole number" if field in _NUMBERS else "an object" if field == "extra" else "a text"
     bound = " from 1 to 1,000" if field == "round" else " from 0 on" if field in _NUMBERS else ""
     return f"{field} is {clipped(value)}, and {needed}{bound} is needed, for example {example}"
+
+
+def _about_items(kind: str, location: Sequence[Any], message: str, value: Any, example: str) -> str:
+    """What is wrong with a question's items: which one, which of its fields, and an example of a right list."""
+    if len(location) == 1:
+        return f"items is {clipped(value)}, and a list of objects with text and points is needed, as in {example}"
+    place = f"items, entry {location[1] + 1}"
+    if len(location) == 2:
+        what = message.removeprefix("Value error, ")
+        return f"{place}: {what}" if kind == "value_error" else f"{place} is {clipped(value)}, and an object is needed"
+    name = str(location[2])
+    if kind == "missing":
+        return f"{place}: {name} is missing; every item needs its text and its points, as in {example}"
+    if kind == "extra_forbidden":
+        return f"{place}: field '{name[:60]}' is not known; the fields are {', '.join(RubricItem.model_fields)}"
+    return f"{place}: {name} is {clipped(value)}, and {_ITEM_NEEDS[name]} is needed"

@@ -69,11 +69,21 @@ def check(
     for name, count in contents.counts.items():
         if name == "example_ids":
             screen.print(f"  example ids: {', '.join(count)}")
+        elif name == "checklists":
+            total = sum(count.values())
+            screen.print(f"  checklists split into items: {count['split_into_items']} of {total}")
         elif name != "categories":
             screen.print(f"  {name}: {count}")
     if categories:
         table = Table(box=None, pad_edge=False)
-        for column in ("category", "questions", "conversations", "with reference", "with checklist"):
+        for column in (
+            "category",
+            "questions",
+            "conversations",
+            "with reference",
+            "with checklist",
+            "with items",
+        ):
             table.add_column(column, justify="left" if column == "category" else "right")
         for name, counts in categories.items():
             table.add_row(name, *[str(value) for value in counts.values()])

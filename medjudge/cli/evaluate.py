@@ -51,6 +51,14 @@ def evaluate(
             metavar="N", min=0, help="Tokens of rationale from a generative judge.", rich_help_panel=options.JUDGING
         ),
     ] = 0,
+    items: Annotated[
+        bool,
+        typer.Option(
+            "--items",
+            help="Also judge every item of the questions' rubrics or numbered checklists.",
+            rich_help_panel=options.JUDGING,
+        ),
+    ] = False,
     defer_to_physicians: Annotated[
         Optional[float],
         typer.Option(
@@ -121,6 +129,8 @@ def evaluate(
     """
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
+    if items and dry_run:
+        raise InputError("--dry-run: does not estimate --items; leave out one of the two")
     if error_rate is not None and escalate_to is None:
         raise InputError("--error-rate: belongs to --escalate-to")
     from medjudge.answer.thinking import ThinkingOptions
@@ -150,6 +160,7 @@ def evaluate(
         offline=offline,
         defer_share=defer_to_physicians,
         escalation=Escalation(escalate_to, error_rate or 0.1) if escalate_to else None,
+        items=items,
         answering=AnswerOptions(
             samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
         ),
@@ -173,7 +184,8 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
     screen = console(as_json)
     if as_json:
         variance = {"variance": result.variance.model_dump(mode="json")} if result.variance else {}
-        print_json({**result.scores.as_json(), **variance})
+        items = {"items": result.items.model_dump(mode="json")} if result.items else {}
+        print_json({**result.scores.as_json(), **items, **variance})
     else:
         title = f"Usability rates by judge {result.judge}, percent (95 % interval)"
         screen.print(leaderboard_table(result.scores.models, title, result.scores.validation_status))
@@ -197,6 +209,10 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         _print_cascade(result, result.cascade, screen)
     if result.panel is not None:
         _print_panel(result.panel, screen)
+    if result.items is not None:
+        from medjudge.cli.item_screen import print_items
+
+        print_items(result.items, screen)
     for line in result.variance.lines if result.variance else ():
         screen.print(line)
     screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")

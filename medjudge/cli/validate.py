@@ -220,6 +220,7 @@ def _leave_out(part: Part | None, config: str | None, training_set: Path | None)
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
     from medjudge.cli.compare import physician_lines
+    from medjudge.cli.item_screen import physician_item_lines
     from medjudge.cli.output import console, print_json
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.store import Run
@@ -228,7 +229,7 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
         print_json(study.model_dump(mode="json"))
     screen = console(as_json)
     print_verdict(screen, study)
-    for line in physician_lines(study.pairs):
+    for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
         screen.print(line)
     if plan_width is not None and study.usability is None:
         screen.print(f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {run}` first")

@@ -18,7 +18,6 @@ from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.models.hardware import fast_dtype
 from medjudge.records import ErrorKind, Judgment, PointVerdict
 
-_CHUNK = 32
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
 _LANGUAGES = ("en", "zh")
@@ -44,6 +43,9 @@ class ReaderJudge:
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
+
+    chunk = 32
+    """How many answers are read at a time."""
 
     def __init__(
         self,
@@ -76,21 +78,21 @@ class ReaderJudge:
                 yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
         work.sort(key=lambda item: item.question.id)
         known: dict[str, TextStates] = {}
-        for start in range(0, len(work), _CHUNK):
-            chunk = work[start : start + _CHUNK]
-            known = self._read(chunk, known)
+        for start in range(0, len(work), self.chunk):
+            chunk = work[start : start + self.chunk]
+            known = self.read_texts([text for item in chunk for text in _texts(item)], known)
             yield from self._judged(chunk, known)
 
-    def _read(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> dict[str, TextStates]:
-        """The states of a chunk's texts; what the chunk before has read is not read again."""
-        texts = list(dict.fromkeys(text for item in chunk for text in _texts(item) if text.strip()))
+    def read_texts(self, texts: Sequence[str], known: Mapping[str, TextStates]) -> dict[str, TextStates]:
+        """The states of texts that are not empty; what is known is not read again, and nothing else is kept."""
+        texts = list(dict.fromkeys(text for text in texts if text.strip()))
         new = [text for text in texts if text not in known]
         read = dict(zip(new, self.encoder.read(new), strict=True)) if new else {}
         return {text: known[text] if text in known else read[text] for text in texts}
 
     def _judged(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> Iterator[Judgment]:
         readings = [reading_of(item, known) for item in chunk]
-        for start, end in _runs([len(reading.evidence) for reading in readings]):
+        for start, end in runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
             has_points = np.array([any(part is not None for part in reading.parts[1:]) for reading in part])
@@ -202,7 +204,7 @@ class _PointTexts(Texts):
     contradicted: str
 
 
-def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Neighbouring answers whose pieces go through the reader together."""
     start = total = 0
     for at, count in enumerate(counts):

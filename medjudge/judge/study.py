@@ -13,7 +13,9 @@ from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text
+from medjudge.judge.alt_test_study import AltTestResult
 from medjudge.judge.drift_study import DriftStudy
+from medjudge.judge.item_study import PhysicianItemStudy
 from medjudge.judge.pair_study import PhysicianPairStudy
 from medjudge.judge.panel_study import PanelStudy
 from medjudge.scheme import LLMEVAL_MED, SchemeSummary
@@ -110,29 +112,6 @@ class RaterAgreement(_Model):
     cohen_kappa: Estimate
     quadratic_kappa: Estimate
     krippendorff_alpha: Estimate
-
-
-class RaterComparison(_Model):
-    """The judge against one physician, both compared with the remaining physicians; see `statistics.alt_test`."""
-
-    rater: str
-    n: int
-    rho_judge: float | None
-    rho_rater: float | None
-    p_value: float | None
-    adjusted_p: float | None
-    won: bool | None
-
-
-class AltTestResult(_Model):
-    """The alternative annotator test over all physicians; see `statistics.alt_test`."""
-
-    epsilon: float
-    omega: float | None
-    rho: float | None
-    passed: bool | None
-    why: str | None
-    raters: list[RaterComparison]
 
 
 class PhysicianAgreement(RaterAgreement):
@@ -385,6 +364,7 @@ class Study(_Outcome):
     probes: ProbeStudy | None
     leave_out: LeaveOutStudy | None
     pairs: PhysicianPairStudy | None = None
+    items: PhysicianItemStudy | None = None
     panel: PanelStudy | None = None
     since: DriftStudy | None = None
 

@@ -5,7 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
-from medjudge.judge.study import AltTestResult, PhysicianAgreement, RaterAgreement, RaterComparison
+from medjudge.judge.alt_test_study import AltTestResult, RaterComparison
+from medjudge.judge.study import PhysicianAgreement, RaterAgreement
 from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
 from medjudge.rounds import by_rater, raters_of
 from medjudge.scale import LEVELS
@@ -43,7 +44,7 @@ def among_physicians(
     tests = {
         alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
     }
-    results = {alignment: _alt_test_result(test, raters) for alignment, test in tests.items()}
+    results = {alignment: alt_test_result(test, raters) for alignment, test in tests.items()}
     return PhysicianAgreement(**among.model_dump(), alt_test=results)
 
 
@@ -98,7 +99,12 @@ def agreement_of_raters(
     )
 
 
-def _alt_test_result(test: AltTest, raters: list[str]) -> AltTestResult:
+def alt_test_result(test: AltTest, raters: list[str]) -> AltTestResult:
+    """The test as studies hold it.
+
+    Args:
+        raters: The names of the columns that it was computed from.
+    """
     comparisons = [
         RaterComparison(
             rater=raters[comparison.rater],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
+from medjudge.judge.item_study import ItemStudy
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
 from medjudge.judge.panel import PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
@@ -33,6 +34,7 @@ from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
 from medjudge.workflows.judge import JudgeOptions, check_judge_engine, load_local, require_same_judge
+from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, introduction_of, judge_with
 from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
@@ -57,6 +59,7 @@ class EvaluationRequest(NamedTuple):
         offline: Refuses `openai:` models and judges of a server that is not this machine.
         defer_share: The share of answers to list for physicians, 0 to 1; None for no list.
         escalation: Who judges what the judge leaves open; None for nobody.
+        items: Whether the judge also says of every item of a question whether an answer meets it.
         answering: How models answer.
         judging: How the judge is run.
     """
@@ -72,17 +75,22 @@ class EvaluationRequest(NamedTuple):
     offline: bool = False
     defer_share: float | None = None
     escalation: Escalation | None = None
+    items: bool = False
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
 
 
 class EvaluateOptions(NamedTuple):
-    """How models answer, how the judge is run, which questions are used, and who judges what the judge leaves open."""
+    """How models answer, how the judge is run, which questions are used, and who judges what the judge leaves open.
+
+    `items`: whether the judge also says of every item of a question whether an answer meets it.
+    """
 
     answering: AnswerOptions = AnswerOptions()
     judging: JudgeOptions = JudgeOptions()
     choice: Choice = Choice()
     escalation: Escalation | None = None
+    items: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,7 @@ class Evaluation:
         deferred: The answers listed for physicians, if any.
         cascade: What each judge of a cascade did.
         panel: What each member of a panel did.
+        items: The scores by items, where the judge checked them.
         variance: Where the variance of the scores comes from, where samples or rounds repeat something.
         first_process: False in the other processes of `accelerate launch`, which report nothing.
     """
@@ -110,6 +119,7 @@ class Evaluation:
     deferred: Deferred | None = None
     cascade: CascadeRecord | None = None
     panel: PanelRecord | None = None
+    items: ItemStudy | None = None
     variance: VarianceStudy | None = None
     first_process: bool = True
 
@@ -125,10 +135,14 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether every answer has a score, every model answered every question, and every member of a panel judged."""
+        """Whether every answer has a score, every model answered every question, and every member of a panel judged.
+
+        With items, also whether every answer to a question with items has verdicts on them.
+        """
         behind = sum(member.waiting for member in self.panel.members) if self.panel else 0
         not_answered = (rates.overall.not_answered for rates in self.rates.values())
-        return not any([self.scores.coverage.unscored, behind, *not_answered])
+        without_verdicts = self.items.answers - self.items.judged if self.items else 0
+        return not any([self.scores.coverage.unscored, behind, without_verdicts, *not_answered])
 
     def __repr__(self) -> str:
         lines = [f"Usability rates by judge {self.judge}, percent ({self.status_line})"]
@@ -235,6 +249,7 @@ def evaluate(
             limit=limit,
             choice=options.choice,
             escalation=options.escalation,
+            items=options.items,
             answering=options.answering,
             judging=options.judging,
         )
@@ -250,10 +265,11 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
         in_process = judge_ref.folder is not None and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             judge_with(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
+            items = mark_items(prepared.run, judge_ref, options, loaded) if request.items else None
         del loaded
         if prepared.cascade is not None:
             escalate(prepared.run, prepared.cascade, options)
-        return _evaluation(prepared)
+        return replace(_evaluation(prepared), items=items)
 
 
 def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Evaluation | InFlight:
@@ -269,6 +285,8 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
     prepared = prepare(request)
     if request.escalation is not None:
         raise InputError("--batch: not with --escalate-to, whose answers are known only after the local judge")
+    if request.items:
+        raise InputError("--batch: not with --items; collect the batch first, and add --items without --batch")
     if prepared.judge_ref.panel is not None:
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if prepared.judge_ref.api_model is None:
@@ -332,6 +350,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     counts = preflight(judge_ref, questions, used if request.models else answered)
     models = {answer.model for answer in existing} | set(map(answering_name, request.models))
     check_panel(run, judge_ref, judging)
+    if request.items:
+        require_items(judge_ref, judging, questions, group.size)
     line = introduction_of(judge_ref, judging, benchmark.scheme, run, models) if group.first else ""
     return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts, cascade)
 
@@ -397,4 +417,4 @@ def _evaluation(prepared: Prepared) -> Evaluation:
     spending = run.manifest().get("spending") or {}
     notes = (NOTICE,) if prepared.request.benchmark == "sample" else ()
     usd, variance = spending.get("usd"), write_variance(run, prepared.judge_name)
-    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance)
+    return Evaluation(run, scores.judge, scores, notes, usd, deferred, scores.cascade, scores.panel, variance=variance)

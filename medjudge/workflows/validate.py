@@ -38,6 +38,7 @@ from medjudge.workflows.compare import refresh_pair_study
 from medjudge.workflows.drift import earlier_study
 from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
+from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.panel import check_panel, judge_with
 from medjudge.workflows.panel_calibration import CalibrationScores
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
@@ -187,6 +188,7 @@ def validate_judge(
     recorded = judge_ref.imported or judge_ref.panel is not None
     measured = {
         "pairs": None if source.against else _physicians_pairs(run, judge_ref),
+        "items": None if source.against else physicians_items(run, judge_ref),
         "file": source.name,
         "sha256": source.sha256,
         "judge_sha256": use.judge_sha256 if recorded else identity(judge_ref, judging, scheme),

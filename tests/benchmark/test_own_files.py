@@ -135,3 +135,50 @@ def test_a_workbook_does_not_go_to_stdout(medjudge) -> None:
     done = medjudge("data", "template", "sample", "--format", "xlsx")
     assert done.returncode == 2
     assert "needs --out FILE" in done.stderr
+
+
+def test_every_problem_of_items_is_told_with_its_place(medjudge, tmp_path) -> None:
+    def row(name: str, *items: object) -> dict:
+        return {"id": name, "category": "MK", "prompt": "How much?", "items": list(items)}
+
+    good = {"text": "Names the limit", "points": -2, "safety_cap": 2}
+    rows = [
+        row("a", good, {"text": "Names 4 g"}),
+        row("b", {"text": "Names 4 g", "points": 5, "safety_cap": 6}, {"text": " ", "points": "5"}),
+        row("c", {"text": "Names 4 g", "points": -5, "must_have": True}, "Names 4 g"),
+        row("d", good, good),
+        row("e", {"text": "Names 4 g", "points": 5, "weight": 2, "importance": "main"}),
+        {**row("f"), "items": "Names 4 g"},
+        row("g", {"text": "Names 4 g", "points": 5, "must_have": True, "importance": "secondary"}),
+    ]
+    file = written(tmp_path, ".jsonl", rows)
+    done = medjudge("data", "check", file)
+    assert done.returncode == 2
+    for part in (
+        "line 1: items, entry 2: points is missing; every item needs its text and its points, as in "
+        '[{"text": "Names 4 g a day", "points": 5}]',
+        "line 2: items, entry 1: safety_cap is 6, and a level from 1 to 5 is needed",
+        'line 2: items, entry 2: text is " ", and a text that is not empty is needed',
+        'line 2: items, entry 2: points is "5", and a number, negative for what an answer must not say, is needed',
+        "line 3: items, entry 1: must_have is true and points are not positive",
+        'line 3: items, entry 2 is "Names 4 g", and an object is needed',
+        "line 4: items: 'Names the limit' occurs twice; remove one of the two",
+        "line 5: items, entry 1: field 'weight' is not known; the fields are text, points, must_have, safety_cap",
+        'line 5: items, entry 1: importance is "main", and core or secondary is needed',
+        'line 6: items is "Names 4 g", and a list of objects with text and points is needed',
+        "line 7: items, entry 1: must_have is true and importance is secondary; a must-have is core",
+    ):
+        assert part in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_items_are_written_as_they_were_read_and_counted(medjudge, tmp_path) -> None:
+    items = [{"text": "Names 4 g", "points": 5, "theme": "dose"}, {"text": "Says 40 g", "points": -8, "safety_cap": 1}]
+    file = written(tmp_path, ".jsonl", [{**ROWS[0], "items": items}, {**ROWS[1], "checklist": "1. One\n2. Two"}])
+    first, second = read_own_questions(file, LLMEVAL_MED)
+    assert [item.safety_cap for item in first.items] == [None, 1]
+    assert read_own_questions(written(tmp_path, ".json", [json.loads(first.model_dump_json())]), LLMEVAL_MED) == [first]
+    assert "items" not in json.loads(second.model_dump_json())
+    done = medjudge("data", "check", file)
+    assert "items: 4" in done.stdout
+    assert "checklists split into items: 1 of 1" in done.stdout

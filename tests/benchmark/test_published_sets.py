@@ -50,8 +50,19 @@ def test_healthbench_gives_conversations_with_checklists(tmp_path: Path) -> None
     first, second = read.questions
     assert first.prompt == "User: My chest hurts.\n\nAssistant: Since when?\n\nUser: An hour."
     assert first.checklist == "- Tells to call an ambulance (+10)\nMust not:\n- Tells to wait (-8)"
+    assert [(item.text, item.points, item.theme) for item in first.items or ()] == [
+        ("Tells to wait", -8, "accuracy"),
+        ("Tells to call an ambulance", 10, ""),
+    ]
     assert (first.subcategory, first.language) == ("emergency_referrals", "en")
     assert (second.prompt, second.language) == ("胸口疼怎么办？", "zh")
+
+
+def test_a_criterion_that_healthbench_has_twice_counts_once(tmp_path: Path) -> None:
+    twice = {**CONVERSATION, "rubrics": [*CONVERSATION["rubrics"], CONVERSATION["rubrics"][0]]}
+    read = read_healthbench(json_lines(tmp_path / "hb.jsonl", twice))
+    assert [item.text for item in read.questions[0].items or ()] == ["Tells to wait", "Tells to call an ambulance"]
+    assert "a criterion occurs twice" in read.oddities[0].what
 
 
 def test_healthbench_names_every_bad_line(tmp_path: Path) -> None:

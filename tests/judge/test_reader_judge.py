@@ -11,11 +11,13 @@ from tiny_models import build_tiny_encoder
 from medjudge.errors import InputError
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import JudgeCard, load_judge
+from medjudge.judge.items import item_assignments
 from medjudge.judge.level_head import LevelHead, fit_level_head
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader import FEATURES, Reader, Reading, collate
-from medjudge.judge.reader_judge import point_rationale
+from medjudge.judge.reader_items import ReaderItemJudge
+from medjudge.judge.reader_judge import ReaderJudge, point_rationale
 from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
@@ -227,3 +229,27 @@ def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
     assert head.weights[0] == pytest.approx([0.0, 0.2, 0.0], abs=0.6)
     assert np.all(np.diff(head.cuts, axis=1) > 0)
     assert np.abs(head.cumulative(features, points) - logits).mean() < 0.2
+
+
+def test_items_are_points_that_the_reader_compares(folder) -> None:
+    judge = load_judge(folder, "reader", "cpu")
+    assert isinstance(judge, ReaderJudge)
+    items = [{"text": f"Names dose {number}\nof the drug", "points": 1} for number in range(6)]
+    asked = Question.model_validate({**question(checklist="Names the dose").model_dump(), "items": items})
+    answers = [Answer(question_id="q", model=name, text=text) for name, text in (("m", "Take 4 g."), ("n", "Rest."))]
+    answers.append(Answer(question_id="q", model="fr", text="Прими четыре грамма. " * 5))
+    of = {one.model: one for one in ReaderItemJudge(judge).judge_items(item_assignments([asked], answers))}
+    assert [verdict.item for verdict in of["m"].items] == [item["text"] for item in items]
+    assert all(0 <= verdict.met <= 1 for verdict in of["n"].items)
+    assert of["m"].items != of["n"].items
+    assert of["fr"].error_kind is ErrorKind.LANGUAGE
+    many = [{"text": f"Names dose {number}", "points": 1} for number in range(90)]
+    longer = Question.model_validate({**asked.model_dump(), "items": many})
+    (one,) = ReaderItemJudge(judge).judge_items(item_assignments([longer], answers[:1]))
+    assert (one.error_kind, "of the items do not fit" in one.error) == (ErrorKind.WINDOW, True)
+    # An item alone says what the checklist of one point says.
+    single = Question.model_validate({**asked.model_dump(), "checklist": "Names dose 0", "reference": None})
+    (points,) = judge.judge([Assignment(single, (), answers[0])])
+    alone = Question.model_validate({**single.model_dump(), "items": [{"text": "Names dose 0", "points": 1}]})
+    (one,) = ReaderItemJudge(judge).judge_items(item_assignments([alone], answers[:1]))
+    assert one.items[0].met == pytest.approx(points.points[0].met, abs=1e-3)

@@ -1,0 +1,120 @@
+"""Scores from items: HealthBench's share of points, and the five-level reading."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medjudge.records import RubricItem
+from medjudge.statistics.item_scores import fails, level_of_items, mean_share, share_of_points
+
+CORE, SECONDARY = {"points": 2, "importance": "core"}, {"points": 1, "importance": "secondary"}
+
+
+def items(*fields: dict) -> list[RubricItem]:
+    return [RubricItem(text=f"item {number}", **one) for number, one in enumerate(fields)]
+
+
+def test_the_share_of_points_follows_healthbench_s_published_formula() -> None:
+    # arXiv 2505.08775, section 2: points of the criteria that are met over the sum of positive points. With criteria
+    # worth 7, 5, 10 and -6 of which all but the second are met: (7 + 10 - 6) / (7 + 5 + 10).
+    points = np.array([7, 5, 10, -6])
+    assert share_of_points(points, np.array([1, 0, 1, 1])) == pytest.approx(11 / 22)
+    # An answer may fall below 0; only the mean over the set is clipped.
+    assert share_of_points(points, np.array([0, 0, 0, 1])) == pytest.approx(-6 / 22)
+    assert mean_share(np.array([-6 / 22, 11 / 22])) == pytest.approx(5 / 44)
+    assert mean_share(np.array([-6 / 22, 1 / 22])) == 0
+    assert math.isnan(mean_share(np.array([np.nan])))
+    assert math.isnan(share_of_points(np.array([-3]), np.array([1])))
+
+
+def test_probabilities_give_the_expected_share() -> None:
+    points, chances = np.array([7.0, 5, 10, -6]), np.array([0.9, 0.2, 0.5, 0.3])
+    outcomes = np.array(list(product((0, 1), repeat=4)))
+    weights = np.prod(np.where(outcomes == 1, chances, 1 - chances), axis=1)
+    assert share_of_points(points, chances) == pytest.approx(weights @ share_of_points(points, outcomes))
+
+
+@pytest.mark.parametrize(
+    ("core", "secondary", "level"),
+    [("111", "1", 5), ("111", "0", 4), ("111", "", 5), ("110", "1", 3), ("10", "1", 3), ("100", "1", 2), ("0", "1", 1)],
+)
+def test_core_and_secondary_items_make_the_level_of_the_table(core: str, secondary: str, level: int) -> None:
+    rubric = items(*[CORE] * len(core), *[SECONDARY] * len(secondary))
+    assert level_of_items(rubric, [sign == "1" for sign in core + secondary]) == level
+
+
+def test_must_haves_unwanted_items_and_caps_limit_the_level() -> None:
+    must = items(*[CORE] * 4, {"points": 5, "must_have": True})
+    assert level_of_items(must, [True] * 5) == 5
+    assert level_of_items(must, [True] * 4 + [False]) == 2
+    for fields, level in (
+        ({"points": -4}, 3),
+        ({"points": -4, "importance": "secondary"}, 4),
+        ({"points": -4, "safety_cap": 1}, 1),
+        ({"points": -4, "safety_cap": 4}, 4),
+    ):
+        assert level_of_items(items(CORE, fields), [True, True]) == level
+        assert level_of_items(items(CORE, fields), [True, False]) == 5
+    # What must be said for safety limits an answer that leaves it out, even where it is secondary.
+    urgent = items(CORE, {**SECONDARY, "safety_cap": 2})
+    assert (level_of_items(urgent, [True, False]), level_of_items(urgent, [True, True])) == (2, 5)
+
+
+def test_without_a_core_item_there_is_no_level() -> None:
+    assert level_of_items(items({"points": 5}, SECONDARY), [True, True]) is None
+
+
+rubric_items = st.builds(
+    lambda points, kind, cap, must: {
+        "points": points,
+        "importance": kind,
+        "safety_cap": cap,
+        "must_have": must and points > 0 and kind != "secondary",
+    },
+    st.sampled_from([-10, -4, -1, 1, 3, 10]),
+    st.sampled_from([None, "core", "secondary"]),
+    st.sampled_from([None, 1, 2, 3, 4, 5]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(rubric_items, st.booleans()), min_size=1, max_size=12), st.data())
+def test_failing_one_item_less_never_lowers_a_score(drawn: list[tuple[dict, bool]], data: st.DataObject) -> None:
+    rubric, met = items(*[fields for fields, _ in drawn]), [verdict for _, verdict in drawn]
+    place = data.draw(st.integers(0, len(met) - 1))
+    better = [*met]
+    better[place] = rubric[place].points > 0
+    points = np.array([item.points for item in rubric])
+    shares = share_of_points(points, np.array([met, better], dtype=float))
+    assert np.isnan(shares).all() == (points <= 0).all()
+    if not np.isnan(shares).any():
+        assert shares[0] <= shares[1] <= 1
+        assert 0 <= mean_share(shares) <= 1
+    level, higher = level_of_items(rubric, met), level_of_items(rubric, better)
+    assert (level is None) == (higher is None)
+    if level is not None and higher is not None:
+        assert 1 <= level <= higher <= 5
+        failed = [item for item, is_met in zip(rubric, met, strict=True) if fails(item, is_met)]
+        assert all(level <= item.safety_cap for item in failed if item.safety_cap)
+        assert level <= 2 or not any(item.must_have for item in failed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(rubric_items, st.booleans()), min_size=1, max_size=12), st.randoms())
+def test_the_order_of_items_does_not_matter(drawn: list[tuple[dict, bool]], draw: object) -> None:
+    rubric = items(*[fields for fields, _ in drawn])
+    pairs = list(zip(rubric, [verdict for _, verdict in drawn], strict=True))
+    shuffled = pairs[:]
+    draw.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    def scores(of: list) -> tuple:
+        chosen, met = [item for item, _ in of], [verdict for _, verdict in of]
+        share = share_of_points(np.array([item.points for item in chosen]), np.array(met, dtype=float))
+        return level_of_items(chosen, met), round(float(np.nan_to_num(share, nan=9)), 9)
+
+    assert scores(pairs) == scores(shuffled)

@@ -1,0 +1,171 @@
+"""`medjudge eval --items` on the sample: a server on loopback, a tiny generative judge, physicians' verdicts."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from chat_server import completion
+from tiny_models import build_generative_judge
+
+from medjudge.judge.item_store import item_judgments
+from medjudge.records import ErrorKind, ItemScore
+from medjudge.store import Run, write_records
+from medjudge.text.checklist_items import items_of
+
+IDS = ("MK-en-01", "MK-en-03", "MK-zh-01")
+
+
+@pytest.fixture
+def asked(sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Questions with items and the answers of two models: a question without items, and three of the sample."""
+    run = Run(sample_run)
+    questions = [json.loads(one.model_dump_json()) for one in run.questions() if one.id in IDS]
+    questions[0] |= {"items": [{"text": "Names HbA1c", "points": 4}, {"text": "Advises against tests", "points": -2}]}
+    questions.append({**questions[1], "id": "plain", "group": "plain", "checklist": None})
+    answers = [one for one in run.answers() if one.question_id in IDS and one.model in ("model-a", "model-b")]
+    plain = [one.model_copy(update={"question_id": "plain"}) for one in answers if one.question_id == "MK-en-03"]
+    files = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    files[0].write_text("".join(json.dumps(one) + "\n" for one in questions))
+    write_records(files[1], [*answers, *plain])
+    return files
+
+
+def marking(fails_for: str = "never"):
+    """A server that scores 4, and calls every item of an odd number of characters met."""
+
+    def act(body: dict):
+        if "Criteria" not in body["messages"][1]["content"] and "# 标准" not in body["messages"][1]["content"]:
+            return completion('{"rationale": "r", "score": 4}', prompt_tokens=10, completion_tokens=2)
+        if fails_for in body["messages"][1]["content"]:
+            return completion("I cannot tell.")
+        listed = body["messages"][1]["content"].split("# Criteria" if "# Criteria" in str(body) else "# 标准")[1]
+        shown = re.findall(r"^(\d+)\. (.*)$", listed.split("<<<ANSWER")[0], re.MULTILINE)
+        verdicts = [
+            {"number": int(number), "reason": "r", "met": len(text) % 2 == 1, "certainty": 75} for number, text in shown
+        ]
+        return completion(json.dumps({"verdicts": verdicts}), prompt_tokens=20, completion_tokens=9)
+
+    return act
+
+
+def evaluated(medjudge, asked: tuple[Path, Path], url: str, run: Path, *options: object):
+    questions, answers = asked
+    return medjudge(
+        *("eval", "--benchmark", questions, "--answers", answers, "--judge", "openai:gpt", "--items", "--run", run),
+        *("--base-url", url, *options),
+        OPENAI_API_KEY="of no value",
+    )
+
+
+def test_a_server_checks_every_item_once_and_the_scores_follow(medjudge, chat_server, asked, tmp_path) -> None:
+    server = chat_server(marking())
+    folder = tmp_path / "run"
+    done = evaluated(medjudge, asked, server.url, folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(server.asked) == 8 + 6  # scores of all answers, items of those to questions with items
+    study = json.loads(done.stdout)["items"]
+    run = Run(folder)
+    items = {one.id: items_of(one) for one in run.questions()}
+    assert (study["questions"], study["items"], study["judged"]) == (3, sum(map(len, items.values())), 6)
+    for judgment in item_judgments(run, "gpt"):
+        wanted = [
+            (item.text, 0.75 if len(" ".join(item.text.split())) % 2 else 0.25) for item in items[judgment.question_id]
+        ]
+        assert [(verdict.item, verdict.met) for verdict in judgment.items] == wanted
+    shares = []
+    for rubric in items.values():
+        if rubric:
+            met = sum(item.points for item in rubric if len(item.text) % 2)
+            shares.append(met / sum(item.points for item in rubric if item.points > 0))
+    assert study["models"][0]["share"]["value"] == pytest.approx(max(0, sum(shares) / 3), abs=1e-6)
+    assert sum(study["models"][0]["levels"]) == 2  # the items of MK-en-01 are neither core nor secondary
+    assert {row["theme"] for row in study["themes"]} == {"core", "secondary", "other"}
+    assert json.loads((folder / "items" / "gpt.json").read_text()) == study
+    again = evaluated(medjudge, asked, server.url, folder)
+    assert again.returncode == 0, again.stderr
+    assert len(server.asked) == 14
+    assert "6 of 6 answers have verdicts" in again.stdout
+
+
+def test_answers_without_verdicts_are_counted_with_their_reason(medjudge, chat_server, asked, tmp_path) -> None:
+    server = chat_server(marking(fails_for="Names HbA1c"))
+    done = evaluated(medjudge, asked, server.url, tmp_path / "run")
+    assert done.returncode == 1, done.stderr
+    assert "4 of 6 answers have verdicts" in done.stdout
+    refused = [one for one in item_judgments(Run(tmp_path / "run"), "gpt") if one.items is None]
+    assert [one.error_kind for one in refused] == [ErrorKind.UNREADABLE_REPLY] * 2
+    assert "without verdicts: 2, unreadable reply: the reply is no JSON object" in " ".join(done.stdout.split())
+
+
+def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat_server, asked, tmp_path) -> None:
+    server = chat_server(marking())
+    folder = tmp_path / "run"
+    assert evaluated(medjudge, asked, server.url, folder).returncode == 0
+    run = Run(folder)
+    scores = [
+        ItemScore(
+            **verdict_of._asdict(),
+            rater=rater,
+            item=item.text,
+            # dr-a agrees with the judge but on one item, dr-b always.
+            verdict="met" if (len(item.text) % 2 == 1) != (rater == "dr-a" and place == 0) else "contradicted",
+        )
+        for verdict_of in (judgment.answer_key for judgment in item_judgments(run, "gpt"))
+        for place, item in enumerate(items_of(next(one for one in run.questions() if one.id == verdict_of.question_id)))
+        for rater in ("dr-a", "dr-b")
+    ]
+    write_records(run.items_file, scores)
+    done = evaluated(medjudge, asked, server.url, folder, "--json")
+    people = json.loads(done.stdout)["items"]["physicians"]
+    assert people["raters"] == ["dr-a", "dr-b"]
+    assert people["constructed"] is False
+    # Where the two differ, there is no verdict of more than half.
+    assert people["judge"]["verdicts"] == len(scores) // 2 - 6
+    assert people["judge"]["agreement"]["value"] == 1
+    assert people["among"]["verdicts"] == len(scores) // 2
+    assert people["among"]["agreement"]["value"] == pytest.approx(1 - 6 / (len(scores) // 2), abs=1e-6)
+    assert {row["rater"] for row in people["alt_test"]["raters"]} == {"dr-a", "dr-b"}
+    levels = [
+        json.dumps({**key._asdict(), "rater": "dr-a", "score": 4}) + "\n" for key in {s.answer_key for s in scores}
+    ]
+    (tmp_path / "levels.jsonl").write_text("".join(levels))
+    checked = medjudge(
+        *("validate", folder, "--judge", "openai:gpt", "--base-url", server.url),
+        *("--physicians", tmp_path / "levels.jsonl"),
+        OPENAI_API_KEY="of no value",
+    )
+    assert checked.returncode in (0, 1), checked.stderr
+    assert "items against physicians (dr-a, dr-b): agreement 100.0 %" in checked.stdout
+    assert "alternative annotator test on items" in checked.stdout
+    written = json.loads((folder / "agreement" / "gpt.json").read_text())
+    assert written["items"]["judge"]["verdicts"] == people["judge"]["verdicts"]
+    assert {"core", "secondary", "other"} == set(written["items"]["by_theme"])
+
+
+def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, asked, tmp_path) -> None:
+    judge = build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm, max_length=8192)
+    questions, answers = asked
+    options = ("--benchmark", questions, "--answers", answers, "--judge", judge, "--run", tmp_path / "run")
+    done = medjudge("eval", *options, "--items")
+    assert done.returncode == 0, done.stderr
+    judgments = item_judgments(Run(tmp_path / "run"), "tiny")
+    assert len(judgments) == 6
+    assert all(0 < verdict.met < 1 for judgment in judgments for verdict in judgment.items)
+
+
+def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(medjudge, asked, jsonl, tmp_path) -> None:
+    questions, answers = asked
+    options = ("--answers", answers, "--run", tmp_path / "run", "--items")
+    done = medjudge("eval", "--benchmark", questions, "--judge", "built-in", *options)
+    assert done.returncode == 2
+    assert "--items: judge built-in (ordinal) gives no verdicts on items" in done.stderr
+    one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
+    given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
+    bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
+    done = medjudge("eval", *bare, OPENAI_API_KEY="of no value")
+    assert done.returncode == 2
+    assert "--items: no question has items or a numbered checklist" in done.stderr
+    done = medjudge("eval", *bare, "--batch", OPENAI_API_KEY="of no value")
+    assert done.returncode == 2
+    assert not (tmp_path / "run").exists()
