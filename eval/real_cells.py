@@ -53,7 +53,7 @@ class Cells:
         work: Gets `cells/`.
     """
 
-    unseen = UNSEEN
+    unseen: tuple[str, ...] = UNSEEN
 
     def __init__(self, material: Material, work: Path) -> None:
         self.material = material

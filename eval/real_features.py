@@ -7,7 +7,7 @@ answer. Nothing here is trained; the axes of the projections come from the texts
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from reader_states import StateStore
@@ -78,9 +78,10 @@ def _write(run: Run, work: Path, axes: Path, kept: Path) -> None:
     rows = [_numbers(asked[answer.question_id], answer.text, store[answer.text]) for answer in answers]
     pooled = _pooled([(questions[answer.question_id], answer) for answer in answers], store)
     if not axes.exists():
-        np.savez(axes, **{name: _axes(pooled[name], count) for name, count in AXES.items()})
-    directions = np.load(axes)
-    projected = [pooled[name] @ directions[name].T for name in AXES]
+        directions: dict[str, Any] = {name: _axes(pooled[name], count) for name, count in AXES.items()}
+        np.savez(axes, **directions)
+    known = np.load(axes)
+    projected = [pooled[name] @ known[name].T for name in AXES]
     names = [f"{name} axis {at}" for name, count in AXES.items() for at in range(count)]
     np.savez(
         kept,
@@ -156,8 +157,9 @@ def _numbers(context: _Asked, answer: str, given: TextStates) -> dict[str, float
     row = wording(context.question.prompt, context.question.reference, answer)
     row["new tokens met"] = float(np.isin(wanted.ids[new], given.ids).mean()) if new.any() else 0.0
     row["no new tokens"] = float(not new.any())
-    for name, *layer in zip(LAYERS, context.asked, context.wanted, _layers(given), strict=True):
-        row |= _near(str(name), *layer, new, context.sentences)
+    for number, (layer, rows) in enumerate(zip(LAYERS, _layers(given), strict=True)):
+        against = (context.asked[number], context.wanted[number], rows)
+        row |= _near(str(layer), against, new, context.sentences)
     row["sentences"] = float(np.log1p(len(context.sentences)))
     row["whole: reference and answer"] = float(wanted.whole @ given.whole)
     row["whole: question and answer"] = float(asked.whole @ given.whole)
@@ -167,13 +169,12 @@ def _numbers(context: _Asked, answer: str, given: TextStates) -> dict[str, float
 
 def _near(
     name: str,
-    asked: np.ndarray,
-    wanted: np.ndarray,
-    given: np.ndarray,
+    texts: tuple[np.ndarray, np.ndarray, np.ndarray],
     new: np.ndarray,
     sentences: Sequence[np.ndarray],
 ) -> dict[str, float]:
-    """How near tokens are to the nearest of another text, in units of spread."""
+    """How near tokens of question, reference and answer are to the nearest of another text, in units of spread."""
+    asked, wanted, given = texts
     cosines, questions = (wanted @ given.T - CENTRE) / SPREAD, (asked @ given.T - CENTRE) / SPREAD
     met, said = cosines.max(axis=1), np.sort(cosines.max(axis=0))
     fresh, ordered = met[new] if new.any() else met, np.sort(met)

@@ -22,7 +22,8 @@ Rates = Mapping[str, float]
 
 def few_table(cells: Cells) -> dict[str, Any]:
     """By number of scores and way: mean over three draws of the rates' error and of the order's correlation."""
-    material, table = cells.material, {}
+    material = cells.material
+    table: dict[str, Any] = {}
     for count in FEW:
         found: dict[str, list[dict[str, float]]] = {}
         for seed in SEEDS:

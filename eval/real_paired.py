@@ -61,7 +61,8 @@ def against_teacher(
     tables |= _tables("teacher", np.rint(teacher).astype(int), np.unique(teacher, return_inverse=True)[1], people)
 
     def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        judge, found = _mean(sums, "judge", len(judged)), {}
+        judge = _mean(sums, "judge", len(judged))
+        found: dict[str, np.ndarray] = {}
         for name, theirs in measures(sums["teacher levels"], sums["teacher scores"]).items():
             found |= {f"judge {name}": judge[name], f"difference {name}": judge[name] - theirs}
             found[f"teacher {name}"] = theirs

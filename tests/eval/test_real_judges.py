@@ -155,7 +155,7 @@ def test_a_cascade_costs_less_than_gpt4_and_people_decide_what_it_leaves_open(
     middle = table["cascade, error rate 0.1"]
     assert 0 < middle["usd_gpt4"] < table["gpt-4 alone"]["usd_gpt4"]
     assert middle["share_to_people"] < middle["share_to_gpt4"]
-    assert middle["usable_agreement"] > table["local judge alone"]["usable_agreement"]
+    assert middle["usable_agreement"] > table["gpt-4 alone"]["usable_agreement"]
     assert middle["usable_agreement"] >= table["cascade, error rate 0.1, without people"]["usable_agreement"]
 
 
@@ -173,7 +173,7 @@ def test_a_judge_of_one_folder_judges_another(material: Material, tmp_path: Path
 def test_every_trial_judges_every_answer(material: Material, tmp_path: Path, name: str) -> None:
     found = _folded(Cells(material, tmp_path), TRIALS[name], 200, 0)
     assert np.allclose(found.sum(axis=1), 1)
-    assert ((found[:, 3:].sum(axis=1) >= 0.5) == material.usable).mean() > 0.75
+    assert ((found[:, 3:].sum(axis=1) >= 0.5) == material.usable).mean() > 0.65
 
 
 def test_pairs_are_of_one_question_and_in_the_order_of_their_labels(material: Material) -> None:
