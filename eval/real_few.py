@@ -87,16 +87,17 @@ def by_model(material: Material, usable: np.ndarray) -> dict[str, float]:
 def errors(material: Material, rates: Rates) -> dict[str, float]:
     """How far the rates are from those by all of people's scores, in points, and how alike the order is.
 
-    A model without a score takes the mean of the others.
+    A model without a score takes the mean of the others. Rates that are all equal have no order: 0.
     """
     truth = by_model(material, material.usable.astype(float))
     values = np.array([rates[name] for name in truth], float)
     values = np.where(np.isnan(values), np.nanmean(values), values)
     wanted = np.array(list(truth.values()))
     off = 100 * (values - wanted)
+    ordered = np.ptp(values) > 0 and np.ptp(wanted) > 0
     return {
         "mean_error": round(float(np.abs(off).mean()), 3),
         "largest_error": round(float(np.abs(off).max()), 3),
         "bias": round(float(off.mean()), 3),
-        "order_spearman": round(float(spearmanr(values, wanted).statistic), 4) if np.ptp(values) > 0 else 0.0,
+        "order_spearman": round(float(spearmanr(values, wanted).statistic), 4) if ordered else 0.0,
     }
