@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import cohen_kappa_score
 from study import record
 from tiny_models import byte_tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
@@ -28,7 +29,6 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import Answer, Judgment, Question, TrainingLine
-from medjudge.statistics.measures import quadratic_kappa
 from medjudge.train.generative import GenerativeTrainer, readable
 
 ANSWERS = 39
@@ -44,7 +44,7 @@ def lines_of(questions: Sequence[Question], most: int, draw: random.Random) -> l
     lines = []
     for question in questions:
         for model, text in enumerate(draw.choices(texts, k=ANSWERS)):
-            parts = [part for part in text[:600].split("\n") if part] or ["-"]
+            parts = [part for part in text[:300].split("\n") if part] or ["-"]
             share = draw.random()
             kept = [PHRASE if draw.random() < share else part for part in parts for part in part.split("。") if part]
             level = int(np.clip(round(1 + 4 * share + draw.gauss(0, 0.5)), 1, 5))
@@ -72,7 +72,7 @@ def trained(base: Path, lines: list[TrainingLine], folder: Path) -> PreTrainedMo
         optimizer.step()
         optimizer.zero_grad()
         if step % 20 == 0:
-            print(f"step {step}: loss {float(loss):.3f}", flush=True)
+            print(f"step {step}: loss {loss.item():.3f}", flush=True)
     plain: PreTrainedModel = readable(model).eval()
     return plain
 
@@ -145,7 +145,7 @@ def main() -> None:
     arguments = parser.parse_args()
     transformers_logging.set_verbosity_error()
     everything = [question for question in read_llmeval_med(arguments.data).questions if question.round == 1]
-    questions = [question for question in everything if question.reference and len(question.reference) < 1200]
+    questions = [question for question in everything if question.reference and len(question.reference) < 600]
     draw = random.Random(0)
     draw.shuffle(questions)
     learnt, unseen = questions[:20], questions[20:]
@@ -158,7 +158,7 @@ def main() -> None:
     levels = {(line.question.id, line.answer.model): line.level for line in lines}
     single = ways(judge_of(model, tokenizer), work[: len(work) // 5])
     scores = {key: each.score for key, each in single["all at once"].items() if each.score is not None}
-    kappa = quadratic_kappa(np.array(list(scores.values())), np.array([levels[key] for key in scores]))
+    kappa = cohen_kappa_score(list(scores.values()), [levels[key] for key in scores], weights="quadratic")
     print(f"kappa {kappa:.2f}", differences(single), flush=True)
     half = ways(judge_of(model.to(torch.bfloat16), tokenizer), work)
     result = {
