@@ -33,6 +33,10 @@ class JudgeArguments:
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
     )
     style: Style = field(default="score-first", metadata={"help": "of a generative judge: score or rationale first"})
+    share_prefixes: bool = field(
+        default=False,
+        metadata={"help": "of a generative judge: packs hold once what their lines begin with; with packing"},
+    )
     score_loss_weight: float = field(
         default=1.0, metadata={"help": "of a generative judge: weight of the cross-entropy over the five levels"}
     )

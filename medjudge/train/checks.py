@@ -61,6 +61,12 @@ def require_possible(
         raise InputError("config: model_name_or_path is missing; name the base model")
     if judge.windows < 1:
         raise InputError(f"config: windows is {judge.windows}; take 1 or more")
+    if judge.share_prefixes and not training.packing:
+        raise InputError("config: share_prefixes is a way to pack lines; set packing true, or leave it out")
+    if judge.share_prefixes and model.attn_implementation:
+        raise InputError(
+            f"config: attn_implementation is {model.attn_implementation}, and share_prefixes has its own; leave one out"
+        )
     if model.lora_r < 1:
         raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
     if not training.use_cpu and not torch.cuda.is_available() and not deepspeed_on_cpu():

@@ -27,6 +27,7 @@ from medjudge.judge.prompts import require_chat_template
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
+from medjudge.models.tree_attention import path_ends, tree_mask
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -34,10 +35,12 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.lean_steps import LeanSteps
+from medjudge.train.lines_apart import require_branches_apart, require_lines_apart
 from medjudge.train.lora import lora_config
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
+from medjudge.train.tree_packs import tree_packed
 from medjudge.train.weighted_steps import WeightedSteps
 
 _REASONED_LINES = 200
@@ -137,6 +140,8 @@ def _predictions(
     needed[before_score] = True
     positions = needed.nonzero().flatten()
     text = {name: inputs[name] for name in _TEXT if name in inputs}
+    if "ends" in inputs:
+        text["attention_mask"] = tree_mask(inputs["ends"])
     logits = model(**text, use_cache=False, logits_to_keep=positions).logits
     index = needed.cumsum(dim=0) - 1  # in the logits that were computed
     row, column = spoken.nonzero(as_tuple=True)
@@ -148,15 +153,19 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
     """Rows of `generative_dataset`, or packs of them, as tensors.
 
     Rows are padded on the left, so that replies stand below each other. Packs make one sequence without padding and
-    without attention mask: positions that begin again tell the model where a line begins.
+    without attention mask: positions that begin again tell the model where a line begins. What a line of `tree_packed`
+    shares with the one before it is not repeated.
 
     Returns:
         `input_ids`, `position_ids`, `labels` and `line` (the line that a token belongs to), each (rows, length);
-        `attention_mask` for rows; of each line `score_row` and `score_at`, `probabilities` (lines, 5) and `weight`.
+        `attention_mask` for rows; `ends` from `path_ends` for rows of `tree_packed`; of each line `score_row` and
+        `score_at`, `probabilities` (lines, 5) and `weight`.
     """
     in_packs = "lines" in rows[0]
     lines = [line for row in rows for line in row["lines"]] if in_packs else rows
-    lengths = [len(line["input_ids"]) for line in lines]
+    in_trees = "shared" in lines[0]
+    skipped = [line["shared"] if in_trees else 0 for line in lines]
+    lengths = [len(line["input_ids"]) - shared for line, shared in zip(lines, skipped, strict=True)]
     if in_packs:
         shape = (1, sum(lengths))
         places = [(0, sum(lengths[:number])) for number in range(len(lines))]
@@ -170,18 +179,21 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
         "labels": torch.full(shape, -100),
         "line": torch.full(shape, -1),
     }
-    for number, (line, (row, start), length) in enumerate(zip(lines, places, lengths, strict=True)):
+    for number, (line, (row, start), first, length) in enumerate(zip(lines, places, skipped, lengths, strict=True)):
         here = slice(start, start + length)
-        batch["input_ids"][row, here] = torch.tensor(line["input_ids"])
-        batch["position_ids"][row, here] = torch.arange(length)
-        batch["labels"][row, here] = torch.tensor(line["labels"])
+        batch["input_ids"][row, here] = torch.tensor(line["input_ids"][first:])
+        batch["position_ids"][row, here] = torch.arange(first, first + length)
+        batch["labels"][row, here] = torch.tensor(line["labels"][first:])
         batch["line"][row, here] = number
     if not in_packs:
         batch["attention_mask"] = (batch["line"] >= 0).long()
+    if in_trees:
+        batch["ends"] = path_ends([len(line["input_ids"]) for line in lines], skipped)
+    starts = [start - first for (_, start), first in zip(places, skipped, strict=True)]
     return {
         **batch,
         "score_row": torch.tensor([row for row, _ in places]),
-        "score_at": torch.tensor([start + line["score_at"] for line, (_, start) in zip(lines, places, strict=True)]),
+        "score_at": torch.tensor([start + line["score_at"] for line, start in zip(lines, starts, strict=True)]),
         "probabilities": torch.tensor([line["probabilities"] for line in lines], dtype=torch.float32),
         "weight": torch.tensor([line["weight"] for line in lines], dtype=torch.float32),
     }
@@ -197,7 +209,7 @@ def generative_trainer(
     """A trainer of a base model with a fresh adapter, or with the adapter of the judge `start_from`.
 
     `data` comes from `data_with_room`. With `load_in_4bit` the base is quantised (QLoRA), with `packing` several lines
-    fill one sequence.
+    fill one sequence, with `share_prefixes` as a tree.
 
     Raises:
         InputError: The base model cannot be loaded or has no chat template, it has no layer that `lora_target_modules`
@@ -214,10 +226,13 @@ def generative_trainer(
     base = load_for_training(model, judge.start_folder)
     assert training.max_length
     train, validation = [generative_dataset(lines) for lines in data.encoded]
-    if training.packing:
-        require_lines_apart(base, training)
+    if judge.share_prefixes:
+        require_branches_apart(on_device(base, training))
+        train = tree_packed(train, training.max_length)
+    elif training.packing:
+        require_lines_apart(on_device(base, training))
         train = packed(train, training.max_length)
-        training.packing = False  # TRL's own would drop the targets of the score
+    training.packing = False  # TRL's own would drop the targets of the score
     keep_columns(training)
     training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
@@ -290,33 +305,6 @@ def keep_columns(training: SFTConfig) -> None:
     """Keeps the columns of the batches, which are not arguments of the model's forward."""
     training.remove_unused_columns = False
     training.label_names = ["labels"]
-
-
-def require_lines_apart(model: PreTrainedModel, training: SFTConfig) -> None:
-    """Raises InputError where what one packed line says depends on the line before it.
-
-    Whether positions that begin again keep lines apart is up to the model and its attention: with transformers' masks
-    (eager, sdpa, flex) and flash attention they do, in a state-space model they do not. So it is tried out.
-    """
-    if is_deepspeed_zero3_enabled():
-        raise InputError("config: packing cannot be tried out under ZeRO-3; train without packing, or with zero2.yaml")
-    on_device(model, training)
-    was_training, length = model.training, 8
-    model.eval()
-    positions = torch.arange(length, device=model.device).repeat(2)[None]
-    after = []
-    for first in (10, 30):
-        tokens = [*range(first, first + length), *range(50, 50 + length)]
-        with torch.inference_mode():
-            logits = model(torch.tensor([tokens], device=model.device), position_ids=positions, use_cache=False).logits
-        after.append(logits[0, length:].float())
-    model.train(was_training)
-    first_time, second_time = after
-    if not torch.allclose(first_time, second_time, rtol=1e-3, atol=1e-3):
-        raise InputError(
-            f"config: packing would let lines see each other in {type(model).__name__} with attention "
-            f"{model.config._attn_implementation}; train without packing"
-        )
 
 
 def readable(model: Any) -> Any:

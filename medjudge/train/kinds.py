@@ -74,7 +74,11 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     ),
     "generative": KindInTraining(
         own_options=frozenset(
-            {"style", "score_loss_weight", "regression_weight", "packing", "use_liger_kernel", "dtype", *_QUANTIZED}
+            {
+                *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes"),
+                *("use_liger_kernel", "dtype"),
+                *_QUANTIZED,
+            }
         ),
         stages=("judge", "intermediate", "preference"),
         under_zero3=True,
@@ -85,7 +89,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         save=save_generative,
     ),
 }
-_NOT_OF_PREFERENCE = frozenset({"score_loss_weight", "regression_weight", "packing"})
+_NOT_OF_PREFERENCE = frozenset({"score_loss_weight", "regression_weight", "packing", "share_prefixes"})
 _OF_NO_KIND = frozenset(
     {
         *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),

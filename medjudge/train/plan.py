@@ -12,6 +12,7 @@ from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
 from medjudge.train.memory import BatchSize, Shape, StepMemory, step_memory
 from medjudge.train.quantized import quantization_of
+from medjudge.train.tree_packs import tree_lengths
 
 GIB = 2**30
 _UTILISATION = 0.35
@@ -65,7 +66,7 @@ class TrainingPlan:
     """What a training run will do.
 
     Attributes:
-        tokens: Tokens of an epoch, `longest` those of the longest line.
+        tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
         sequences: What batches are made of: lines, or packs of them.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         memory: GiB of a step by part; None where the shape of the base model is not known.
@@ -126,7 +127,7 @@ def plan_of(
     training = config.training
     encoded_train, encoded_validation = data.encoded
     lengths = [len(line.row["input_ids"]) for line in encoded_train]
-    rows = packed_lengths(lengths, training.max_length or max(lengths)) if training.packing and lengths else lengths
+    rows = sequence_lengths(config, encoded_train)
     sequences = len(rows) or len(data.train)
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
@@ -140,7 +141,7 @@ def plan_of(
         config=name,
         train=_lines(before.train, data.train, encoded_train),
         validation=_lines(before.validation, data.validation, encoded_validation),
-        tokens=sum(lengths),
+        tokens=sum(rows),
         longest=max(lengths, default=0),
         sequences=sequences,
         batch=batch_size(training),
@@ -149,6 +150,16 @@ def plan_of(
         memory=memory,
         cards=() if step is None or shape is None else _cards(step, flops(config, rows, shape) * epochs),
     )
+
+
+def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
+    """The tokens of what batches are made of: lines, or packs of them."""
+    rows = [line.row for line in lines]
+    lengths = [len(row["input_ids"]) for row in rows]
+    if not config.training.packing or not lengths:
+        return lengths
+    max_length = config.training.max_length or max(lengths)
+    return tree_lengths(rows, max_length) if config.judge.share_prefixes else packed_lengths(lengths, max_length)
 
 
 def _lines(before: Sequence[Any], after: Sequence[Any], encoded: Sequence[EncodedLine]) -> LinesOfFile:
@@ -177,9 +188,8 @@ def estimated_memory(
     per_row = ceil(len(lines) / len(rows))  # lines of a pack
     replies = words[: size * per_row]
     if training.packing:  # packs of a batch make one sequence
-        batch = BatchSize(
-            1, size * longest, size * per_row, size * per_row > 1, sum(replies) + len(replies), sum(replies)
-        )
+        masked = size * per_row > 1 and not config.judge.share_prefixes
+        batch = BatchSize(1, size * longest, size * per_row, masked, sum(replies) + len(replies), sum(replies))
     else:
         batch = BatchSize(size, longest, size, size > 1, replies[0] + 1, sum(replies))
     autocast, again = training.bf16 or training.fp16, training.gradient_checkpointing

@@ -14,6 +14,7 @@ FOREIGN = {
     "ordinal": {
         "style": "score-first",  # the default, and yet of no effect
         "packing": True,
+        "share_prefixes": True,
         "load_in_4bit": True,
         "load_in_8bit": True,
         "bnb_4bit_quant_type": "nf4",

@@ -21,7 +21,8 @@ from medjudge.records import TrainingLine
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, require_lines_apart, score_logits
+from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, score_logits
+from medjudge.train.lines_apart import require_lines_apart
 from medjudge.train.self_rationales import write_self_rationales
 
 CPU = torch.device("cpu")
@@ -129,15 +130,14 @@ def test_gradient_checkpointing_changes_nothing_but_the_memory(trainer, lines) -
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_packed_lines_do_not_see_each_other(attention, tiny_lm, tmp_path) -> None:
-    options = SFTConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to=[])
+def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
     model = load_causal_lm(str(tiny_lm), attn_implementation=attention)
-    require_lines_apart(model, options)
+    require_lines_apart(model)
     forward = model.forward
     # A model that does not heed positions, as one with a state does not.
     model.forward = lambda ids, position_ids, use_cache: forward(ids, use_cache=use_cache)
     with pytest.raises(InputError, match="packing would let lines see each other in Qwen3ForCausalLM"):
-        require_lines_apart(model, options)
+        require_lines_apart(model)
 
 
 @pytest.mark.parametrize("style", ["score-first", "reason-first"])

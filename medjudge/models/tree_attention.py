@@ -1,0 +1,184 @@
+"""Attention over texts that begin alike and lie in one sequence: each token sees its own path, and nothing else.
+
+The texts form a tree. Their tokens stand in the order of its branches, so that what follows a token on its paths is one
+run of the sequence. `ends` holds where that run ends: a token sees another where that one stands before it and its run
+has not ended yet.
+
+A GPU computes this with flex attention (arXiv 2412.05496), which skips the blocks that nobody sees. Elsewhere, the
+tokens of a branch attend to themselves, all that follow it attend to the branch, and both are merged by their
+log-sum-exps (FlashAttention, arXiv 2205.14135). No mask of the whole sequence exists in either.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.flex_attention import flex_attention_forward
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+TREE_ATTENTION = "medjudge_tree"
+"""The name in transformers. Without a mask from `tree_mask` it is `sdpa`."""
+
+
+def path_ends(lengths: Sequence[int], shared: Sequence[int]) -> torch.Tensor:
+    """Where the run of each token ends, for texts laid out one after the other without what they share.
+
+    Args:
+        lengths: The tokens of each text, with those that it shares.
+        shared: How many of them it shares with the text before it; 0 for the first.
+
+    Returns:
+        Shape (tokens,): the place after the last token that sees this one.
+    """
+    own = np.subtract(lengths, shared)
+    starts = np.cumsum([0, *own])
+    ends = np.empty(starts[-1], dtype=np.int64)
+    path = np.empty(0, dtype=np.int64)  # the places of the tokens of the text before
+    for start, new, common in zip(starts, own, shared, strict=False):
+        ends[path[common:]] = start
+        path = np.concatenate([path[:common], np.arange(start, start + new)])
+    ends[path] = starts[-1]
+    return torch.from_numpy(ends)
+
+
+def tree_mask(ends: torch.Tensor) -> torch.Tensor | BlockMask:
+    """What `TREE_ATTENTION` takes as `attention_mask`: for a GPU flex attention's blocks, else the ends themselves.
+
+    Both have four dimensions, so that transformers hands them to the attention as they are.
+    """
+    if ends.device.type == "cuda":
+        return block_mask(ends)
+    return ends[None, None, None]
+
+
+def block_mask(ends: torch.Tensor) -> BlockMask:
+    """The blocks of a sequence in which anything is seen."""
+
+    def sees(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (key <= query) & (query < ends[key])
+
+    compiled = ends.device.type == "cuda"  # else the mask of the whole sequence would be made first
+    return create_block_mask(sees, None, None, len(ends), len(ends), device=str(ends.device), _compile=compiled)
+
+
+class Branch(NamedTuple):
+    """A run of tokens, each of which follows the one before it: from `start` to `stop`; `end` is that of their runs."""
+
+    start: int
+    stop: int
+    end: int
+
+
+def branches(ends: torch.Tensor) -> list[Branch]:
+    """The branches of a sequence, in its order. Tokens of equal ends follow each other on all their paths."""
+    values, counts = torch.unique_consecutive(ends, return_counts=True)
+    stops = counts.cumsum(dim=0).tolist()
+    return [Branch(*each) for each in zip([0, *stops[:-1]], stops, values.tolist(), strict=True)]
+
+
+def tree_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | BlockMask | None,
+    scaling: float | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attention as transformers calls it; `sdpa` unless the mask is from `tree_mask`.
+
+    Args:
+        query: Shape (1, heads, tokens, width), as are `key` and `value`, of fewer heads where several share one.
+        scaling: Of the products, by default one over the root of the width.
+
+    Returns:
+        Shape (1, tokens, heads, width), and nothing.
+    """
+    if attention_mask is None or (isinstance(attention_mask, torch.Tensor) and attention_mask.dtype != torch.long):
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
+    # Autocast knows torch's own attention, which would get all three in one format.
+    device = query.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else value.dtype
+    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    if isinstance(attention_mask, BlockMask):
+        return flex_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    tree = branches(attention_mask[0, 0, 0])
+    found: torch.Tensor = _ByBranches.apply(query, key, value, tree, scale)  # type: ignore[no-untyped-call]
+    return found.transpose(1, 2).contiguous(), None
+
+
+class _ByBranches(torch.autograd.Function):
+    """Attention of each branch to itself and of what follows it to the branch, merged.
+
+    The backward pass of a part needs the merged output and log-sum-exps alone (Ring Attention, arXiv 2310.01889).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, tree: list[Branch], scale: float
+    ) -> torch.Tensor:
+        merged = torch.empty_like(query, dtype=torch.float32)
+        log_sum = query.new_empty(query.shape[:-1], dtype=torch.float32)
+        for start, stop, _ in tree:
+            own = slice(start, stop)
+            merged[:, :, own], log_sum[:, :, own] = _part(query, key, value, own, own, scale)
+        for start, stop, end in tree:
+            if stop == end:
+                continue
+            after = slice(stop, end)
+            part, part_sum = _part(query, key, value, after, slice(start, stop), scale)
+            total = torch.logaddexp(log_sum[:, :, after], part_sum)
+            weight = (part_sum - total).exp_()[..., None]
+            merged[:, :, after].lerp_(part.float(), weight)  # the weights of both add up to 1
+            log_sum[:, :, after] = total
+        merged = merged.to(query.dtype)
+        ctx.save_for_backward(query, key, value, merged, log_sum)
+        ctx.tree, ctx.scale = tree, scale
+        return merged
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        query, key, value, merged, log_sum = ctx.saved_tensors
+        (gradient,) = gradients
+        sums = [torch.zeros_like(each, dtype=torch.float32) for each in (query, key, value)]
+        for start, stop, end in ctx.tree:
+            seen = slice(start, stop)
+            for asking in (seen, slice(stop, end)):
+                if asking.start == asking.stop:
+                    continue
+                parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                    gradient[:, :, asking],
+                    query[:, :, asking],
+                    key[:, :, seen],
+                    value[:, :, seen],
+                    merged[:, :, asking],
+                    log_sum[:, :, asking],
+                    0.0,
+                    asking is seen,
+                    scale=ctx.scale,
+                )
+                for total, part, place in zip(sums, parts, (asking, seen, seen), strict=True):
+                    total[:, :, place] += part
+        return *(total.to(query.dtype) for total in sums), None, None
+
+
+def _part(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, asking: slice, seen: slice, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of some tokens to others, or causally to themselves; and the log of the sum of its weights.
+
+    torch's public function does not return the latter.
+    """
+    parts: tuple[torch.Tensor, torch.Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query[:, :, asking], key[:, :, seen], value[:, :, seen], 0.0, asking == seen, scale=scale
+    )
+    return parts
+
+
+AttentionInterface.register(TREE_ATTENTION, tree_attention)
+AttentionMaskInterface.register(TREE_ATTENTION, sdpa_mask)

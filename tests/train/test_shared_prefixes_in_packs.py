@@ -1,0 +1,207 @@
+"""Packs that hold once what their lines begin with: the same step, of fewer tokens."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from recipe_runs import changed, encoded_lines
+from torch.nn import functional
+from torch.nn.attention.flex_attention import flex_attention
+from train_judge import main as train_judge
+from transformers import Qwen3Config, Qwen3ForCausalLM
+from trl import ModelConfig, SFTConfig
+
+from medjudge.errors import InputError
+from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.models.tree_attention import block_mask, branches, path_ends, tree_attention, tree_mask
+from medjudge.records import TrainingLine
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import TrainingData, data_with_room, generative_dataset, read_training_lines
+from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
+from medjudge.train.lines_apart import require_branches_apart
+from medjudge.train.tree_packs import tree_lengths, tree_packed
+from medjudge.workflows.train import plan_training
+
+LENGTHS, SHARED = [40, 55, 30, 70, 25], [0, 30, 30, 10, 0]
+"""Five texts; the second and the third begin with 30 tokens of the first, the fourth with 10, the fifth with none."""
+
+
+def seen(ends: torch.Tensor) -> torch.Tensor:
+    """The mask of the whole sequence."""
+    place = torch.arange(len(ends))
+    return (place[None] <= place[:, None]) & (place[:, None] < ends[None])
+
+
+def test_each_token_sees_its_path_and_nothing_else() -> None:
+    paths, places = [], 0
+    for length, shared in zip(LENGTHS, SHARED, strict=True):
+        path = [*(paths[-1][:shared] if paths else []), *range(places, places + length - shared)]
+        places += length - shared
+        paths.append(path)
+    expected = torch.zeros(places, places, dtype=torch.bool)
+    for path in paths:
+        for depth, place in enumerate(path):
+            expected[place, path[: depth + 1]] = True
+    assert torch.equal(seen(path_ends(LENGTHS, SHARED)), expected)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+def test_attention_by_branches_is_attention_under_the_mask(dtype: torch.dtype, tolerance: float) -> None:
+    ends = path_ends(LENGTHS, SHARED)
+    assert len(branches(ends)) == 6
+    torch.manual_seed(0)
+    texts = [torch.randn(1, heads, len(ends), 16, dtype=dtype, requires_grad=True) for heads in (4, 2, 2)]
+    with torch.no_grad():
+        texts[0] *= 3  # sharp weights: a wrong merge shows
+    gradient = torch.randn(1, 4, len(ends), 16, dtype=dtype)
+    found, _ = tree_attention(torch.nn.Module(), *texts, tree_mask(ends), scaling=0.3)
+    exact = [text.detach().float().requires_grad_() for text in texts]
+    expected = functional.scaled_dot_product_attention(*exact, attn_mask=seen(ends), scale=0.3, enable_gqa=True)
+    assert torch.allclose(found.transpose(1, 2).float(), expected, atol=tolerance)
+    gradients = torch.autograd.grad(found.transpose(1, 2), texts, gradient)
+    for one, other in zip(gradients, torch.autograd.grad(expected, exact, gradient.float()), strict=True):
+        assert (one.float() - other).abs().max() < tolerance * other.abs().max()
+
+
+def test_the_blocks_for_a_gpu_show_the_same() -> None:
+    ends = path_ends(LENGTHS, SHARED)
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, heads, len(ends), 16) for heads in (4, 2, 2))
+    found = flex_attention(query, key, value, block_mask=block_mask(ends), enable_gqa=True)
+    expected = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen(ends), enable_gqa=True)
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.fixture
+def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
+    """Twelve lines on two questions, with and without rationale; one answer has two scores."""
+    first, second = read_training_lines(training_files[0])[:2]
+    made = []
+    for number in range(12):
+        line = (first, second)[number % 2]
+        answer = line.answer.model_copy(update={"text": f"It is {number // 3} mg, and then {number} more. " * 8})
+        soft = np.roll([0.6, 0.3, 0.1, 0.0, 0.0], number % 3).tolist()
+        made.append(
+            line.model_copy(
+                update={
+                    "answer": answer,
+                    "probabilities": soft,
+                    "level": 1 + number % 3,
+                    "weight": 1.0 + number % 3,
+                    "rationale": (None, "The dose is right. " * 4, "Wrong.")[number % 3],
+                }
+            )
+        )
+    again = made[4].model_copy(update={"probabilities": [0.0, 0.0, 0.0, 0.0, 1.0], "level": 5, "rationale": "The end."})
+    return [*made, again]
+
+
+@pytest.fixture
+def gradients(tiny_lm: Path, tmp_path: Path):
+    """The gradients of one step over the lines, and the tokens that it read."""
+
+    def of(lines: list[TrainingLine], style: str, **chosen: object) -> tuple[dict[str, torch.Tensor], int]:
+        judge = JudgeArguments("generative", "t", "v", style=style, share_prefixes=bool(chosen.pop("share", False)))
+        defaults: dict[str, object] = {
+            "output_dir": str(tmp_path / "trainer"),
+            "max_length": 4096,
+            "per_device_train_batch_size": len(lines),
+            "gradient_checkpointing": False,
+            "report_to": [],
+            "use_cpu": True,
+            "bf16": False,
+        }
+        training = SFTConfig(**(defaults | chosen))
+        tokenizer = load_tokenizer(str(tiny_lm))
+        model = ModelConfig(model_name_or_path=str(tiny_lm), lora_r=4, lora_dropout=0.0)
+        data = data_with_room(judge, training, tokenizer, TrainingData(lines, lines[:2]))
+        trainer: GenerativeTrainer = generative_trainer(judge, model, training, tokenizer, data)
+        torch.manual_seed(0)
+        trained = {name: value for name, value in trainer.model.named_parameters() if value.requires_grad}
+        for name, value in trained.items():
+            if "lora_B" in name:
+                torch.nn.init.normal_(value, std=0.1)
+        batch = trainer.data_collator(list(trainer.train_dataset))
+        trainer.model.train()
+        trainer.compute_loss(trainer.model, batch).backward()
+        return {name: value.grad for name, value in trained.items()}, batch["input_ids"].numel()
+
+    return of
+
+
+@pytest.mark.parametrize(("style", "checkpointing"), [("score-first", True), ("reason-first", False)])
+def test_gradients_are_those_of_separate_lines(style: str, checkpointing: bool, gradients, lines) -> None:
+    expected, tokens = gradients(lines, style)
+    options = {"share": True, "packing": True, "gradient_checkpointing": checkpointing}
+    shared, fewer = gradients(lines, style, **options)
+    assert fewer < 0.4 * tokens
+    for name, value in expected.items():
+        assert (shared[name] - value).norm() < 1e-4 * value.norm(), name
+
+
+def test_packs_keep_to_their_limit_and_every_line_is_in_one(lines, tiny_lm) -> None:
+    rows = [line.row for line in encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096)]
+    dataset = generative_dataset(encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096))
+    longest = max(len(row["input_ids"]) for row in rows)
+    limit = longest + 200
+    packs = tree_packed(dataset, limit)
+    assert 2 < len(packs) < len(lines)
+    tokens = [collate([pack], 0)["input_ids"].numel() for pack in packs]
+    assert tokens == tree_lengths(rows, limit)
+    assert max(tokens) <= limit
+    found = sorted((line["input_ids"], line["probabilities"]) for pack in packs for line in pack["lines"])
+    assert found == sorted((row["input_ids"], row["probabilities"]) for row in rows)
+    for pack in packs:
+        batch = collate([pack], 0)
+        for number, line in enumerate(pack["lines"]):
+            place = batch["score_at"][number]
+            assert batch["input_ids"][0, place] == line["input_ids"][line["score_at"]]
+            assert batch["position_ids"][0, place] == line["score_at"]
+            assert batch["line"][0, place] == number
+
+
+def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, training_files, tmp_path) -> None:
+    changed(training_files[0], lambda number, line: line["answer"].update(text=f"It is {number} mg. " * 8))
+    options = {"packing": True, "share_prefixes": True, "per_device_train_batch_size": 1, "use_cpu": True}
+    arguments = recipe("generative", tiny_lm, **options, max_steps=2, output_dir=tmp_path / "judge")
+    folder = train_judge(*parse_arguments(arguments))
+    assert (folder / "adapter_model.safetensors").exists()
+    config = tmp_path / "small.yaml"
+    pairs = zip([name[2:] for name in arguments[::2]], arguments[1::2], strict=True)
+    config.write_text("".join(f"{name}: {value}\n" for name, value in pairs))
+    shared = plan_training(config, options=("--max_length", "4096"))
+    packed = plan_training(config, options=("--max_length", "4096", "--share_prefixes", "false"))
+    assert shared.tokens < 0.7 * packed.tokens
+    assert sum(shared.memory.values()) < sum(packed.memory.values())
+
+
+def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:
+    model = load_causal_lm(str(tiny_lm))
+    require_branches_apart(model)
+    forward = model.forward
+    # It takes no mask, as a model with a state does.
+    model.forward = lambda ids, attention_mask=None, **options: forward(ids, **options)
+    with pytest.raises(InputError, match="share_prefixes would let lines see each other in Qwen3ForCausalLM"):
+        require_branches_apart(model)
+
+
+def test_a_model_with_windows_is_refused() -> None:
+    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
+    model = Qwen3ForCausalLM(Qwen3Config(**shape, **window, num_key_value_heads=2, head_dim=16, vocab_size=100))
+    with pytest.raises(InputError, match="train without it"):
+        require_branches_apart(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share_prefixes": True}, "share_prefixes is a way to pack lines; set packing true"),
+        ({"share_prefixes": True, "packing": True, "attn_implementation": "sdpa"}, "share_prefixes has its own"),
+    ],
+)
+def test_options_that_contradict_it_are_refused(options, message, recipe, tiny_lm) -> None:
+    with pytest.raises(InputError, match=message):
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
