@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 from medjudge import __version__
 from medjudge.cli import (
     annotate,
+    annotate_items,
     annotate_pairs,
     annotate_serve,
     answer,
@@ -80,6 +81,7 @@ app.add_typer(judge.app, name="judge", rich_help_panel=_JUDGES)
 app.command("refine", rich_help_panel=_PHYSICIANS)(refine.refine)
 annotate.app.command("serve")(annotate_serve.serve)
 annotate.app.add_typer(annotate_pairs.app, name="pairs")
+annotate.app.add_typer(annotate_items.app, name="items")
 app.add_typer(annotate.app, name="annotate", rich_help_panel=_PHYSICIANS)
 show_readable_help(app)
 

@@ -15,6 +15,7 @@ from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, names_apart, read_contents
 from medjudge.report.effort import RunEffort
+from medjudge.report.item_rows import item_sections
 from medjudge.report.leaderboard import Coverage
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
@@ -93,6 +94,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
                 )
             ],
             comparisons=_comparisons(runs, names),
+            checked=[(f"items-{number}", shown) for number, shown in enumerate(item_sections(runs, names))],
             names=names,
             benchmarks={run.benchmark for run in contents},
             answers=sum(len(run.answers) for run in contents),

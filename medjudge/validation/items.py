@@ -44,14 +44,20 @@ class ItemMaterial(NamedTuple):
     scores: Sequence[ItemScore]
 
 
-class _Verdict(NamedTuple):
-    """A judge's verdict on one item of one answer, with the physicians'."""
+class Verdict(NamedTuple):
+    """A judge's verdict on one item of one answer, with its probability of met, and the physicians'."""
 
     answer: AnswerKey
     item: RubricItem
     group: str
     met: bool
+    probability: float
     physicians: dict[str, bool]
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether more than half of the physicians say the opposite."""
+        return consensus_on_item(self.physicians) == (not self.met)
 
 
 def item_study(judge: str, material: ItemMaterial, resamples: int = RESAMPLES, seed: int = 0) -> ItemStudy:
@@ -75,7 +81,7 @@ def item_study(judge: str, material: ItemMaterial, resamples: int = RESAMPLES, s
         _of_model(model, {key: met for key, met in judged.items() if key.model == model}, items, group_of, seed)
         for model in dict.fromkeys(answer.model for answer in answers)
     ]
-    verdicts = _verdicts(judged, items, group_of, material.scores)
+    verdicts = item_verdicts(material)
     return ItemStudy(
         judge=judge,
         questions=len(items),
@@ -149,25 +155,36 @@ def _clipped(value: Estimate) -> Estimate:
     return {"value": clip(value["value"]), "low": clip(value["low"]), "high": clip(value["high"])}
 
 
-def _verdicts(
-    judged: Mapping[AnswerKey, Mapping[str, bool]],
-    items: Mapping[str, Sequence[RubricItem]],
-    group_of: Mapping[str, str],
-    scores: Sequence[ItemScore],
-) -> list[_Verdict]:
+def item_verdicts(material: ItemMaterial) -> list[Verdict]:
     """The judge's verdicts, with those of physicians; constructed ones count where there are no others."""
-    people = [score for score in scores if score.rater != CONSTRUCTED] or list(scores)
+    items = {question.id: items_of(question) for question in material.questions}
+    group_of = {question.id: question.group for question in material.questions}
+    known = {answer.key for answer in material.answers}
+    people = [score for score in material.scores if score.rater != CONSTRUCTED] or list(material.scores)
     by_physicians: dict[tuple[AnswerKey, str], dict[str, bool]] = {}
     for score in people:
         by_physicians.setdefault((score.answer_key, score.item), {})[score.rater] = score.verdict == "met"
-    return [
-        _Verdict(key, item, group_of[key.question_id], met[item.text], by_physicians.get((key, item.text), {}))
-        for key, met in judged.items()
-        for item in items[key.question_id]
-    ]
+    verdicts = []
+    for judgment in material.judgments:
+        key = judgment.answer_key
+        if judgment.items is None or key not in known:
+            continue
+        given = {verdict.item: verdict for verdict in judgment.items}
+        verdicts += [
+            Verdict(
+                key,
+                item,
+                group_of[key.question_id],
+                given[item.text].is_met,
+                given[item.text].met,
+                by_physicians.get((key, item.text), {}),
+            )
+            for item in items[key.question_id]
+        ]
+    return verdicts
 
 
-def _themes(verdicts: Sequence[_Verdict], resamples: int, seed: int) -> list[ThemeItems]:
+def _themes(verdicts: Sequence[Verdict], resamples: int, seed: int) -> list[ThemeItems]:
     rows = []
     for theme in dict.fromkeys(theme_of(verdict.item) for verdict in verdicts):
         own = [(verdict.group, float(verdict.met)) for verdict in verdicts if theme_of(verdict.item) == theme]
@@ -181,7 +198,7 @@ def consensus_on_item(physicians: Mapping[str, bool]) -> bool | None:
     return None if 2 * met == len(physicians) else 2 * met > len(physicians)
 
 
-def _against_physicians(verdicts: Sequence[_Verdict], resamples: int, seed: int) -> PhysicianItemStudy | None:
+def _against_physicians(verdicts: Sequence[Verdict], resamples: int, seed: int) -> PhysicianItemStudy | None:
     decided = [verdict for verdict in verdicts if consensus_on_item(verdict.physicians) is not None]
     if not decided:
         return None
@@ -203,7 +220,7 @@ def _against_physicians(verdicts: Sequence[_Verdict], resamples: int, seed: int)
     )
 
 
-def _agreement(decided: Sequence[_Verdict], resamples: int, seed: int) -> ItemAgreement:
+def _agreement(decided: Sequence[Verdict], resamples: int, seed: int) -> ItemAgreement:
     judge = np.array([verdict.met for verdict in decided])
     physicians = np.array([consensus_on_item(verdict.physicians) for verdict in decided], dtype=bool)
     cluster = np.array([verdict.group for verdict in decided])
@@ -212,8 +229,8 @@ def _agreement(decided: Sequence[_Verdict], resamples: int, seed: int) -> ItemAg
     return ItemAgreement(verdicts=len(decided), answers=answers, **measured._asdict())
 
 
-def _by_item(decided: Sequence[_Verdict]) -> list[AgreementOnItem]:
-    by_item: dict[tuple[str, str], list[_Verdict]] = {}
+def _by_item(decided: Sequence[Verdict]) -> list[AgreementOnItem]:
+    by_item: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in decided:
         by_item.setdefault((verdict.answer.question_id, verdict.item.text), []).append(verdict)
     rows = []
@@ -236,7 +253,7 @@ def _by_item(decided: Sequence[_Verdict]) -> list[AgreementOnItem]:
     return sorted(rows, key=lambda row: -row.disagreements / row.verdicts)
 
 
-def _among(several: Sequence[_Verdict], resamples: int, seed: int) -> ItemAgreement:
+def _among(several: Sequence[Verdict], resamples: int, seed: int) -> ItemAgreement:
     """Each two raters of an item, counted both ways round, so that no rater is the first."""
     rows = [
         (verdict, one, other)
@@ -251,7 +268,7 @@ def _among(several: Sequence[_Verdict], resamples: int, seed: int) -> ItemAgreem
     return ItemAgreement(verdicts=len(several), answers=answers, **measured._asdict())
 
 
-def _alt_test(several: Sequence[_Verdict], raters: list[str]) -> AltTestResult:
+def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTestResult:
     """Could the judge replace one of the physicians on items? A verdict is taken as a usable or an unusable level."""
 
     def level(met: bool | None) -> float:
