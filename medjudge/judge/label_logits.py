@@ -9,7 +9,6 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-
 _IN_16_BITS = (torch.bfloat16, torch.float16)
 
 
