@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
@@ -169,7 +170,7 @@ class GenerativeJudge:
             else:
                 fitting.append((assignment, prompt))
         score_lines = [score_line(assignment) for assignment, _ in fitting]
-        for index, reading in self._readings([prompt for _, prompt in fitting], score_lines):
+        for index, reading in self._exact_readings([prompt for _, prompt in fitting], score_lines):
             assignment, prompt = fitting[index]
             yield scored(
                 assignment,
@@ -191,8 +192,13 @@ class GenerativeJudge:
             prompts: Prompts from `encode_prompt`.
             score_lines: The line from `score_line` for each prompt.
         """
-        readings = dict(self._readings(prompts, score_lines))
+        readings = dict(self._exact_readings(prompts, score_lines))
         return [readings[index] for index in range(len(prompts))]
+
+    def _exact_readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
+        """As `_readings`, with the labels' logits in float32."""
+        with exact_label_logits(self.model, self.label_ids):
+            yield from self._readings(prompts, score_lines)
 
     def _readings(self, prompts: Sequence[Prompt], score_lines: Sequence[str]) -> Iterator[tuple[int, Reading]]:
         """Yields (index of the prompt, its reading), in any order."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.judge.generative import reason_tokens
 from medjudge.train.checks import FEW_STEPS, batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
@@ -67,7 +68,8 @@ class TrainingPlan:
 
     Attributes:
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
-        sequences: What batches are made of: lines, or packs of them.
+        sequences: What batches are made of: lines, or packs of them if `packed`. A preference is not learnt from a
+            teacher's lines.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         memory: GiB of a step by part; None where the shape of the base model is not known.
         cards: Empty where the memory is not estimated.
@@ -79,6 +81,7 @@ class TrainingPlan:
     tokens: int
     longest: int
     sequences: int
+    packed: bool
     batch: int
     epochs: float
     steps: int
@@ -90,7 +93,7 @@ class TrainingPlan:
 
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
-        what = "lines" if self.sequences == self.train.lines - self.train.dropped else "packs of lines"
+        what = "packs of lines" if self.packed else "lines"
         lines = [f"train: {self.train}", f"validation: {self.validation}"]
         lines.append(f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line")
         lines.append(
@@ -126,15 +129,19 @@ def plan_of(
     """
     training = config.training
     encoded_train, encoded_validation = data.encoded
-    lengths = [len(line.row["input_ids"]) for line in encoded_train]
-    rows = sequence_lengths(config, encoded_train)
+    learnt = [
+        line
+        for line, source in zip(encoded_train, data.train, strict=False)
+        if config.judge.stage != "preference" or source.source != "teacher"
+    ]
+    rows = sequence_lengths(config, learnt)
     sequences = len(rows) or len(data.train)
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
     total = training.max_steps if training.max_steps > 0 else ceil(steps * training.num_train_epochs)
     memory = step = None
-    if shape is not None and lengths:
-        step = estimated_memory(config, encoded_train, rows, shape)
+    if shape is not None and rows:
+        step = estimated_memory(config, learnt, rows, shape)
         memory = {part: round(value / GIB, 2) for part, value in step._asdict().items()}
     epochs = total / steps
     return TrainingPlan(
@@ -142,8 +149,9 @@ def plan_of(
         train=_lines(before.train, data.train, encoded_train),
         validation=_lines(before.validation, data.validation, encoded_validation),
         tokens=sum(rows),
-        longest=max(lengths, default=0),
+        longest=max(line_lengths(config, learnt), default=0),
         sequences=sequences,
+        packed=bool(training.packing and rows),
         batch=batch_size(training),
         epochs=round(epochs, 2),
         steps=total,
@@ -154,12 +162,22 @@ def plan_of(
 
 def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
     """The tokens of what batches are made of: lines, or packs of them."""
-    rows = [line.row for line in lines]
-    lengths = [len(row["input_ids"]) for row in rows]
+    lengths = line_lengths(config, lines)
     if not config.training.packing or not lengths:
         return lengths
     max_length = config.training.max_length or max(lengths)
-    return tree_lengths(rows, max_length) if config.judge.share_prefixes else packed_lengths(lengths, max_length)
+    if config.judge.share_prefixes:
+        return tree_lengths([line.row for line in lines], max_length)
+    return packed_lengths(lengths, max_length)
+
+
+def line_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
+    """The tokens of each line. A preference has no reply; a reason-first judge counts its longest rationale."""
+    if config.judge.stage != "preference":
+        return [len(line.row["input_ids"]) for line in lines]
+    most = config.training.max_length or 0
+    written = reason_tokens(most) if config.judge.style == "reason-first" else 0
+    return [min(most, line.row["score_at"] + written) for line in lines]
 
 
 def _lines(before: Sequence[Any], after: Sequence[Any], encoded: Sequence[EncodedLine]) -> LinesOfFile:
@@ -184,6 +202,10 @@ def estimated_memory(
     """The memory of the largest step: the longest rows, with the longest replies."""
     model, training = config.model, config.training
     size, longest = training.per_device_train_batch_size, max(rows)
+    autocast, again = bool(training.bf16 or training.fp16), bool(training.gradient_checkpointing)
+    if config.judge.stage == "preference":  # the logits of both replies are those of one position
+        batch = BatchSize(size, longest, size, size > 1, 1, 0)
+        return step_memory(shape, batch, model, quantization_of(model), autocast, again)
     words = sorted((sum(label != -100 for label in line.row["labels"]) for line in lines), reverse=True)
     per_row = ceil(len(lines) / len(rows))  # lines of a pack
     replies = words[: size * per_row]
@@ -192,8 +214,7 @@ def estimated_memory(
         batch = BatchSize(1, size * longest, size * per_row, masked, sum(replies) + len(replies), sum(replies))
     else:
         batch = BatchSize(size, longest, size, size > 1, replies[0] + 1, sum(replies))
-    autocast, again = training.bf16 or training.fp16, training.gradient_checkpointing
-    return step_memory(shape, batch, model, quantization_of(model), bool(autocast), bool(again))
+    return step_memory(shape, batch, model, quantization_of(model), autocast, again)
 
 
 def flops(config: TrainingConfig, rows: Sequence[int], shape: Shape) -> float:

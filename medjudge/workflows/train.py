@@ -118,7 +118,7 @@ def plan_training(
     base = load_config(model.model_name_or_path, model.model_revision)
     training.max_length = min(training.max_length or 1024, window_of(base))
     data = KINDS[judge.kind].with_room(judge, training, tokenizer, before)
-    shape = shape_of(base, model) if data.encoded[0] and judge.stage != "preference" else None
+    shape = shape_of(base, model) if data.encoded[0] else None
     return plan_of(Path(str(config)).stem, parsed, before, data, shape)
 
 

@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import dataclass
+from inspect import signature
 
 import pytest
 import torch
@@ -81,7 +82,8 @@ def test_where_continuous_batching_cannot_be_static_batches_are(tiny_lm, capsys)
     work = requests("How much?", "为什么？")
     static = dict(greedy.answer(work))
     greedy.continuous = True
-    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, page_size=1)  # below its bounds
+    size = "page_size" if "page_size" in signature(ContinuousBatchingConfig).parameters else "block_size"  # until 5.17
+    greedy.batching = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256, **{size: 1})  # below its bounds
     assert dict(greedy.answer(work)) == static
     assert "continuous batching failed, using static batches" in capsys.readouterr().err
 

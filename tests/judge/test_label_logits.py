@@ -1,0 +1,39 @@
+"""The logits of the labels are in float32, whatever the model computes in."""
+
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from medjudge.judge.label_logits import exact_label_logits
+
+LABELS = [5, 6, 7, 8, 9]
+
+
+def model_in(dtype: torch.dtype) -> Qwen3ForCausalLM:
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Qwen3Config(**shape, num_key_value_heads=2, head_dim=16, vocab_size=50, initializer_range=2.0)
+    return Qwen3ForCausalLM(config).to(dtype).eval()
+
+
+def test_labels_are_not_rounded_to_16_bits() -> None:
+    model, tokens = model_in(torch.bfloat16), torch.arange(10, 20)[None]
+    with torch.inference_mode():
+        rounded = model(tokens).logits
+        with exact_label_logits(model, LABELS):
+            exact = model(tokens).logits
+        hidden = model.model(tokens).last_hidden_state.float()
+        expected = hidden @ model.lm_head.weight[LABELS].float().T
+        again = model(tokens).logits
+    assert exact.dtype == torch.float32
+    assert torch.allclose(exact[..., LABELS], expected, rtol=1e-6)
+    others = [token for token in range(50) if token not in LABELS]
+    assert torch.equal(exact[..., others], rounded[..., others].float())
+    assert (exact[..., LABELS] - rounded[..., LABELS].float()).abs().max() > 1e-2
+    assert torch.equal(again, rounded)  # the model is as it was
+
+
+def test_a_model_in_float32_stays_as_it_is() -> None:
+    model, tokens = model_in(torch.float32), torch.arange(10, 20)[None]
+    with torch.inference_mode(), exact_label_logits(model, LABELS):
+        assert model.lm_head._forward_hooks == {}
+        assert model(tokens).logits.dtype == torch.float32
