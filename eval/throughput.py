@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from item_cost import measured as cost_of_items
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from model_shapes import SIZES, layer_parameters, matrix_rate, random_model, save_model, timed
@@ -237,6 +238,9 @@ def main() -> None:
             for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
         ]
         answered = in_turns(answering(models, device), requests, device)
+        settings = GenerativeSettings(WINDOW)
+        judge = GenerativeJudge("ours", models.model, models.tokenizer, settings)
+        items = cost_of_items(judge, questions, arguments.rounds, arguments.questions)
     ours = next(iter(judged.values()))
     shares = [
         useful_work["flop"] / (seconds * len(work)) / rate
@@ -252,11 +256,18 @@ def main() -> None:
         "share_of_matrix_rate": round(statistics.median(shares), 3),
         "judging": table(judged),
         "answering": table(answered),
+        "items": items,
     }
     name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
     record(f"throughput-{name}", result)
     print(
-        markdown("answers judged", result["judging"]), markdown("questions answered", result["answering"]), sep="\n\n"
+        markdown("answers judged", result["judging"]),
+        markdown("questions answered", result["answering"]),
+        "\n".join(
+            f"{items['items']} items cost {ratio['median']:.2f} scores of the same answers, {how}"
+            for how, ratio in items["cost_of_items_in_scores"].items()
+        ),
+        sep="\n\n",
     )
 
 

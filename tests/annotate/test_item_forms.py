@@ -23,6 +23,13 @@ HERE, TOKEN = "http://127.0.0.1:8000", "t0ken"
 
 
 @pytest.fixture
+def sample_run(sample_run: Path) -> Path:
+    """The sample without its verdicts on items."""
+    (sample_run / "item_scores.jsonl").unlink()
+    return sample_run
+
+
+@pytest.fixture
 def planned(sample_run: Path, medjudge) -> Path:
     options = ("--rater", "dr-a", "--rater", "dr-b", "--each", 5, "--overlap", 2, "--json")
     done = medjudge("annotate", "items", "export", sample_run, *options)

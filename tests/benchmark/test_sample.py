@@ -5,9 +5,11 @@ from collections import Counter
 import numpy as np
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.records import CONSTRUCTED, Answer, PhysicianPair, PhysicianScore, Question
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ItemScore, PhysicianPair, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED
+from medjudge.statistics.item_scores import level_of_items
 from medjudge.store import read_records
+from medjudge.text.checklist_items import items_of
 
 QUESTIONS = read_records(sample_folder() / "questions.jsonl", Question)
 ANSWERS = read_records(sample_folder() / "answers.jsonl", Answer)
@@ -61,3 +63,21 @@ def test_pairs_of_the_sample_prefer_the_higher_level_and_say_who_wrote_them() ->
         assert pair.preferred == ("first" if first > second else "second")
     assert len({tuple(sorted((pair.first, pair.second))) for pair in pairs}) == 10
     assert 0.4 < sum(pair.preferred == "first" for pair in pairs) / len(pairs) < 0.6
+
+
+def test_its_verdicts_on_items_fit_the_constructed_levels() -> None:
+    questions = {question.id: question for question in QUESTIONS}
+    scores = read_records(sample_folder() / "item_scores.jsonl", ItemScore)
+    levels = {score.answer_key: score.level for score in SCORES}
+    met: dict[AnswerKey, dict[str, bool]] = {}
+    for score in scores:
+        assert score.rater == CONSTRUCTED
+        met.setdefault(score.answer_key, {})[score.item] = score.verdict == "met"
+    assert len(met) == 15
+    apart = []
+    for key, verdicts in met.items():
+        items = items_of(questions[key.question_id])
+        assert [item.text for item in items] == list(verdicts)
+        apart.append(abs((level_of_items(items, list(verdicts.values())) or 0) - levels[key]))
+    # A dangerous answer is below, one with a right detail above what its items alone would give.
+    assert sorted(apart) == [0] * 13 + [1] * 2
