@@ -7,7 +7,8 @@ from typing import Any
 from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, language_of_text
 from medjudge.files import json_lines
-from medjudge.records import MOST_ITEMS, Answer, ItemScore, Question, RubricItem
+from medjudge.item_records import ItemScore
+from medjudge.records import MOST_ITEMS, Answer, Question, RubricItem
 from medjudge.tables.columns import Problems
 
 CATEGORY = "MK"
