@@ -9,6 +9,8 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+_IN_16_BITS = (torch.bfloat16, torch.float16)
+
 
 @contextmanager
 def exact_label_logits(model: PreTrainedModel, label_ids: Sequence[int]) -> Iterator[None]:
@@ -21,7 +23,8 @@ def exact_label_logits(model: PreTrainedModel, label_ids: Sequence[int]) -> Iter
         label_ids: The tokens whose logits are computed in float32; those of the others are rounded as before.
     """
     head = model.get_output_embeddings()
-    if type(head) is not nn.Linear or head.weight.dtype not in (torch.bfloat16, torch.float16):
+    # Under ZeRO-3 a process holds no whole weight outside of a pass.
+    if type(head) is not nn.Linear or head.weight.dtype not in _IN_16_BITS or not head.weight.numel():
         yield
         return
     ids = torch.tensor(label_ids, device=head.weight.device)

@@ -32,6 +32,13 @@ def test_labels_are_not_rounded_to_16_bits() -> None:
     assert torch.equal(again, rounded)  # the model is as it was
 
 
+def test_a_weight_that_is_shared_out_over_processes_is_left_alone() -> None:
+    model = model_in(torch.bfloat16)
+    model.lm_head.weight.data = torch.empty(0, dtype=torch.bfloat16)  # as DeepSpeed leaves it between passes
+    with exact_label_logits(model, LABELS):
+        assert model.lm_head._forward_hooks == {}
+
+
 def test_a_model_in_float32_stays_as_it_is() -> None:
     model, tokens = model_in(torch.float32), torch.arange(10, 20)[None]
     with torch.inference_mode(), exact_label_logits(model, LABELS):
