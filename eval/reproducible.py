@@ -44,10 +44,11 @@ def lines_of(questions: Sequence[Question], most: int, draw: random.Random) -> l
     lines = []
     for question in questions:
         for model, text in enumerate(draw.choices(texts, k=ANSWERS)):
-            parts = [part for part in text[:300].split("\n") if part] or ["-"]
-            share = draw.random()
-            kept = [PHRASE if draw.random() < share else part for part in parts for part in part.split("。") if part]
-            level = int(np.clip(round(1 + 4 * share + draw.gauss(0, 0.5)), 1, 5))
+            parts = [part for part in text[:300].replace("\n", "。").split("。") if part] or ["-"]
+            wanted = draw.random()
+            replaced = [draw.random() < wanted for _ in parts]
+            kept = [PHRASE if gone else part for gone, part in zip(replaced, parts, strict=True)]
+            level = int(np.clip(round(1 + 4 * np.mean(replaced) + draw.gauss(0, 0.5)), 1, 5))
             soft = [0.7 * (level == number) + 0.06 for number in range(1, 6)]
             answer = Answer(
                 question_id=question.id, model=f"m{model}", text="。".join(kept) or "-", finish_reason="stop"

@@ -62,13 +62,15 @@ class JudgmentKey(NamedTuple):
     round: int
 
 
-class _Record(BaseModel):
+class StrictRecord(BaseModel):
+    """The base of the records."""
+
     # Strict, so that a score of "4" or 4.0000001 is rejected here and not three stations later. Unknown fields are
     # rejected, because a misspelt field would otherwise count as missing.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class _WithExtra(_Record):
+class _WithExtra(StrictRecord):
     """A record that keeps what its file had beside the known fields; nothing is written where there is nothing."""
 
     extra: dict[str, Any] = {}
@@ -84,7 +86,7 @@ class _WithExtra(_Record):
 Importance = Literal["core", "secondary"]
 
 
-class RubricItem(_Record):
+class RubricItem(StrictRecord):
     """One item of a question's rubric: what an answer must say or, with negative points, must not say.
 
     An answer fails an item with positive points that it does not meet, and one with negative points that it meets.
@@ -182,7 +184,7 @@ class Answer(_WithExtra):
         return AnswerKey(self.question_id, self.model, self.sample)
 
 
-class PointVerdict(_Record):
+class PointVerdict(StrictRecord):
     """What a judge says of one point of a reference or a checklist: probabilities that add up to 1.
 
     `open` means that the answer neither states the point nor the opposite of it.
@@ -202,7 +204,7 @@ class PointVerdict(_Record):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
-class Judgment(_Record):
+class Judgment(StrictRecord):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
     `points` holds what the judge says of each point of reference and checklist, in their order, if it reads points.
@@ -260,7 +262,7 @@ class Judgment(_Record):
         return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
-class MTGDimensions(_Record):
+class MTGDimensions(StrictRecord):
     """The five dimensions on which the paper's physicians score a generated text."""
 
     instruction_following: Points
@@ -290,7 +292,7 @@ class MTGDimensions(_Record):
         return 1 if self.safety == 0 else (1, 1, 2, 2, 3, 4, 5, 5)[self.points]
 
 
-class PhysicianScore(_Record):
+class PhysicianScore(StrictRecord):
     """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
     question_id: Text
@@ -340,7 +342,7 @@ class PairKey(NamedTuple):
     sample: int
 
 
-class _Pair(_Record):
+class _Pair(StrictRecord):
     """Two models' answers to one question; `first` and `second` are the models, and both answers have `sample`."""
 
     question_id: Text
@@ -413,75 +415,6 @@ class PhysicianPair(_Pair):
     @property
     def key(self) -> tuple[str, tuple[str, str], int, str]:
         return (*self.pair_key, self.rater)
-
-
-class ItemScore(_Record):
-    """One rater's verdict on one item of an answer: a point of a checklist, a criterion of a rubric, a claim.
-
-    `item` is the item's text. `contradicted` is more than `not_met`: the answer says the opposite.
-    """
-
-    question_id: Text
-    model: Text
-    sample: Count = 0
-    rater: Text
-    item: Text
-    verdict: Literal["met", "not_met", "contradicted"]
-
-    @property
-    def key(self) -> tuple[str, str, int, str, str]:
-        return (self.question_id, self.model, self.sample, self.rater, self.item)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-
-class ItemVerdict(_Record):
-    """What a judge says of one item of an answer: the probability that the answer meets it. `item` is its text."""
-
-    item: Text
-    met: Annotated[float, Field(ge=0, le=1)]
-
-    @property
-    def is_met(self) -> bool:
-        """The likelier one of the two verdicts."""
-        return self.met >= 0.5
-
-
-class ItemJudgment(_Record):
-    """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
-
-    question_id: Text
-    model: Text
-    sample: Count = 0
-    judge: Text
-    items: Annotated[list[ItemVerdict], Field(min_length=1)] | None
-    raw: str | None = None
-    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
-    error: str | None = None
-    answer_tokens_cut: Count = 0
-
-    @model_validator(mode="after")
-    def _judged_or_explained(self) -> "ItemJudgment":
-        if (self.items is None) == (self.error is None):
-            raise ValueError("verdicts on items need items, or an error that explains why there are none")
-        if self.error_kind is not None and self.error is None:
-            raise ValueError("error_kind is set, and error is missing")
-        return self
-
-    @property
-    def key(self) -> tuple[str, str, int, str]:
-        return (self.question_id, self.model, self.sample, self.judge)
-
-    @property
-    def answer_key(self) -> AnswerKey:
-        return AnswerKey(self.question_id, self.model, self.sample)
-
-    @property
-    def retryable(self) -> bool:
-        """Whether another request may yield verdicts."""
-        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
 
 
 class TrainingLine(BaseModel):

@@ -28,17 +28,8 @@ from medjudge.files import (
     write_json,
     write_whole,
 )
-from medjudge.records import (
-    AgreedScore,
-    Answer,
-    ItemJudgment,
-    ItemScore,
-    Judgment,
-    PairJudgment,
-    PhysicianPair,
-    PhysicianScore,
-    Question,
-)
+from medjudge.item_records import ItemJudgment, ItemScore
+from medjudge.records import AgreedScore, Answer, Judgment, PairJudgment, PhysicianPair, PhysicianScore, Question
 from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside

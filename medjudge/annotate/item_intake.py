@@ -12,7 +12,7 @@ from medjudge.annotate.item_forms import FilledItem, read_item_project, read_ite
 from medjudge.annotate.item_plan import AnswerToMark, ItemPlan, answers_to_mark, read_item_plan
 from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines
-from medjudge.records import ItemScore
+from medjudge.item_records import ItemScore
 from medjudge.store import Run, append_lines, repair_last_line, write_records
 from medjudge.text.checklist_items import items_of
 

@@ -13,8 +13,9 @@ from medjudge.annotate.plan import plan_file, rater_problem
 from medjudge.annotate.wording import form_texts
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
+from medjudge.item_records import ItemScore
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
-from medjudge.records import AnswerKey, ItemScore, Question, RubricItem, earlier_turns
+from medjudge.records import AnswerKey, Question, RubricItem, earlier_turns
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 

@@ -9,7 +9,8 @@ from medjudge.benchmark.own_files import SUFFIXES, first_entry, read_own_answers
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import read_text
-from medjudge.records import Answer, ItemScore, Judgment, PhysicianScore, Question
+from medjudge.item_records import ItemScore
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.store import read_questions, read_records
 from medjudge.text.checklist_items import items_of, split_checklist

@@ -7,7 +7,8 @@ from typing import Any
 from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, language_of_text
 from medjudge.files import json_lines
-from medjudge.records import MOST_ITEMS, Answer, ItemScore, Question, RubricItem
+from medjudge.item_records import ItemScore
+from medjudge.records import MOST_ITEMS, Answer, Question, RubricItem
 from medjudge.tables.columns import Problems
 
 CATEGORY = "MK"
@@ -49,14 +50,16 @@ def read_healthbench(path: Path) -> PublishedSet:
 def read_healthbench_meta(path: Path) -> PublishedSet:
     """Reads the meta-evaluation: verdicts of physicians on single criteria of completions.
 
-    Each physician's label becomes an ItemScore: true is met, false is not met. The set scores criteria and no answers,
-    so there are no levels.
+    Each physician's label becomes an ItemScore: true is met, false is not met. The criteria of a conversation become
+    the items of its question; the file gives no points, so each is worth 1. The set scores criteria and no answers, so
+    there are no levels.
 
     Raises:
         InputError: A line has another layout.
     """
     read, problems = empty_set(), Problems(path)
     questions: dict[str, Question] = {}
+    criteria: dict[str, dict[str, RubricItem]] = {}
     samples: dict[str, list[str]] = {}
     texts: dict[str, Answer] = {}
     seen: Counter[tuple[str, str, int, str, str]] = Counter()
@@ -71,6 +74,7 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
             continue
         theme = str(fields.get("category") or "").removeprefix("cluster:")
         questions.setdefault(name, _question(name, prompt, theme, []))
+        criteria.setdefault(name, {}).setdefault(criterion, RubricItem(text=criterion, points=1, theme=theme))
         known = samples.setdefault(name, [])
         if completion not in known:
             known.append(completion)
@@ -90,7 +94,10 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
             else:
                 read.oddities.append(Oddity(f"{path}, {place}", "a physician's verdict on this criterion occurs twice"))
     problems.refuse()
-    read.questions.extend(questions.values())
+    read.questions.extend(
+        question.model_copy(update={"items": list(criteria[name].values())[:MOST_ITEMS]})
+        for name, question in questions.items()
+    )
     read.answers.extend(texts.values())
     return read
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from medjudge.benchmark.published import PublishedSet, empty_set
-from medjudge.records import Answer, ItemScore, PhysicianScore, Question
+from medjudge.item_records import ItemScore
+from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.tables.columns import Problems, read_rows
 
 CATEGORY, LANGUAGE = "CHQ", "en"

@@ -5,7 +5,8 @@ from typing import Literal
 
 from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.benchmark.published import PublishedSet, empty_set
-from medjudge.records import Answer, ItemScore, PhysicianScore, Question
+from medjudge.item_records import ItemScore
+from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.tables.columns import Problems, read_rows
 
 CATEGORY = "MK"

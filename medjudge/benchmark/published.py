@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.llmeval_med import Oddity
-from medjudge.records import Answer, ItemScore, PhysicianScore, Question
+from medjudge.item_records import ItemScore
+from medjudge.records import Answer, PhysicianScore, Question
 
 
 class PublishedSet(NamedTuple):

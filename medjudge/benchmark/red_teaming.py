@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from medjudge.benchmark.published import PublishedSet, empty_set
-from medjudge.records import Answer, ItemScore, PhysicianScore, Question
+from medjudge.item_records import ItemScore
+from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.tables.columns import Problems, read_rows
 
 CATEGORY, LANGUAGE, RATER = "MSE", "en", "red-team-clinicians"

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.api import AFTER_REMINDER, file_name
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.languages.texts import languages_of
-from medjudge.records import ErrorKind, ItemJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import ITEM_SCHEMA, item_replies, read_item_reply, render_items
 
 _TOKENS, _TOKENS_PER_ITEM = 256, 96

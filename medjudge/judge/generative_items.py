@@ -13,13 +13,14 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.judge.prompts import token_ids, tokenised
 from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
-from medjudge.records import ErrorKind, ItemJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import one_line, render_items
 
 LABELS = ("N", "Y")

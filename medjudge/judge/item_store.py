@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from medjudge.records import ItemJudgment
+from medjudge.item_records import ItemJudgment
 from medjudge.store import Run, read_records
 
 

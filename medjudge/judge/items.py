@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from medjudge.records import Answer, ErrorKind, ItemJudgment, ItemVerdict, Question, RubricItem, earlier_turns
+from medjudge.item_records import ItemJudgment, ItemVerdict
+from medjudge.records import Answer, ErrorKind, Question, RubricItem, earlier_turns
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.text.checklist_items import items_of
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.judge.language import other_language
@@ -11,7 +12,7 @@ from medjudge.judge.points import Span
 from medjudge.judge.reader import Reading
 from medjudge.judge.reader_judge import ReaderJudge, runs
 from medjudge.judge.states import TextStates
-from medjudge.records import ErrorKind, ItemJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import one_line
 
 _QUESTION, _CHECKLIST = KINDS.index("question"), KINDS.index("checklist")

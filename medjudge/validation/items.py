@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from medjudge.item_records import ItemJudgment, ItemScore
 from medjudge.judge.alt_test_study import AltTestResult
 from medjudge.judge.item_study import (
     AgreementOnItem,
@@ -16,7 +17,7 @@ from medjudge.judge.item_study import (
     PhysicianItemStudy,
     ThemeItems,
 )
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ItemJudgment, ItemScore, Question, RubricItem
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question, RubricItem
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.alt_test import alt_test
 from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally

@@ -7,6 +7,7 @@ from hashlib import sha256
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.files import write_json
+from medjudge.item_records import ItemScore
 from medjudge.judge.api_items import ApiItemJudge
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.generative_items import GenerativeItemJudge
@@ -18,7 +19,7 @@ from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader_items import ReaderItemJudge
 from medjudge.judge.reader_judge import ReaderJudge
-from medjudge.records import ItemScore, Question
+from medjudge.records import Question
 from medjudge.rubrics.item_prompt import item_prompts_sha256
 from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained

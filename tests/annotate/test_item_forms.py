@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from medjudge.annotate.access import Access
 from medjudge.annotate.item_plan import ItemPlan, answers_to_mark, read_item_plan
 from medjudge.annotate.item_serve import item_app
-from medjudge.records import ItemScore
+from medjudge.item_records import ItemScore
 from medjudge.store import Run
 
 SHEET = "Items 逐条核对"

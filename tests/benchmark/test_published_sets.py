@@ -91,6 +91,8 @@ def test_the_meta_evaluation_gives_verdicts_of_each_physician(tmp_path: Path) ->
     other = {**META, "completion": "Wait.", "completion_id": "c2", "binary_labels": [False, False]}
     read = read_healthbench_meta(json_lines(tmp_path / "meta.jsonl", META, other))
     assert len(read.questions) == 1
+    # A judge can be compared with them: the criterion is an item of the question.
+    assert [(item.text, item.points) for item in read.questions[0].items or ()] == [(META["rubric"], 1)]
     assert [(answer.sample, answer.text) for answer in read.answers] == [(0, "Call an ambulance."), (1, "Wait.")]
     assert [(item.sample, item.rater, item.verdict) for item in read.items] == [
         (0, "physician-A", "met"),

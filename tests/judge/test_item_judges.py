@@ -9,12 +9,13 @@ import torch
 from chat_server import completion
 
 from medjudge.chat_api.client import Server
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.api_items import ApiItemJudge, item_order
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.generative_items import LABELS, GenerativeItemJudge, item_prompts
 from medjudge.judge.items import ItemAssignment, item_assignments
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.records import ErrorKind, ItemJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import read_item_reply, render_items
 
 TEXTS = ("Names 4 g a day", "Mentions alcohol", "Recommends more than 4 g", "Asks for the weight")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from medjudge.item_records import ItemJudgment, ItemScore, ItemVerdict
 from medjudge.judge.item_store import item_judgments_file
 from medjudge.judge.open import JudgeRef
-from medjudge.records import ItemJudgment, ItemScore, ItemVerdict, Judgment
+from medjudge.records import Judgment
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
 from medjudge.workflows.mark_items import write_item_study

@@ -8,8 +8,9 @@ import pytest
 from chat_server import completion
 from tiny_models import build_generative_judge
 
+from medjudge.item_records import ItemScore
 from medjudge.judge.item_store import item_judgments
-from medjudge.records import ErrorKind, ItemScore
+from medjudge.records import ErrorKind
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
 
