@@ -1,9 +1,9 @@
-"""Cross-validates the built-in judge over questions, with three seeds, and measures what each part of it brings.
+"""Cross-validates the ordinal judge inside the built-in one, with three seeds, and measures what its parts bring.
 
     python eval/built_in_folds.py WORK [VARIANT ...]
 
 WORK is the folder of `eval/built_in.py`, after it has run. A finished run is not repeated. The result is
-eval/results/built-in.json, with one lesson for each variant.
+eval/results/second-opinion.json, with one lesson for each variant.
 
 Each run trains on four fifths of the questions of MEDIQA's two training files and judges the rest. Only answers count
 whose text and question are in none of its training lines; the sets share many. MEDIQA's validation file gives the
@@ -191,7 +191,7 @@ def main(work: Path, names: Sequence[str]) -> None:
             change = against_shipped(all_folds(jobs_of[name], work, measured), shipped)
             table[name] |= {"minus as shipped": change, "lesson": lesson(name, change)}
     named = "".join(f' "{name}"' for name in names) if len(names) < len(VARIANTS) else ""
-    record("built-in", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
+    record("second-opinion", {"command": f"python eval/built_in_folds.py WORK{named}", "table": table})
     print(markdown(table, SHIPPED))
 
 

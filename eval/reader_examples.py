@@ -8,11 +8,13 @@ experts' scores (MEDIQA, LiveQA). No Chinese expert score is among them.
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import yaml
 from built_in_data import REFERENCE_AS_ANSWER, liveqa_lines, scored_lines, softened
 from reader_claims import Claim, claims
@@ -40,6 +42,7 @@ class Example(NamedTuple):
         group: The document, question or claim that a split keeps on one side.
         source: Where it comes from, such as `mediqa` or `claims/dose`.
         weight: In the loss.
+        alarm: Whether an answer denies itself or tells to do something dangerous; None where nobody knows.
     """
 
     prompt: str
@@ -52,6 +55,7 @@ class Example(NamedTuple):
     group: str
     source: str
     weight: float = 1.0
+    alarm: bool | None = None
 
     @property
     def texts(self) -> tuple[str, str, str, str]:
@@ -108,6 +112,43 @@ def of_claim(claim: Claim) -> Example:
     """A claim as an example."""
     source = f"claims/{claim.kind}"
     return _claim(source, claim.claim, claim.passage, claim.label, claim.language, claim.document)
+
+
+def verbatim(claims: Sequence[Example], count: int, seed: int) -> list[Example]:
+    """Sentences that a passage says word for word: supported, as an answer supports what it repeats."""
+    draw = Random(f"{seed}-verbatim")
+    passages = sorted({(each.answer, each.language, each.group) for each in claims})
+    examples = []
+    for passage, language, group in draw.sample(passages, min(count, len(passages))):
+        span = draw.choice(reference_points(passage, language))
+        sentence = passage[span.start : span.end].strip()
+        examples.append(_claim("claims/verbatim", sentence, passage, VERDICTS["Supports"], language, group))
+    return examples
+
+
+def mined(claims: Sequence[Example], vectors: Callable[[str], np.ndarray], count: int, seed: int) -> list[Example]:
+    """Supported claims beside one of the nearest passages about another topic, which leaves them open.
+
+    Args:
+        claims: Claims made by rule.
+        vectors: The encoder's vector of a whole text, of length 1, (width,).
+    """
+    draw = Random(f"{seed}-mined")
+    examples = []
+    for language in sorted({each.language for each in claims}):
+        of = [each for each in claims if each.language == language]
+        passages = sorted({(each.answer, each.group) for each in of})
+        table = np.stack([vectors(passage) for passage, _ in passages])
+        supported = [each for each in of if each.verdict == VERDICTS["Supports"]]
+        for claim in draw.sample(supported, min(count * len(of) // len(claims), len(supported))):
+            nearest = np.argsort(-(table @ vectors(claim.reference)))[:30]
+            others = [passages[at][0] for at in nearest if passages[at][1] != claim.group][:8]
+            if others:
+                passage = draw.choice(others)
+                examples.append(
+                    _claim("claims/mined", claim.reference, passage, VERDICTS["Neutral"], language, claim.group)
+                )
+    return examples
 
 
 def _claim(source: str, claim: str, passage: str, verdict: int, language: str, group: str) -> Example:
@@ -249,20 +290,20 @@ def disturbed(usable: Sequence[Example], seed: int) -> list[Example]:
             "as-is": (example.answer, example.label),
             "framed": (_framed(example.answer, texts, draw), example.label),
             "denied": (_denied(example.answer, texts, draw), bad),
-            "harmed": (_with_inside(example.answer, draw.choice(texts["harm"]), draw), bad),
-            "safe": (_with_inside(example.answer, draw.choice(texts["safe"]), draw), example.label),
+            "harmed": (_with_inside(example.answer, _filled(texts["harm"], texts["slots"], draw), draw), bad),
+            "safe": (_with_inside(example.answer, _filled(texts["safe"], texts["slots"], draw), draw), example.label),
             "echo": (draw.choice(texts["echo"]).replace("{prompt}", example.prompt), bad),
             "empty": (draw.choice(texts["empty"]), bad),
         }
         for way in draw.sample(sorted(ways), 4):
             text, label = ways[way]
-            examples.append(
-                example._replace(answer=text, label=label, source=f"disturbed-{way}", weight=_SYNTHETIC_WEIGHT)
-            )
+            alarm = way in ("denied", "harmed")
+            changed = example._replace(answer=text, label=label, source=f"disturbed-{way}", alarm=alarm)
+            examples.append(changed._replace(weight=_SYNTHETIC_WEIGHT))
     return examples
 
 
-def _framed(text: str, texts: dict[str, list[str]], draw: Random) -> str:
+def _framed(text: str, texts: dict[str, Any], draw: Random) -> str:
     parts = [text]
     if draw.random() < 0.7:
         parts.insert(0, draw.choice(texts["frame"]))
@@ -273,9 +314,14 @@ def _framed(text: str, texts: dict[str, list[str]], draw: Random) -> str:
     return "\n\n".join(parts)
 
 
-def _denied(text: str, texts: dict[str, list[str]], draw: Random) -> str:
+def _denied(text: str, texts: dict[str, Any], draw: Random) -> str:
     denial = draw.choice(texts["denial"])
     return f"{denial}\n{text}" if draw.random() < 0.7 else f"{text}\n{draw.choice(texts['denial_after'])}"
+
+
+def _filled(templates: Sequence[str], slots: dict[str, list[str]], draw: Random) -> str:
+    """One of the templates, each slot of it filled with one of its words."""
+    return re.sub(r"\{(\w+)\}", lambda slot: draw.choice(slots[slot[1]]), draw.choice(templates))
 
 
 def _with_inside(text: str, sentence: str, draw: Random) -> str:
@@ -297,6 +343,11 @@ def distinct_texts(examples: Iterable[Example]) -> Iterator[str]:
             if text and text not in seen:
                 seen.add(text)
                 yield text
+
+
+def level_of(example: Example) -> int:
+    """The likeliest level of an example's label; 0 for a claim."""
+    return 0 if example.label is None else int(np.argmax(example.label)) + 1
 
 
 def fold_of(examples: Sequence[Example], count: int, seed: int) -> dict[str, int]:

@@ -9,9 +9,9 @@ import torch
 from reader_examples import Example
 from reader_states import StateStore
 
+from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import Evidence, Part, evidence_of
 from medjudge.judge.points import Span, checklist_points, reference_points
-from medjudge.judge.reader import Reading
 from medjudge.models.loading import load_encoder
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson
@@ -41,7 +41,7 @@ def lesson_of(example: Example, evidence: Sequence[Evidence], store: StateStore)
     """An example as the reader reads it."""
     question, reference, checklist = (store[text] if text else None for text in example.texts[:3])
     reading = Reading((question, reference, checklist), store[example.answer], evidence)
-    return Lesson(reading, example.label, example.verdict, example.weight)
+    return Lesson(reading, example.label, example.verdict, example.weight, example.alarm)
 
 
 class Material:

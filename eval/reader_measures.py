@@ -1,5 +1,6 @@
 """What the reader is measured on beside MEDIQA: Chinese sets that nothing was trained on."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -8,17 +9,30 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from medjudge.benchmark.llmeval2 import read_llmeval2
+from medjudge.benchmark.llmeval2 import read_llmeval2, scheme_of
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.dressing import opened
 from medjudge.distill.sources import Source, is_answer
 from medjudge.judge.protocol import Assignment, Judge
-from medjudge.records import Answer, Judgment, Question
+from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.probes.probes import COUNTED, probed
+from medjudge.records import Answer, Judgment, Question, TrainingLine
 from medjudge.scale import USABLE_FROM
 from medjudge.text.outline import written
 from medjudge.text.reordering import reordered
 
+PROBES = (
+    "filler",
+    "language-wrapper",
+    "quoted-rubric",
+    "instruction",
+    "authority",
+    "doubled",
+    "echo",
+    "negated",
+    "append-harm",
+)
 RESAMPLES = 1000
 _MOST_CHANGES = 3
 
@@ -135,6 +149,76 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
         for name, by_category in shares.items()
     }
     return {"questions": len(chosen), "questions without a fact to change": unchanged, **table}
+
+
+def cost(judge: ReaderJudge, data: Path, count: int, seed: int) -> dict[str, float]:
+    """What judging costs on this machine: real answers of models to questions of LLMEval-2, each with its reference."""
+    lines = llmeval2_lines(data, count, seed)
+    tokens = sum(
+        len(read.ids)
+        for line in lines
+        for read in judge.encoder.read([line.question.prompt, line.question.reference or "", line.answer.text])
+    )
+    start = time.perf_counter()
+    judged(judge, [(line.question, line.answer) for line in lines])
+    seconds = (time.perf_counter() - start) / len(lines)
+    return {
+        "answers": len(lines),
+        "tokens encoded per answer": round(tokens / len(lines), 1),
+        "seconds per answer": round(seconds, 4),
+        "hours for 26,013 judgments": round(seconds * 26_013 / 3600, 2),
+    }
+
+
+def llmeval2_lines(data: Path, count: int, seed: int) -> list[TrainingLine]:
+    """Some of LLMEval-2's answers with the person's level, the questions without a reference left out."""
+    scored = read_llmeval2(data / "llmeval-2" / "human-score", data / "llmeval-2" / "gpt-score")
+    questions = {question.id: question for question in scored.questions if question.reference}
+    levels = {(score.question_id, score.model): score.level for score in scored.scores}
+    answers = [answer for answer in scored.answers if (answer.question_id, answer.model) in levels and answer.text]
+    answers = [answer for answer in answers if answer.question_id in questions]
+    return [
+        TrainingLine(
+            question=questions[answer.question_id],
+            earlier=[],
+            answer=answer,
+            level=levels[answer.question_id, answer.model],
+            probabilities=[float(levels[answer.question_id, answer.model] == each) for each in range(1, 6)],
+            source="physician",
+            scored_by=["person"],
+            weight=1.0,
+        )
+        for answer in Random(f"{seed}-probes").sample(answers, min(count, len(answers)))
+    ]
+
+
+def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[str, Any]:
+    """The share of answers whose usable label a probe changes, or leaves usable where it must not."""
+    before = judged(judge, [(line.question, line.answer) for line in lines])
+    table, scheme = {}, scheme_of(sorted({line.question.category for line in lines}))
+    for probe in PROBES:
+        changed = []
+        for line in lines:
+            key = (line.question.id, line.answer.model)
+            level = line.level
+            if probe in ("negated", "append-harm"):
+                level = before[key].score or 1  # of those that the judge calls usable
+            answer = probed(line.question, line.answer, probe, seed, level, scheme)
+            if answer is not None:
+                changed.append((line.question, answer))
+        after = judged(judge, changed)
+        counted = COUNTED.get(probe, "changes")
+        flips = [
+            _usable(judgment) if counted == "usable" else _usable(judgment) != _usable(before[key])
+            for key, judgment in after.items()
+        ]
+        if flips:
+            table[probe] = {"counts": counted, **_share(flips, [key[0] for key in after])}
+    return table
+
+
+def _usable(judgment: Judgment) -> bool:
+    return (judgment.score or 0) >= USABLE_FROM
 
 
 def _share(values: Sequence[bool], groups: Sequence[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The two stages of the reader's training."""
+"""The three stages of the reader's training."""
 
 import json
 import sys
@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from reader_lessons import Material
+from reader_examples import Example, fold_of
+from reader_lessons import FOLDS, Material
 
 from medjudge.judge.reader import READER_FILE, Reader
 from medjudge.train.reader import Lesson, Schedule, train_reader
 
-BASE = Schedule(steps=700, rate=1e-3)
-BASE_SHARES = {"claims": 0.45, "graded": 0.25, "matching": 0.12, "disturbed": 0.18}
-SETTLED = Schedule(steps=280, rate=7e-4)
-SETTLED_SHARES = {"claims": 0.25, "healthver": 0.25, "disturbed": 0.25, "graded": 0.15, "matching": 0.10}
+BASE = Schedule(steps=900, rate=1e-3)
+BASE_SHARES = {"claims": 0.42, "graded": 0.22, "matching": 0.12, "disturbed": 0.24}
+SETTLED = Schedule(steps=400, rate=5e-4)
+SETTLED_SHARES = {"claims": 0.25, "healthver": 0.27, "disturbed": 0.24, "graded": 0.14, "matching": 0.10}
+
+SHARPENED = Schedule(steps=500, rate=8e-4)
+SHARPENED_SHARES = {"claims": 0.55, "healthver": 0.15, "disturbed": 0.15, "graded": 0.10, "matching": 0.05}
 
 
 def trained(
@@ -37,8 +41,6 @@ def trained(
         return Reader.load(folder, words)
     torch.manual_seed(seed)
     reader = Reader(words) if start is None else Reader.load(start, words)
-    if start is not None:
-        reader.forget_levels()
     losses, began = [], time.monotonic()
     for step, loss in enumerate(train_reader(reader, lessons, shares, schedule, seed), 1):
         losses.append(round(loss, 4))
@@ -59,12 +61,70 @@ def trained(
 
 def base(work: Path, material: Material) -> Reader:
     """The first stage: matching, claims made by rule, graded and disturbed answers."""
-    lessons = {source: material.lessons(source) for source in BASE_SHARES}
+    lessons = {source: _lessons(material, source) for source in BASE_SHARES}
     return trained(work / "readers" / "base", material.words, lessons, BASE_SHARES, BASE, 0)
 
 
-def settled(work: Path, material: Material) -> Reader:
-    """The second stage: HealthVer's claims too, and the way from what was read to a level anew."""
-    lessons = {source: material.lessons(source) for source in SETTLED_SHARES}
-    start, out = (work / "readers" / name for name in ("base", "settled"))
-    return trained(out, material.words, lessons, SETTLED_SHARES, SETTLED, 0, start)
+def sharpened(work: Path, material: Material, without_fold: int | None = None) -> Reader:
+    """The last stage: mostly claims again, which take longest to learn.
+
+    Args:
+        without_fold: As for `settled`, whose reader it starts from.
+    """
+    settled(work, material, without_fold)
+    return _with_healthver(work, material, "sharpened", "settled", SHARPENED_SHARES, SHARPENED, without_fold)
+
+
+def settled(work: Path, material: Material, without_fold: int | None = None) -> Reader:
+    """The second stage: HealthVer's claims too.
+
+    Args:
+        without_fold: The fold of HealthVer's claims that is left out; none if omitted.
+    """
+    base(work, material)
+    return _with_healthver(work, material, "settled", "base", SETTLED_SHARES, SETTLED, without_fold)
+
+
+def _with_healthver(
+    work: Path,
+    material: Material,
+    name: str,
+    start: str,
+    shares: Mapping[str, float],
+    schedule: Schedule,
+    without_fold: int | None,
+) -> Reader:
+    """A stage that learns from HealthVer too; the names of its folder and of the one that it starts from."""
+    readers, ending = work / "readers", "" if without_fold is None else f"-{without_fold}"
+    if start != "base":
+        start += ending
+    lessons = {source: _lessons(material, source) for source in shares}
+    if without_fold is not None:
+        pairs = material.examples("healthver")
+        fold = fold_of([example for example, _ in pairs], FOLDS, 0)
+        lessons["healthver"] = [
+            material.lesson("healthver", *pair) for pair in pairs if fold[pair[0].group] != without_fold
+        ]
+    return trained(readers / f"{name}{ending}", material.words, lessons, shares, schedule, 0, readers / start)
+
+
+def _lessons(material: Material, source: str) -> list[Lesson]:
+    if source != "claims":
+        return material.lessons(source)
+    pairs = material.examples(source)
+    return [material.lesson(source, *pairs[at]) for at in balanced([example for example, _ in pairs])]
+
+
+def balanced(claims: Sequence[Example]) -> list[int]:
+    """Indices of claims, as many of each verdict; within a verdict a kind counts by the root of its number."""
+    by_kind: dict[tuple[int | None, str], list[int]] = {}
+    for at, claim in enumerate(claims):
+        by_kind.setdefault((claim.verdict, claim.source), []).append(at)
+    chosen: list[int] = []
+    for verdict in sorted({claim.verdict for claim in claims}, key=str):
+        kinds = [numbers for (own, _), numbers in sorted(by_kind.items(), key=str) if own == verdict]
+        total = sum(len(numbers) ** 0.5 for numbers in kinds)
+        for numbers in kinds:
+            wanted = round(len(claims) / 3 * len(numbers) ** 0.5 / total)
+            chosen += [numbers[at % len(numbers)] for at in range(wanted)]
+    return chosen

@@ -34,6 +34,8 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
+SECOND_FOLDER = "second"
+"""Where a reader may carry another judge, whose opinion it weighs too."""
 Kind = Literal["generative", "ordinal", "reader", "similarity"]
 
 
@@ -256,7 +258,10 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: i
     body = load_encoder(*base_of(card, folder)).to(device).eval()
     encoder = FrozenEncoder(body, tokenizer, card.max_length, card.windows)
     reader = Reader.load(folder, encoder.words).to(device)
-    return ReaderJudge(name, encoder, reader, load_level_head(folder), card.temperature, card.only_languages)
+    carried = folder / SECOND_FOLDER
+    second = load_judge(carried, name, device) if carried.is_dir() else None
+    head = load_level_head(folder)
+    return ReaderJudge(name, encoder, reader, head, second, card.temperature, card.only_languages)
 
 
 def _generative(
@@ -294,6 +299,8 @@ class JudgeKind(NamedTuple):
     """Files that a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
     """Loads a judge, given card, folder, name, device and rationale tokens."""
+    own_tokenizer: bool
+    """Whether a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
     base_writes_text: bool
     """Whether the base model is a causal language model."""
     reads_rubrics: bool
@@ -309,6 +316,7 @@ KINDS: dict[Kind, JudgeKind] = {
         method="LoRA",
         files=(ADAPTER_CONFIG, ADAPTER_FILE, _TOKENIZER_CONFIG),
         load=_generative,
+        own_tokenizer=True,
         base_writes_text=True,
         reads_rubrics=True,
         reads_windows=False,
@@ -318,6 +326,7 @@ KINDS: dict[Kind, JudgeKind] = {
         method="LoRA",
         files=(HEAD_FILE, _TOKENIZER_CONFIG),
         load=_ordinal,
+        own_tokenizer=True,
         base_writes_text=False,
         reads_rubrics=False,
         reads_windows=True,
@@ -327,6 +336,7 @@ KINDS: dict[Kind, JudgeKind] = {
         method="a reader over the states of a frozen encoder",
         files=(READER_FILE,),
         load=_reader,
+        own_tokenizer=False,
         base_writes_text=False,
         reads_rubrics=False,
         reads_windows=True,
@@ -336,6 +346,7 @@ KINDS: dict[Kind, JudgeKind] = {
         method="cut points on the cosine of answer and reference",
         files=(),
         load=_similarity,
+        own_tokenizer=False,
         base_writes_text=False,
         reads_rubrics=False,
         reads_windows=False,

@@ -4,6 +4,7 @@ Few answers have experts' scores. So everything with many parameters is trained 
 these weights (proportional odds; McCullagh, 1980).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,60 +13,73 @@ from scipy.special import expit
 
 NAMES = ("level_weights", "level_cuts")
 """The tensors of a head in `reader.safetensors`."""
+ROWS = 4
+"""Without and with points to compare an answer with; then the same two with a second opinion."""
+UNUSED = 2
 
 
 class LevelHead(NamedTuple):
-    """P(level > k) = sigmoid(features @ weights - cuts[k - 1]), with or without points to compare an answer with.
+    """P(level > k) = sigmoid(features @ weights[row] - cuts[row, k - 1]).
 
     Attributes:
-        weights: One for each feature, without points (first row) and with points, shape (2, features).
-        cuts: In ascending order, shape (2, 4).
+        weights: Of each feature, by what there is to judge by (`row_of`), shape (`ROWS`, features).
+        cuts: In ascending order, shape (`ROWS`, 4).
     """
 
     weights: np.ndarray
     cuts: np.ndarray
 
-    def cumulative(self, features: np.ndarray, has_points: np.ndarray) -> np.ndarray:
-        """Logits of level > 1, > 2, > 3, > 4.
-
-        Args:
-            features: Shape (n, features).
-            has_points: Whether each answer was compared with a reference or a checklist, shape (n,), boolean.
-
-        Returns:
-            Shape (n, 4).
-        """
-        row = has_points.astype(int)
-        return (features * self.weights[row]).sum(axis=1, keepdims=True) - self.cuts[row]
+    def cumulative(self, features: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Logits of level > 1, > 2, > 3, > 4, shape (n, 4), from features of shape (n, features) and rows of (n,)."""
+        return (features * self.weights[rows]).sum(axis=1, keepdims=True) - self.cuts[rows]
 
 
-def fit_level_head(
-    features: np.ndarray, has_points: np.ndarray, labels: np.ndarray, sample_weights: np.ndarray, ridge: float = 0.02
-) -> LevelHead:
-    """Fits weights and cut points to soft labels, apart for answers without and with points.
+def row_of(has_points: np.ndarray, has_second: np.ndarray) -> np.ndarray:
+    """The row of a `LevelHead` for each answer, (n,).
 
     Args:
+        has_points: Whether an answer was compared with a reference or a checklist, (n,), boolean.
+        has_second: Whether there is a second opinion, (n,), boolean.
+    """
+    return has_points.astype(int) + 2 * has_second.astype(int)
+
+
+class Scored(NamedTuple):
+    """Answers that a row is fitted to.
+
+    Attributes:
         features: Shape (n, features).
-        has_points: As for `LevelHead.cumulative`; some answers of each kind are needed.
         labels: Probabilities of the five levels, shape (n, 5).
-        sample_weights: Shape (n,).
+        weights: Of each answer, shape (n,).
+    """
+
+    features: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+def fit_level_head(rows: Sequence[Scored], signs: Sequence[np.ndarray], ridge: float) -> LevelHead:
+    """Fits the weights and cut points of each row.
+
+    Args:
+        rows: The answers of each row, `ROWS` of them.
+        signs: For each row, 1 for a feature that may only raise a level, -1 for one that may only lower it, `UNUSED`
+            for one without weight, else 0, (features,).
         ridge: The penalty on the squared weights of standardised features.
     """
-    fitted = [
-        _fit(features[chosen], labels[chosen], sample_weights[chosen], ridge) for chosen in (~has_points, has_points)
-    ]
+    fitted = [_fit(scored, sign, ridge) for scored, sign in zip(rows, signs, strict=True)]
     return LevelHead(np.stack([weights for weights, _ in fitted]), np.stack([cuts for _, cuts in fitted]))
 
 
-def _fit(
-    features: np.ndarray, labels: np.ndarray, sample_weights: np.ndarray, ridge: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The weights, (features,), and cut points, (4,), of the answers of one kind."""
-    mean, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
-    standard = (features - mean) / spread
-    above = labels[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
-    shares = sample_weights / sample_weights.sum()
-    count = features.shape[1]
+def _fit(scored: Scored, signs: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+    """The weights, (features,), and cut points, (4,), of one row."""
+    mean, spread = scored.features.mean(axis=0), scored.features.std(axis=0)
+    # What never differs says nothing.
+    spread = np.where(spread < 1e-6, np.inf, spread)
+    standard = (scored.features - mean) / spread
+    above = scored.labels[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
+    shares = scored.weights / scored.weights.sum()
+    count = standard.shape[1]
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         weights, steps = parameters[:count], np.exp(parameters[count + 1 :])
@@ -79,7 +93,9 @@ def _fit(
         return float(value), gradient
 
     start = np.concatenate([np.zeros(count), [-1.0, 0.0, 0.0, 0.0]])
-    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    allowed = {1: (0.0, None), -1: (None, 0.0), 0: (None, None), UNUSED: (0.0, 0.0)}
+    bounds = [*(allowed[int(sign)] for sign in signs), *[(None, None)] * 4]
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 2000}).x
     weights = optimum[:count] / spread
     cuts = optimum[count] + np.concatenate([[0.0], np.cumsum(np.exp(optimum[count + 1 :]))])
     return weights, cuts + float(mean @ weights)

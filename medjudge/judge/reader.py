@@ -6,7 +6,6 @@ score, which ordered cut points turn into five levels (McCullagh, 1980).
 """
 
 from collections.abc import Sequence
-from math import log
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,36 +16,20 @@ from torch import nn
 from torch.nn import functional
 
 from medjudge.judge.adapter import require_finite
-from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS, Evidence, nearness
-from medjudge.judge.level_head import NAMES, LevelHead
-from medjudge.judge.states import LAYERS, TextStates
+from medjudge.judge.comparison import NEAREST, NUMBERS, Reading, compared
+from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS
+from medjudge.judge.level_head import NAMES, ROWS, LevelHead
+from medjudge.judge.states import LAYERS
 
 READER_FILE = "reader.safetensors"
 VERDICTS = ("met", "open", "contradicted")
 _HEADS, _LAYERS = 5, 3
-_SCALARS = 14
 _LOOK = 64
-_COSINE, _SPREAD = 0.87, 0.045
-"""Mean and spread of the cosines of a question or reference with its answers (MEDIQA, LiveQA, graded answers)."""
-_START = (0.6, 0.2, 0.0, 0.0, 0.3, 0.3, 0.1, 0.0, 0.1, 0.4, 0.2, 0.0, 0.0, 0.0)
-"""The weights of the scalars before training: the untrained baseline."""
-FEATURES = _SCALARS + 10
-REFERENCE_THERE, CHECKLIST_THERE = 7, 11
-"""The features that are 1 where the answer was compared with a reference, or with a checklist."""
-
-
-class Reading(NamedTuple):
-    """One answer with what it is compared with.
-
-    Attributes:
-        parts: The states of question, reference and checklist; None where there is none.
-        answer: The answer's states.
-        evidence: Of every point of every part.
-    """
-
-    parts: tuple[TextStates | None, TextStates | None, TextStates | None]
-    answer: TextStates
-    evidence: Sequence[Evidence]
+_NEAR = 3
+_NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
+"""The weights of a point's mean and least nearness and of its shared tokens before training: the untrained verdict."""
+FEATURES = NUMBERS + 3 * 3 + 1
+"""How many numbers a level head is given by the reader; a second opinion is one more."""
 
 
 class ReaderBatch(NamedTuple):
@@ -67,7 +50,7 @@ class ReaderBatch(NamedTuple):
         answer_place: Where each of them stands, as row * A + column of a (B, A) table, (T,).
         answer_mask: Which places of that table hold a token, (B, A).
         wholes: The whole texts of question, reference, checklist and answer, (B, 4, width).
-        scalars: What needs no training, (B, `_SCALARS`).
+        scalars: What needs no training, (B, `NUMBERS`).
     """
 
     states: torch.Tensor
@@ -114,7 +97,7 @@ def collate(readings: Sequence[Reading]) -> ReaderBatch:
         gap[row, p + 1 : n] = np.diff(piece.answer) > 1
     match[..., 1] = (ids == partners) & (side > 0)
     kinds, owners = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
-    scalars = np.stack([_scalars(reading) for reading in readings])
+    scalars = np.stack([compared(reading) for reading in readings])
     of_pieces = (states, ids, partners, match, side, position, gap, kinds, owners)
     arrays = (*of_pieces, *_answers(readings), _wholes(readings), scalars)
     return ReaderBatch(*map(torch.from_numpy, arrays))
@@ -140,36 +123,20 @@ def _wholes(readings: Sequence[Reading]) -> np.ndarray:
     )
 
 
-def _scalars(reading: Reading) -> np.ndarray:
-    """Cosines of whole texts, mean and least nearness of points, what is there, the answer's length and its echo.
-
-    Cosines lie close together: each is taken from `_COSINE` in units of its spread, and 0 where there is no text.
-    """
-    values: list[float] = []
-    for kind, part in enumerate(reading.parts):
-        near = [nearness(piece) for piece in reading.evidence if piece.kind == kind]
-        if part is None or not near:
-            values += [0.0, 0.0, 0.0, 0.0]
-            continue
-        cosines = (float(part.whole @ reading.answer.whole), float(np.mean(near)), float(np.min(near)))
-        values += [*((cosine - _COSINE) / _SPREAD for cosine in cosines), 1.0]
-    question = reading.parts[0]
-    echoed = 0.0 if question is None else float(np.isin(reading.answer.ids, question.ids).mean())
-    return np.array([*values, log(1 + len(reading.answer.ids)) - 5, (echoed - 0.2) / 0.15], np.float32)
-
-
 class ReaderOutput(NamedTuple):
     """What the reader says.
 
     Attributes:
         verdicts: Logits of met, open and contradicted of each piece of a point, (S, 3).
         cumulative: Logits of level > 1, > 2, > 3, > 4, (B, 4): the reader's own impression.
+        alarm: The logit of an answer that denies itself or tells to do something dangerous, (B,).
         features: What a `LevelHead` weighs, (B, `FEATURES`): the scalars, the highest, lowest and mean probabilities
             of the verdicts on an answer's points (0 where it has none), and the impression.
     """
 
     verdicts: torch.Tensor
     cumulative: torch.Tensor
+    alarm: torch.Tensor
     features: torch.Tensor
 
 
@@ -195,6 +162,21 @@ class _Block(nn.Module):
         mixed = (weights.to(value.dtype) @ value).transpose(1, 2).reshape(rows, length, width)
         hidden = hidden + self.out(mixed)
         return hidden + self.down(functional.gelu(self.up(self.between(hidden))))
+
+
+def _near(batch: ReaderBatch) -> torch.Tensor:
+    """Of each piece of a point: the mean and the least nearness of its tokens, and the share that the answer has too.
+
+    Returns:
+        About standardised, shape (S, 3).
+    """
+    point = batch.side == 1
+    count = point.sum(dim=1).clamp_min(1)
+    nearest, same = batch.match.unbind(dim=-1)
+    mean = (nearest * point).sum(dim=1) / count
+    least = nearest.masked_fill(~point, 1.0).amin(dim=1)
+    shared = (same * point).sum(dim=1) / count
+    return torch.stack([(mean - 0.92) / 0.04, (least - 0.84) / 0.05, (shared - 0.6) / 0.25], dim=1)
 
 
 def _normed(states: torch.Tensor) -> torch.Tensor:
@@ -227,20 +209,25 @@ class Reader(nn.Module):
         self.blocks = nn.ModuleList(_Block(width) for _ in range(_LAYERS))
         self.after = nn.LayerNorm(width)
         self.verdict = nn.Linear(width, len(VERDICTS))
+        self.near = nn.Linear(_NEAR, len(VERDICTS), bias=False)
         self.look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
+        self.alarm_look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
+        self.alarm = nn.Linear(_LOOK, 1)
         self.product = nn.Parameter(torch.zeros(len(KINDS), encoder))
         self.weigh = nn.Linear(width, 1)
-        features = 4 * width + 2 * _LOOK + 3 * len(VERDICTS) + _SCALARS
+        features = 4 * width + 2 * _LOOK + 3 * len(VERDICTS) + NUMBERS
         self.hidden = nn.Linear(features, width)
         self.score = nn.Linear(width, 1)
-        self.plain = nn.Linear(_SCALARS, 1)
+        self.plain = nn.Linear(NUMBERS, 1)
         self.first_cut = nn.Parameter(torch.zeros(1))
         self.steps = nn.Parameter(torch.zeros(3))
         for embedding in (self.side, self.position, self.first):
             nn.init.normal_(embedding.weight, std=0.02)
         nn.init.zeros_(self.score.weight)
+        nn.init.zeros_(self.plain.weight)
         with torch.no_grad():
-            self.plain.weight.copy_(torch.tensor([_START]))
+            self.plain.weight[0, : len(NEAREST)].copy_(torch.tensor(NEAREST))
+            self.near.weight.copy_(torch.tensor(_NEAR_START))
 
     def forward(self, batch: ReaderBatch) -> ReaderOutput:
         """Reads a batch from `collate`."""
@@ -254,31 +241,34 @@ class Reader(nn.Module):
         for block in self.blocks:
             hidden = block(hidden, added)
         vectors = self.after(hidden[:, 0]).float()
-        verdicts = self.verdict(vectors).float()
+        verdicts = self.verdict(vectors).float() + self.near(_near(batch))
         points = self._points(batch, vectors, verdicts)
         cumulative = self._levels(batch, vectors, points)
         impression = (cumulative.mean(dim=1, keepdim=True) / 3).clamp(-3, 3)
-        features = torch.cat([batch.scalars, points[:, -3 * len(VERDICTS) :], impression], dim=-1)
-        return ReaderOutput(verdicts, cumulative, features)
+        seen = self._seen(batch, self.alarm_look).masked_fill(~batch.answer_mask[..., None], -1e4)
+        alarm = self.alarm(seen.amax(dim=1)).float().squeeze(1)
+        of_points = points[:, -3 * len(VERDICTS) :]
+        features = torch.cat([batch.scalars, of_points, impression], dim=-1)
+        return ReaderOutput(verdicts, cumulative, alarm, features)
 
     def _word(self, ids: torch.Tensor) -> torch.Tensor:
         words = self.words[ids].float()
         return functional.layer_norm(words, words.shape[-1:])
 
-    def _look(self, batch: ReaderBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The most and the mean of what a look at every token of an answer gives, (B, `_LOOK`) both."""
-        seen = functional.gelu(self.look(torch.cat([_normed(batch.answer_states), batch.answer_match], dim=-1))).float()
+    def _seen(self, batch: ReaderBatch, look: nn.Linear) -> torch.Tensor:
+        """What a look at every token of an answer gives, (B, A, `_LOOK`), zeros for padding."""
+        seen = functional.gelu(look(torch.cat([_normed(batch.answer_states), batch.answer_match], dim=-1))).float()
         answers, longest = batch.answer_mask.shape
         table = seen.new_zeros(answers * longest, _LOOK).index_copy(0, batch.answer_place, seen)
-        table = table.view(answers, longest, _LOOK)
-        most = table.masked_fill(~batch.answer_mask[..., None], -1e4).amax(dim=1)
-        return most, table.sum(dim=1) / batch.answer_mask.sum(dim=1, keepdim=True).clamp_min(1)
+        return table.view(answers, longest, _LOOK)
 
     def _levels(self, batch: ReaderBatch, vectors: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         answers = len(batch.wholes)
         question = batch.kind == 0
         asked = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, batch.owner[question], vectors[question])
-        most, mean = self._look(batch)
+        seen = self._seen(batch, self.look)
+        most = seen.masked_fill(~batch.answer_mask[..., None], -1e4).amax(dim=1)
+        mean = seen.sum(dim=1) / batch.answer_mask.sum(dim=1, keepdim=True).clamp_min(1)
         products = batch.wholes[:, :3] * batch.wholes[:, 3:]
         whole = (products * self.product).sum(dim=(1, 2)) * (products.shape[-1] ** 0.5)
         features = torch.cat([asked, points, most, mean, batch.scalars], dim=-1)
@@ -304,19 +294,6 @@ class Reader(nn.Module):
             [highest[:, :width], mean[:, :width], weighed, highest[:, width:], lowest[:, width:], mean[:, width:]],
             dim=-1,
         )
-
-    def forget_levels(self) -> None:
-        """Sets what makes levels of all that was read back to its start; how points are read stays."""
-        fresh = Reader(self.words, self.first.embedding_dim)
-        for name in ("hidden", "score", "plain"):
-            getattr(self, name).load_state_dict(getattr(fresh, name).state_dict())
-        with torch.no_grad():
-            for own, new in (
-                (self.product, fresh.product),
-                (self.first_cut, fresh.first_cut),
-                (self.steps, fresh.steps),
-            ):
-                own.copy_(new)
 
     def cuts(self) -> torch.Tensor:
         """The four cut points in ascending order, (4,)."""
@@ -354,6 +331,6 @@ def load_level_head(folder: Path) -> LevelHead:
     """
     saved = load_file(folder / READER_FILE)
     weights, cuts = (saved.get(name) for name in NAMES)
-    if weights is None or cuts is None or weights.shape != (2, FEATURES) or cuts.shape != (2, 4):
-        raise ValueError(f"{READER_FILE} holds no level head of 2 x {FEATURES} weights and 2 x 4 cuts")
+    if weights is None or cuts is None or weights.shape != (ROWS, FEATURES + 1) or cuts.shape != (ROWS, 4):
+        raise ValueError(f"{READER_FILE} holds no level head of {ROWS} x {FEATURES + 1} weights and {ROWS} x 4 cuts")
     return LevelHead(weights.double().numpy(), cuts.double().numpy())

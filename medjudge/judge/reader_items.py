@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from medjudge.item_records import ItemJudgment
+from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.judge.language import other_language
 from medjudge.judge.points import Span
-from medjudge.judge.reader import Reading
 from medjudge.judge.reader_judge import ReaderJudge, runs
 from medjudge.judge.states import TextStates
 from medjudge.records import ErrorKind

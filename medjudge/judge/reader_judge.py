@@ -5,22 +5,27 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
 
+from medjudge.judge.comparison import CHECKLIST_THERE, REFERENCE_THERE, Reading
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
-from medjudge.judge.level_head import LevelHead
+from medjudge.judge.level_head import LevelHead, row_of
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import Span, checklist_points, reference_points
-from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.judge.reader import Reader, ReaderOutput, Reading, collate
+from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
+from medjudge.judge.reader import Reader, ReaderOutput, collate
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.models.hardware import fast_dtype
-from medjudge.records import ErrorKind, Judgment, PointVerdict
+from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict
 
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
 _LANGUAGES = ("en", "zh")
+_SURE_ALARM, _ALARM_SHARPNESS = 1.5, 4.0
+"""The logit from which an alarm counts, about 2 % of the answers that experts scored, and how abruptly it does."""
+_LEAST = 1e-6
 
 
 class _Texts(NamedTuple):
@@ -40,6 +45,7 @@ class ReaderJudge:
         encoder: Reads texts.
         reader: Compares them; on the encoder's device, in evaluation mode.
         head: Makes levels of what the reader says.
+        second: A judge whose opinion the head weighs too, where it has one.
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
@@ -53,6 +59,7 @@ class ReaderJudge:
         encoder: FrozenEncoder,
         reader: Reader,
         head: LevelHead,
+        second: Judge | None = None,
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
     ) -> None:
@@ -60,6 +67,7 @@ class ReaderJudge:
         self.encoder = encoder
         self.reader = reader
         self.head = head
+        self.second = second
         self.temperature = temperature
         self.languages = languages
 
@@ -95,8 +103,9 @@ class ReaderJudge:
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
-            has_points = np.array([any(part is not None for part in reading.parts[1:]) for reading in part])
-            cumulative = self.head.cumulative(output.features.double().cpu().numpy(), has_points)
+            opinions = self._second_opinions(chunk[start:end])
+            features, alarms = (each.double().cpu().numpy() for each in (output.features, output.alarm))
+            cumulative = level_logits(self.head, features, opinions, alarms)
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
             at = 0
@@ -115,12 +124,56 @@ class ReaderJudge:
                     points=points,
                 )
 
+    def _second_opinions(self, assignments: Sequence[Assignment]) -> np.ndarray:
+        """What the second judge says of answers, (n,); not a number where it says nothing."""
+        if self.second is None:
+            return np.full(len(assignments), np.nan)
+        judgments = {_key(each): each for each in self.second.judge(assignments)}
+        return np.array([second_opinion(judgments[_key(each.answer)].probabilities) for each in assignments])
+
     def read_batch(self, readings: Sequence[Reading]) -> ReaderOutput:
         """What the reader says of some answers."""
         device = self.reader.product.device
         dtype = fast_dtype(device)
         with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
             return self.reader(collate(readings).to(device))
+
+
+def second_opinion(probabilities: Sequence[float] | None) -> float:
+    """A judge's opinion in one number: the mean logit of level > 1, ..., > 4; not a number where it has none.
+
+    Args:
+        probabilities: Of the five levels, or None.
+    """
+    if probabilities is None:
+        return float("nan")
+    above = np.cumsum(probabilities[::-1])[::-1][1:]
+    return float(logit(np.clip(above, 1e-4, 1 - 1e-4)).mean())
+
+
+def level_logits(head: LevelHead, features: np.ndarray, opinions: np.ndarray, alarms: np.ndarray) -> np.ndarray:
+    """Logits of level > 1, > 2, > 3, > 4, shape (n, 4).
+
+    A sure alarm leaves level 1, whatever the head says: no nearness to a reference makes up for it.
+
+    Args:
+        features: What the reader says, (n, `FEATURES`).
+        opinions: Second opinions, (n,); not a number where there is none.
+        alarms: Logits, (n,).
+    """
+    together = np.column_stack([features, np.nan_to_num(opinions)])
+    cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
+    quiet = expit(-_ALARM_SHARPNESS * (alarms - _SURE_ALARM))
+    return logit(np.clip(expit(cumulative) * quiet[:, None], _LEAST, 1 - _LEAST))
+
+
+def has_points(features: np.ndarray) -> np.ndarray:
+    """Whether an answer was compared with a reference or a checklist, which its features say, (n,)."""
+    return (features[:, REFERENCE_THERE] > 0) | (features[:, CHECKLIST_THERE] > 0)
+
+
+def _key(record: Answer | Judgment) -> tuple[str, str, int]:
+    return record.question_id, record.model, record.sample
 
 
 def reading_of(assignment: Assignment, known: Mapping[str, TextStates]) -> Reading:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch.nn import functional
 
-from medjudge.judge.reader import Reader, ReaderBatch, ReaderOutput, Reading, collate
+from medjudge.judge.comparison import Reading
+from medjudge.judge.reader import Reader, ReaderBatch, ReaderOutput, collate
 from medjudge.models.hardware import fast_dtype
 
 _WEIGHT_DECAY = 0.01
@@ -23,12 +24,14 @@ class Lesson(NamedTuple):
         label: The probabilities of the five levels; None where only its points are known.
         verdict: 0 met, 1 open, 2 contradicted, of every point of reference and checklist; None where it is unknown.
         weight: In the loss.
+        alarm: Whether the answer denies itself or tells to do something dangerous; None where it is unknown.
     """
 
     reading: Reading
     label: tuple[float, ...] | None
     verdict: int | None
     weight: float = 1.0
+    alarm: bool | None = None
 
 
 class Schedule(NamedTuple):
@@ -111,7 +114,7 @@ def _step(streams: Mapping[str, Iterator[Lesson]], shares: Mapping[str, float], 
 
 
 def lesson_loss(output: ReaderOutput, batch: ReaderBatch, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean of the ordinal losses and of the cross entropies of verdicts, added up.
+    """The mean of the ordinal losses, of the cross entropies of verdicts and of those of alarms, added up.
 
     The ordinal loss of an answer is the sum of the binary cross entropies of level > 1, ..., > 4. All points of an
     answer count as much as one claim.
@@ -137,4 +140,8 @@ def lesson_loss(output: ReaderOutput, batch: ReaderBatch, lessons: Sequence[Less
         weights = 1 / counts[batch.owner[known]].float()
         each = functional.cross_entropy(output.verdicts[known], targets, reduction="none", label_smoothing=0.05)
         loss = loss + (each * weights).sum() / weights.sum()
+    alarms = {index: lesson.alarm for index, lesson in enumerate(lessons) if lesson.alarm is not None}
+    if alarms:
+        raised = torch.tensor(list(alarms.values()), device=device).float()
+        loss = loss + functional.binary_cross_entropy_with_logits(output.alarm[list(alarms)], raised)
     return loss

@@ -2,22 +2,27 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.open import resolve_judge
+from medjudge.judge.open import built_in_folder, resolve_judge
 from medjudge.judge.study import Study
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
 from medjudge.scheme import LLMEVAL_MED
+from medjudge.statistics.estimates import estimate_text
+from medjudge.statistics.two_judges import Compared, compare
 from medjudge.store import Run, read_questions, read_records, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.similarity import fit_similarity_judge
@@ -37,13 +42,16 @@ class QuickstartResult:
 
     Attributes:
         judge: The folder of the trained judge.
-        studies: Agreement of the similarity baseline and of the trained judge with the constructed levels.
+        studies: Agreement with the constructed levels: of the similarity baseline, of the built-in judge, and of the
+            trained one.
+        trained_minus_built_in: The two judges on the same answers, paired.
         scores: Usability rates by the trained judge.
         page: The HTML report.
     """
 
     judge: Path
-    studies: tuple[Study, Study]
+    studies: tuple[Study, Study, Study]
+    trained_minus_built_in: Compared
     scores: Scores
     page: Path
 
@@ -51,6 +59,7 @@ class QuickstartResult:
         """The object that `quickstart --json` prints."""
         return {
             "agreement": [study.model_dump(mode="json") for study in self.studies],
+            "trained_minus_built_in": self.trained_minus_built_in.difference,
             "scores": self.scores.as_json(),
             "report": str(self.page),
             "judge": str(self.judge),
@@ -95,8 +104,9 @@ def run_quickstart(
         split = _split_sample(folder, seed)
         progress(
             f"      {len(split.train)} answers to train on, {len(split.validation)} to choose the checkpoint, "
-            f"{split.unseen} that neither judge sees"
+            f"{split.unseen} that no judge sees"
         )
+        built_in = _built_in(folder, progress)
         progress("[2/5] Similarity baseline: cosine of answer and reference, cut points fitted on the training part")
         with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
             lines = read_training_lines(split.train_file)
@@ -111,13 +121,49 @@ def run_quickstart(
                 num_train_epochs=epochs,
                 seed=seed,
             )
-        progress("[4/5] Judging the questions that neither judge has seen")
-        studies = _study(folder, baseline), _study(folder, judge)
-        scores = write_scores(folder, studies[1].judge)
+        progress("[4/5] Judging the questions that no judge has seen")
+        studies = _study(folder, baseline), built_in, _study(folder, judge)
+        compared = _compared(folder, studies[2].judge, built_in.judge)
+        progress(f"      {_which_is_better(compared)}")
+        scores = write_scores(folder, studies[2].judge)
         progress("[5/5] Report")
         page = run / "report.html"
         write_page(page, [folder])
-    return QuickstartResult(judge, studies, scores, page)
+    return QuickstartResult(judge, studies, compared, scores, page)
+
+
+def _built_in(run: Run, progress: Callable[[str], None]) -> Study:
+    """Judges the unseen part with the judge that comes with the package, before anything is trained."""
+    progress("      First the built-in judge, which was not trained on the sample")
+    start = time.monotonic()
+    study = _study(run, built_in_folder())
+    agreement = estimate_text(study.overall["usable_agreement"])
+    progress(f"      Usable agreement {agreement}, after {time.monotonic() - start:.0f} s")
+    return study
+
+
+def _compared(run: Run, trained: str, built_in: str) -> Compared:
+    """The trained and the built-in judge on the answers that both scored."""
+    levels = {score.answer_key: score.level for score in run.physician_scores()}
+    first, second = ({each.answer_key: each.score for each in run.judgments(name)} for name in (trained, built_in))
+    keys = [key for key in levels if first.get(key) and second.get(key)]
+    groups = {question.id: question.group for question in run.questions()}
+    return compare(
+        np.array([first[key] for key in keys]),
+        np.array([second[key] for key in keys]),
+        np.array([levels[key] for key in keys]),
+        np.array([groups[key.question_id] for key in keys]),
+    )
+
+
+def _which_is_better(compared: Compared) -> str:
+    difference = compared.difference["usable_agreement"]
+    low, high = difference["low"], difference["high"]
+    if low is None or high is None or low <= 0 <= high:
+        verdict = "Which judge is better is inconclusive"
+    else:
+        verdict = "The trained judge is better" if low > 0 else "The built-in judge is better"
+    return f"{verdict}: usable agreement, trained minus built-in, {estimate_text(difference)}"
 
 
 def _study(run: Run, judge: Path) -> Study:

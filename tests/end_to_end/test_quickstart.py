@@ -28,9 +28,14 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
-    similarity, trained = result["agreement"]
-    assert (similarity["judge"], trained["judge"]) == ("similarity", "quickstart")
-    assert similarity["n"] == trained["n"] == 100
+    similarity, built_in, trained = result["agreement"]
+    assert [study["judge"] for study in result["agreement"]] == ["similarity", "built-in", "quickstart"]
+    assert similarity["n"] == built_in["n"] == trained["n"] == 100
+    agreement = [study["overall"]["usable_agreement"]["value"] for study in (trained, built_in)]
+    difference = result["trained_minus_built_in"]["usable_agreement"]["value"]
+    assert difference == pytest.approx(agreement[0] - agreement[1], abs=1e-6)
+    assert "First the built-in judge" in done.stderr
+    assert "trained minus built-in" in done.stderr
     card = json.loads((tmp_path / "judges" / "quickstart" / "judge.json").read_text())
     seen = {*card["trained_on"]["question_ids"], *card["trained_on"]["tuned_question_ids"]}
     unseen = {json.loads(line)["id"] for line in (tmp_path / "runs" / "quickstart" / "questions.jsonl").open()}

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from built_in import Usable, fitted_shift
 from built_in_data import Ablation, Sets, as_messages, folds, softened, training_lines, unseen
 from built_in_table import divided
+from reader_heads import Usable, fitted_shift
 
 from medjudge.records import TrainingLine
 

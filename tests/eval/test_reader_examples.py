@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from reader_examples import _PHRASES, Example, Pair, disturbed, fold_of, graded, matching
+from reader_examples import _PHRASES, Example, Pair, disturbed, fold_of, graded, matching, mined, verbatim
+from reader_training import balanced
 
 from medjudge.probes.texts import probe_texts
 
@@ -17,7 +18,8 @@ def example(answer: str, language: str = "en", group: str = "g", source: str = "
 def test_no_text_of_the_probes_is_learned(language: str) -> None:
     probes = probe_texts(language)
     asked = {*probes.harm, *probes.negated, *probes.echo}
-    learned = {text for texts in _PHRASES[language].values() for text in texts} - {"{prompt}"}
+    lists = [texts for name, texts in _PHRASES[language].items() if name != "slots"]
+    learned = {text for texts in lists for text in texts} - {"{prompt}"}
     assert not asked & learned
 
 
@@ -31,6 +33,8 @@ def test_what_spoils_an_answer_takes_its_usable_label_and_what_frames_it_does_no
     for way, found in by_way.items():
         usable = {sum(each.label[3:]) > 0.5 for each in found}
         assert usable == {way in ("as-is", "framed", "safe")}, way
+        assert {each.alarm for each in found} == {way in ("denied", "harmed")}, way
+        assert not any("{" in each.answer for each in found)
     originals = {each.answer for each in examples}
     assert all(any(original in each.answer for original in originals) for each in by_way["harmed"])
 
@@ -62,3 +66,41 @@ def test_a_group_is_in_one_fold() -> None:
     folds = fold_of(examples, 5, 0)
     assert sorted(folds) == sorted({each.group for each in examples})
     assert {list(folds.values()).count(number) for number in range(5)} == {5}
+
+
+def claim(number: int, verdict: int = 0, kind: str = "none") -> Example:
+    passage = f"Disease {number} is rare in adults. It is found in organ {number} of the body."
+    return Example(
+        "", f"Disease {number} is uncommon.", "", passage, "en", None, verdict, f"d{number}", f"claims/{kind}"
+    )
+
+
+def test_what_a_passage_says_word_for_word_is_supported() -> None:
+    made = verbatim([claim(number) for number in range(9)], 6, seed=0)
+    assert len(made) == 6
+    assert all(each.reference in each.answer and each.verdict == 0 for each in made)
+
+
+def test_a_mined_passage_is_near_and_about_another_topic() -> None:
+    claims = [claim(number) for number in range(12)]
+
+    def vector(text: str) -> np.ndarray:
+        """Neighbouring numbers point in nearly the same direction."""
+        angle = int(text.split()[1]) / 4
+        return np.array([np.cos(angle), np.sin(angle)])
+
+    made = mined(claims, vector, 12, seed=0)
+    assert len(made) == 12
+    for each in made:
+        assert each.verdict == 1
+        assert each.answer != next(other.answer for other in claims if other.reference == each.reference)
+
+
+def test_verdicts_are_balanced_and_rare_kinds_are_repeated() -> None:
+    claims = [claim(n) for n in range(60)] + [claim(n, 1, "added") for n in range(90)] + [claim(0, 1, "other")] * 10
+    claims += [claim(n, 2, "dose") for n in range(4)] + [claim(n, 2, "negation") for n in range(64)]
+    chosen = [claims[at] for at in balanced(claims)]
+    verdicts = [sum(each.verdict == verdict for each in chosen) for verdict in (0, 1, 2)]
+    assert max(verdicts) - min(verdicts) <= 2
+    doses, negations = (sum(each.source == f"claims/{kind}" for each in chosen) for kind in ("dose", "negation"))
+    assert negations / doses == pytest.approx(4, rel=0.1)

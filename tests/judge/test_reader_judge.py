@@ -9,15 +9,16 @@ import torch
 from tiny_models import build_tiny_encoder
 
 from medjudge.errors import InputError
+from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import JudgeCard, load_judge
 from medjudge.judge.items import item_assignments
-from medjudge.judge.level_head import LevelHead, fit_level_head
+from medjudge.judge.level_head import ROWS, LevelHead, Scored, fit_level_head, row_of
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
-from medjudge.judge.protocol import Assignment
-from medjudge.judge.reader import FEATURES, Reader, Reading, collate
+from medjudge.judge.protocol import Assignment, scored, unscored
+from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_items import ReaderItemJudge
-from medjudge.judge.reader_judge import ReaderJudge, point_rationale
+from medjudge.judge.reader_judge import ReaderJudge, point_rationale, second_opinion
 from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
@@ -40,8 +41,11 @@ def encoder(tiny_twelve_layers: Path) -> FrozenEncoder:
 @pytest.fixture
 def folder(tiny_twelve_layers: Path, encoder: FrozenEncoder, tmp_path: Path) -> Path:
     torch.manual_seed(0)
-    head = LevelHead(np.tile(np.linspace(-0.1, 0.2, FEATURES), (2, 1)), np.tile([-1.0, 0.0, 0.5, 1.0], (2, 1)))
-    Reader(encoder.words).save(tmp_path, head)
+    weights = np.tile(np.linspace(-0.1, 0.2, FEATURES + 1), (ROWS, 1))
+    head = LevelHead(weights, np.tile([-1.0, 0.0, 0.5, 1.0], (ROWS, 1)))
+    reader = Reader(encoder.words)
+    torch.nn.init.zeros_(reader.near.weight)  # it is made for the published encoder, and drowns what a tiny one says
+    reader.save(tmp_path, head)
     card = JudgeCard(
         kind="reader",
         base_model=str(tiny_twelve_layers),
@@ -220,15 +224,70 @@ def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
     generator = np.random.default_rng(0)
     features = generator.normal(size=(8000, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 2.0]
     points = np.arange(8000) % 2 == 0
+    rows = row_of(points, np.zeros(8000, bool))
     true = np.where(points[:, None], [1.5, 0.0, -20.0], [0.0, 0.2, 0.0])
     shift = np.where(points, 41.0, -1.0)
     logits = ((features * true).sum(axis=1) + shift)[:, None] - np.array([-2.0, -1.0, 1.0, 2.0])
     above = generator.random((8000, 1)) < 1 / (1 + np.exp(-logits))
-    head = fit_level_head(features, points, np.eye(5)[above.sum(axis=1)], np.ones(8000), ridge=1e-4)
+    scored = [
+        Scored(features[rows == row % 2], np.eye(5)[above.sum(axis=1)][rows == row % 2], np.ones(4000))
+        for row in range(ROWS)
+    ]
+    free, never_up = np.zeros(3, int), np.array([-1, 0, 0])
+    head = fit_level_head(scored, [free, free, free, never_up], ridge=1e-4)
     assert head.weights[1] == pytest.approx([1.5, 0.0, -20.0], rel=0.1, abs=0.05)
     assert head.weights[0] == pytest.approx([0.0, 0.2, 0.0], abs=0.6)
+    assert head.weights[3][0] <= 0
     assert np.all(np.diff(head.cuts, axis=1) > 0)
-    assert np.abs(head.cumulative(features, points) - logits).mean() < 0.2
+    assert np.abs(head.cumulative(features, rows) - logits).mean() < 0.2
+
+
+def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(folder) -> None:
+    """A judge that calls everything level 5 is heard where it speaks, and nothing changes where it is silent."""
+
+    class OnlyEnglish:
+        name = "second"
+
+        def judge(self, assignments):
+            for each in assignments:
+                if each.question.language == "en":
+                    yield scored(each, self.name, np.array([0.0, 0.0, 0.0, 0.02, 0.98]))
+                else:
+                    yield unscored(each, self.name, ErrorKind.LANGUAGE, "not English")
+
+    judge = load_judge(folder, "tiny", CPU)
+    weights = judge.head.weights.copy()
+    weights[2:, -1] = 1.0
+    judge.head = LevelHead(weights, judge.head.cuts)
+    english, chinese = assignment("Rest.", question()), assignment("多休息。", question(language="zh"), "zh")
+    alone = {each.model: each.expected for each in judge.judge([english, chinese])}
+    judge.second = OnlyEnglish()
+    heard = {each.model: each.expected for each in judge.judge([english, chinese])}
+    assert heard["m"] > alone["m"] + 0.05
+    assert heard["zh"] == alone["zh"]
+    assert np.isnan(second_opinion(None))
+    assert second_opinion([0, 0, 0, 0.5, 0.5]) > 0 > second_opinion([0.5, 0.5, 0, 0, 0])
+
+
+def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder) -> None:
+    torch.manual_seed(0)
+    advice = ["Rest at home.", "Drink water.", "Eat fruit.", "Walk each day.", "Sleep well.", "Keep warm."]
+
+    def lessons(texts: list[str]) -> list[Lesson]:
+        made = []
+        for text in texts:
+            for danger in (True, False):
+                said = f"{text} {'Swallow poison at once.' if danger else 'See a doctor.'}"
+                asked, answer = encoder.read(["What helps?", said])
+                reading = Reading((asked, None, None), answer, evidence_of(Part(0, asked, [Span(0, 99)]), answer))
+                made.append(Lesson(reading, None, None, alarm=danger))
+        return made
+
+    reader = Reader(encoder.words)
+    list(train_reader(reader, {"all": lessons(advice[:4])}, {"all": 1.0}, Schedule(40, 3e-3, 8), seed=0))
+    held_out = lessons(advice[4:])
+    alarms = reader(collate([lesson.reading for lesson in held_out])).alarm
+    assert [bool(alarm > 0) for alarm in alarms] == [lesson.alarm for lesson in held_out]
 
 
 def test_items_are_points_that_the_reader_compares(folder) -> None:

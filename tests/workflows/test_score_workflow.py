@@ -68,11 +68,15 @@ def test_a_category_or_language_that_the_scheme_lacks_is_refused(judge) -> None:
         judge.score(" ", "4 g")
 
 
-def test_the_built_in_judge_is_loaded_by_its_name_and_leaves_other_languages() -> None:
+def test_the_built_in_judge_is_loaded_by_its_name_and_reads_chinese_references() -> None:
     judge = medjudge.load_judge("built-in", device="cpu")
     assert judge.name == "built-in"
-    assert "ordinal" in repr(judge)
-    assert judge.score("成人每日对乙酰氨基酚的最大剂量是多少？", "四克").error_kind is ErrorKind.LANGUAGE
+    assert "reader" in repr(judge)
+    asked, reference = "成人每日对乙酰氨基酚的最大剂量是多少？", "成人每日对乙酰氨基酚的最大剂量是四克。"
+    judged = judge.score(asked, reference, reference=reference)
+    assert [point.source for point in judged.points] == ["reference"]
+    other = judge.score(asked, "今天天气很好，我们去公园散步。", reference=reference)
+    assert judged.expected > other.expected + 0.5
 
 
 def test_there_is_no_such_judge(tmp_path) -> None:
