@@ -111,8 +111,9 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
     graded = seen["graded"]
     with_points = graded.chosen(has_points(graded.features))
     for row, second in ((1, False), (3, True)):
-        some = with_points.chosen(~np.isnan(with_points.opinions)) if second else with_points
-        head = shifted(head, row, fitted_shift([usable_of(some, levels_by(head, some, second))], (1.0,), balanced=True))
+        heard = with_points.chosen(~np.isnan(with_points.opinions)) if second else with_points
+        usable = usable_of(heard, levels_by(head, heard, second))
+        head = shifted(head, row, fitted_shift([usable], (1.0,), balanced=True))
     return head, table
 
 
