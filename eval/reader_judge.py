@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from built_in_data import read_sets
 from reader_claims import claims, split
 from reader_examples import (
     Example,
@@ -46,7 +45,7 @@ from reader_heads import (
     usable_of,
 )
 from reader_lessons import Material, evidence_for
-from reader_measures import cost, llmeval2, llmeval2_lines, llmeval_med, probes
+from reader_measures import cost, llmeval2, llmeval_med
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
 from reader_tables import agreement, claims_table, folds_table, held_out, measured_of
 from reader_training import sharpened
@@ -205,9 +204,7 @@ def on_other_sets(folder: Path, data: Path, work: Path) -> dict[str, Any]:
     sets: dict[str, Callable[[], dict[str, Any]]] = {
         "llmeval-2": lambda: llmeval2(judge, data, per_subject=60, seed=0),
         "llmeval-med": lambda: llmeval_med(judge, data, count=120, seed=0),
-        "probes on mediqa validation": lambda: probes(judge, read_sets(work).validation),
         "cost": lambda: cost(judge, data, 100, seed=0),
-        "probes on llmeval-2": lambda: probes(judge, llmeval2_lines(data, 200, seed=0)),
     }
     table = {}
     for name, measure in sets.items():
