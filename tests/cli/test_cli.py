@@ -217,7 +217,7 @@ def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(m
     done = medjudge("eval", "--judge", "local", "--limit", 1)
     first = done.stderr.splitlines()[0]
     assert first.startswith("judge built-in (")
-    assert "trained on 2201 answers to 207 questions; never validated against physicians" in first
+    assert "trained on 2460 answers to 207 questions; never validated against physicians" in first
 
 
 def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:
