@@ -158,9 +158,9 @@ def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, as
 def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(medjudge, asked, jsonl, tmp_path) -> None:
     questions, answers = asked
     options = ("--answers", answers, "--run", tmp_path / "run", "--items")
-    done = medjudge("eval", "--benchmark", questions, "--judge", "built-in", *options)
+    done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
     assert done.returncode == 2
-    assert "--items: judge built-in (ordinal) gives no verdicts on items" in done.stderr
+    assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
