@@ -40,7 +40,9 @@ class Study:
         if command in self.done and not json_output:
             self.commands.append(self.done[command])
             return None
-        environment = {name: str(path) for name, path in self.places.items()}
+        # The commands find this Python's medjudge, whether or not its environment is activated.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        environment = {name: str(place) for name, place in self.places.items()} | {"PATH": path}
         hidden = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "MEDJUDGE_JUDGE")}
         start = time.monotonic()
         done = subprocess.run(
