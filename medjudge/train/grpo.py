@@ -135,6 +135,8 @@ def grpo_trainer(
         grpo_dataset(lines, current, tokenizer, training.max_length, data.scheme)
         for lines in (data.train, data.validation)
     ]
-    return score_trainer(
-        GrpoTrainer, current, (train, validation), collate_verdicts, judge, model, training, tokenizer, data
+    trainer = score_trainer(
+        GrpoTrainer, current, (train, validation), collate_verdicts, judge, model, training, tokenizer
     )
+    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
+    return trainer

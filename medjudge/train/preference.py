@@ -137,6 +137,8 @@ def preference_trainer(
         preference_dataset(lines, current, tokenizer, training.max_length, judge.style, data.scheme)
         for lines in (data.train, data.validation)
     ]
-    return score_trainer(
-        PreferenceTrainer, current, (train, validation), collate_pairs, judge, model, training, tokenizer, data
+    trainer = score_trainer(
+        PreferenceTrainer, current, (train, validation), collate_pairs, judge, model, training, tokenizer
     )
+    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
+    return trainer

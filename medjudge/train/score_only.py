@@ -60,7 +60,6 @@ def score_trainer(
     model: ModelConfig,
     training: SFTConfig,
     tokenizer: PreTrainedTokenizerBase,
-    data: TrainingData,
 ) -> _Trainer:
     """A trainer of this class that continues from `current`, with a fresh adapter where no judge was started from.
 
@@ -75,7 +74,7 @@ def score_trainer(
     training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     try:
-        trainer = kind(
+        return kind(
             model=current,
             args=training,
             data_collator=lambda rows: collate(rows, pad_id),
@@ -86,5 +85,3 @@ def score_trainer(
         )
     except ValueError as error:
         raise lora_refusal(error) from None
-    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
-    return trainer
