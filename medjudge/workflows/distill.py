@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
+from medjudge.distill.people_last import Stages, people_last
 from medjudge.distill.prompt_lengths import PromptReport, prompt_lengths
 from medjudge.distill.training_set import (
     ScoredAnswers,
@@ -23,6 +24,7 @@ from medjudge.store import Run, remove_leftovers, write_scheme
 from medjudge.workflows.run_folder import adopt_scheme
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
+FIRST_FILE, LAST_FILE = "teacher-first.jsonl", "people-last.jsonl"
 UNFINISHED_FILE = "unfinished.txt"
 
 
@@ -36,12 +38,14 @@ class DistillOptions(TrainingSetOptions):
         keep_out: Run folders, or files with question ids, that a judge will be validated on: no line is made of their
             questions, of the same texts, or of their conversations.
         scheme: What the questions of runs belong to that keep no copy of their scheme: its name, folder or file.
+        people_last: Whether to write the files of two stages too (`people_last`).
     """
 
     teachers: Sequence[str] | None = None
     physicians: Sequence[Path] | None = None
     keep_out: Sequence[Path] = ()
     scheme: str | None = None
+    people_last: bool = False
 
 
 class KeptOut(TypedDict):
@@ -61,9 +65,18 @@ class ChecksSummary(ChecksReport):
     warnings: list[str]
 
 
-class DistillSummary(TrainingSetSummary):
-    """The content of `summary.json`."""
+class StagesSummary(TypedDict):
+    """Counts of lines: of the first stage, and of people and of the teacher in the second."""
 
+    first: int
+    people: int
+    replayed: int
+
+
+class DistillSummary(TrainingSetSummary):
+    """The content of `summary.json`; `people_last` is None without that option."""
+
+    people_last: StagesSummary | None
     checks: ChecksSummary
 
 
@@ -90,6 +103,16 @@ class DistilledSet:
     @property
     def validation_file(self) -> Path:
         return self.folder / VALIDATION_FILE
+
+    @property
+    def first_file(self) -> Path:
+        """Of the first of two stages, where the option `people_last` was set."""
+        return self.folder / FIRST_FILE
+
+    @property
+    def last_file(self) -> Path:
+        """Of the second."""
+        return self.folder / LAST_FILE
 
     @property
     def summary_file(self) -> Path:
@@ -124,9 +147,11 @@ def distill_training_set(
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
     lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
+    stages = people_last(checked.train, options.seed) if options.people_last else None
     summary: DistillSummary = {
         **training_set.summary,
         "train": side_summary(checked.train),
+        "people_last": stages and _counts(stages),
         "checks": {
             **checked.report,
             "kept_out": kept_out,
@@ -139,11 +164,22 @@ def distill_training_set(
     # A killed process leaves this file, so that the same command replaces what it left.
     write_whole(unfinished, "This folder is being written, or the process that wrote it was killed.\n")
     write_scheme(folder, sources.scheme)
-    for file, lines in ((result.train_file, result.train), (result.validation_file, result.validation)):
+    files = {result.train_file: result.train, result.validation_file: result.validation}
+    if stages is not None:
+        files |= {result.first_file: stages.first, result.last_file: stages.last}
+    for file, lines in files.items():
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
     unfinished.unlink()
     return result
+
+
+def _counts(stages: Stages) -> StagesSummary:
+    return {
+        "first": len(stages.first),
+        "people": len(stages.last) - stages.replayed,
+        "replayed": stages.replayed,
+    }
 
 
 def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
