@@ -66,9 +66,9 @@ def prefix_forest(prompts: Sequence[list[int]]) -> list[Node]:
 
 
 class SharedText(NamedTuple):
-    """A text, by its index, and how many of its first tokens are those of the text before it."""
+    """A text, by its number, and how many of its first tokens are those of the text before it."""
 
-    index: int
+    text: int
     shared: int
 
 
