@@ -22,7 +22,7 @@ def summary_lines(summary: DistillSummary) -> Iterator[str]:
     yield from _kept_out(summary["checks"]["kept_out"])
     yield from _raters(summary["raters"])
     yield from _teachers(summary)
-    if "pairs" in summary:
+    if summary["pairs"] is not None:
         yield _pairs(summary["pairs"])
     yield _checks(summary["checks"])
     yield from (f"warning: {warning}" for warning in summary["checks"]["warnings"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple, TypedDict
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
@@ -77,10 +77,10 @@ class ChecksSummary(ChecksReport):
 
 
 class DistillSummary(TrainingSetSummary):
-    """The content of `summary.json`; `pairs` only where pairs were asked for."""
+    """The content of `summary.json`; `pairs` is None where none were asked for."""
 
     checks: ChecksSummary
-    pairs: NotRequired[PairsSummary]
+    pairs: PairsSummary | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,6 +159,7 @@ def distill_training_set(
     summary: DistillSummary = {
         **training_set.summary,
         "train": side_summary(checked.train),
+        "pairs": None if pairs is None else pairs.summary,
         "checks": {
             **checked.report,
             "kept_out": kept_out,
@@ -166,8 +167,6 @@ def distill_training_set(
             "warnings": [*checked.warnings, *lengths.warnings],
         },
     }
-    if pairs is not None:
-        summary["pairs"] = pairs.summary
     result = DistilledSet(folder, checked.train, training_set.validation, summary, pairs)
     remove_leftovers(folder)
     # A killed process leaves this file, so that the same command replaces what it left.
