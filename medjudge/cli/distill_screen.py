@@ -19,6 +19,11 @@ def summary_lines(summary: DistillSummary) -> Iterator[str]:
         levels = " / ".join(f"{n:,}" for n in side["levels"].values())
         size = f"{side['answers']:,} answers to {side['questions']:,} questions"
         yield f"{name}: {size} ({sources}); levels 1-5: {levels}"
+    if stages := summary["people_last"]:
+        yield (
+            f"people last: {stages['first']:,} answers first, then {stages['people']:,} of people's with "
+            f"{stages['replayed']:,} of the teacher's replayed"
+        )
     yield from _kept_out(summary["checks"]["kept_out"])
     yield from _raters(summary["raters"])
     yield from _teachers(summary)

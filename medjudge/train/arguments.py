@@ -6,7 +6,9 @@ from typing import Literal
 
 from medjudge.rubrics.render import Style
 
-Stage = Literal["judge", "intermediate", "preference"]
+Stage = Literal["judge", "intermediate", "preference", "grpo"]
+SCORE_STAGES: tuple[Stage, ...] = ("preference", "grpo")
+"""Stages that train nothing but the score, by physicians' levels."""
 TrainableKind = Literal["ordinal", "generative"]
 
 
@@ -26,7 +28,10 @@ class JudgeArguments:
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     stage: Stage = field(
         default="judge",
-        metadata={"help": "intermediate: matches of question and answer, before any scored answers; preference: DPO"},
+        metadata={
+            "help": "intermediate: matches of question and answer, before any scored answers; preference: DPO, and "
+            "grpo: GRPO, both by physicians' levels"
+        },
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from"})
     loss: Literal["ordinal", "mse"] = field(

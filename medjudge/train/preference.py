@@ -9,10 +9,8 @@ import torch
 from datasets import Dataset
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig, SFTTrainer
 
-from medjudge.errors import InputError
 from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
@@ -21,25 +19,16 @@ from medjudge.judge.generative import (
     score_token_ids,
 )
 from medjudge.judge.generative_pairs import GenerativePairJudge
-from medjudge.judge.prompts import require_chat_template
 from medjudge.models.padding import pad_left
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, line_assignment, prompt_ids
-from medjudge.train.generative import (
-    JudgedEvaluation,
-    keep_columns,
-    load_for_training,
-    lora_refusal,
-    on_device,
-    readable,
-    require_installed,
-)
+from medjudge.train.generative import JudgedEvaluation, readable
 from medjudge.train.lean_steps import LeanSteps
-from medjudge.train.lora import lora_config
 from medjudge.train.pairs import EncodedPair
+from medjudge.train.score_only import backed, judge_to_continue, score_trainer
 from medjudge.train.weighted_steps import WeightedSteps
 
 BETA = 0.1
@@ -104,16 +93,16 @@ def level_rows(
     Args:
         model: The judge as it is now.
     """
-    backed = [line for line in lines if line.source != "teacher"]
+    kept = backed(lines)
     label_ids = score_token_ids(tokenizer)
     judge = GenerativeJudge("current", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
-    work = [line_assignment(line, scheme) for line in backed]
+    work = [line_assignment(line, scheme) for line in kept]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     score_lines = [score_line(assignment) for assignment in work]
     with evaluating(model):
         readings = judge.read(prompts, score_lines)
     rows = []
-    for line, prompt, last_line, reading in zip(backed, prompts, score_lines, readings, strict=True):
+    for line, prompt, last_line, reading in zip(kept, prompts, score_lines, readings, strict=True):
         before: list[int] = []
         if style == "reason-first":
             before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.settings.rationale_tokens)
@@ -182,21 +171,8 @@ def preference_trainer(
         InputError: The base model cannot be loaded or has no chat template, an option needs what is not installed, or
             one of the files has no line, and no pair comes with it, that a preference can be made of.
     """
-    require_chat_template(tokenizer)
-    require_installed(training)
-    for name, lines, pairs in zip(
-        ("train", "validation"), (data.train, data.validation), data.encoded_pairs, strict=True
-    ):
-        if not pairs and all(line.source == "teacher" for line in lines):
-            raise InputError(
-                f"stage preference: {name}_file holds a teacher's levels only, and a preference must be a physician's; "
-                f"distil with physicians' scores, or set {name}_pairs_file"
-            )
-    if is_deepspeed_zero3_enabled():
-        raise InputError("stage preference: the judge cannot be read under ZeRO-3 before it trains; use zero2.yaml")
-    current = on_device(load_for_training(model, judge.start_folder), training)
+    current = judge_to_continue(judge, model, training, tokenizer, data)
     assert training.max_length
-    keep_columns(training)
     train, validation = [
         Dataset.from_list(
             level_rows(lines, current, tokenizer, training.max_length, judge.style, data.scheme)
@@ -204,19 +180,8 @@ def preference_trainer(
         )
         for lines, pairs in zip((data.train, data.validation), data.encoded_pairs, strict=True)
     ]
-    training.dataset_kwargs = {"skip_prepare_dataset": True}
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    try:
-        trainer = PreferenceTrainer(
-            model=current,
-            args=training,
-            data_collator=lambda rows: collate_pairs(rows, pad_id),
-            train_dataset=train,
-            eval_dataset=validation,
-            processing_class=tokenizer,
-            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
-        )
-    except ValueError as error:
-        raise lora_refusal(error) from None
+    trainer = score_trainer(
+        PreferenceTrainer, current, (train, validation), collate_pairs, judge, model, training, tokenizer
+    )
     trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypedDict
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
 from medjudge.distill.pairs import ComparedAnswers, PairsSummary, TrainingPairs, training_pairs
+from medjudge.distill.people_last import Stages, people_last
 from medjudge.distill.prompt_lengths import PromptReport, prompt_lengths
 from medjudge.distill.training_set import (
     ScoredAnswers,
@@ -36,6 +37,7 @@ from medjudge.workflows.run_folder import adopt_scheme
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
 TRAIN_PAIRS_FILE, VALIDATION_PAIRS_FILE = "train_pairs.jsonl", "validation_pairs.jsonl"
+FIRST_FILE, LAST_FILE = "teacher-first.jsonl", "people-last.jsonl"
 UNFINISHED_FILE = "unfinished.txt"
 
 
@@ -50,6 +52,7 @@ class DistillOptions(TrainingSetOptions):
             questions, of the same texts, or of their conversations.
         pairs: Whether to make training pairs as well, of the comparisons that the runs hold.
         scheme: What the questions of runs belong to that keep no copy of their scheme: its name, folder or file.
+        people_last: Whether to write the files of two stages too (`people_last`).
     """
 
     teachers: Sequence[str] | None = None
@@ -57,6 +60,7 @@ class DistillOptions(TrainingSetOptions):
     keep_out: Sequence[Path] = ()
     pairs: bool = False
     scheme: str | None = None
+    people_last: bool = False
 
 
 class KeptOut(TypedDict):
@@ -76,9 +80,18 @@ class ChecksSummary(ChecksReport):
     warnings: list[str]
 
 
-class DistillSummary(TrainingSetSummary):
-    """The content of `summary.json`; `pairs` is None where none were asked for."""
+class StagesSummary(TypedDict):
+    """Counts of lines: of the first stage, and of people and of the teacher in the second."""
 
+    first: int
+    people: int
+    replayed: int
+
+
+class DistillSummary(TrainingSetSummary):
+    """The content of `summary.json`; `people_last` and `pairs` are None without these options."""
+
+    people_last: StagesSummary | None
     checks: ChecksSummary
     pairs: PairsSummary | None
 
@@ -119,6 +132,16 @@ class DistilledSet:
         return self.folder / VALIDATION_PAIRS_FILE
 
     @property
+    def first_file(self) -> Path:
+        """Of the first of two stages, where the option `people_last` was set."""
+        return self.folder / FIRST_FILE
+
+    @property
+    def last_file(self) -> Path:
+        """Of the second."""
+        return self.folder / LAST_FILE
+
+    @property
     def summary_file(self) -> Path:
         return self.folder / SUMMARY_FILE
 
@@ -156,10 +179,12 @@ def distill_training_set(
         held = {line.question.group for line in training_set.validation}
         pairs = training_pairs(_without(compared, kept_out), sources.questions, sources.answers, held)
     lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
+    stages = people_last(checked.train, options.seed) if options.people_last else None
     summary: DistillSummary = {
         **training_set.summary,
         "train": side_summary(checked.train),
         "pairs": None if pairs is None else pairs.summary,
+        "people_last": stages and _counts(stages),
         "checks": {
             **checked.report,
             "kept_out": kept_out,
@@ -172,17 +197,27 @@ def distill_training_set(
     # A killed process leaves this file, so that the same command replaces what it left.
     write_whole(unfinished, "This folder is being written, or the process that wrote it was killed.\n")
     write_scheme(folder, sources.scheme)
-    written: list[tuple[Path, Sequence[TrainingLine | TrainingPair]]] = [
-        (result.train_file, result.train),
-        (result.validation_file, result.validation),
-    ]
+    files: dict[Path, Sequence[TrainingLine | TrainingPair]] = {
+        result.train_file: result.train,
+        result.validation_file: result.validation,
+    }
+    if stages is not None:
+        files |= {result.first_file: stages.first, result.last_file: stages.last}
     if pairs is not None:
-        written += [(result.train_pairs_file, pairs.train), (result.validation_pairs_file, pairs.validation)]
-    for file, lines in written:
+        files |= {result.train_pairs_file: pairs.train, result.validation_pairs_file: pairs.validation}
+    for file, lines in files.items():
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
     unfinished.unlink()
     return result
+
+
+def _counts(stages: Stages) -> StagesSummary:
+    return {
+        "first": len(stages.first),
+        "people": len(stages.last) - stages.replayed,
+        "replayed": stages.replayed,
+    }
 
 
 class _Everything(NamedTuple):
