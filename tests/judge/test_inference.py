@@ -33,6 +33,8 @@ def judged(folder: Path, assignment, inference: Inference) -> dict[str, Judgment
     [
         Inference(attention="eager"),
         Inference(16, attention="sdpa"),
+        Inference(attention="tree"),
+        Inference(16, attention="tree"),
         pytest.param(Inference(attention="flex_attention"), marks=pytest.mark.slow),
         pytest.param(Inference(compile=True), marks=pytest.mark.slow),
     ],
@@ -63,7 +65,10 @@ def test_the_model_has_the_attention_that_was_asked_for(folder) -> None:
             "--attention flash_attention_2: flash-attn is not installed, or there is no GPU; on a machine with one, "
             "pip install flash-attn --no-build-isolation",
         ),
-        (["--attention", "flash"], "--attention flash: unknown; use sdpa, eager, flash_attention_2 or flex_attention"),
+        (
+            ["--attention", "flash"],
+            "--attention flash: unknown; use sdpa, eager, flash_attention_2, flex_attention or tree",
+        ),
         (["--judge-quantization", "int3"], "--judge-quantization int3: unknown; use nf4"),
     ],
 )
