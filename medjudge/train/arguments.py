@@ -19,6 +19,12 @@ class JudgeArguments:
     kind: TrainableKind = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
     train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
+    train_pairs_file: str | None = field(
+        default=None, metadata={"help": "train_pairs.jsonl of medjudge distill --pairs; for stage preference"}
+    )
+    validation_pairs_file: str | None = field(
+        default=None, metadata={"help": "validation_pairs.jsonl of medjudge distill --pairs; for stage preference"}
+    )
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     stage: Stage = field(
         default="judge",

@@ -84,7 +84,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         own_options=frozenset(
             {
                 *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes"),
-                *("use_liger_kernel", "dtype"),
+                *("use_liger_kernel", "dtype", "train_pairs_file", "validation_pairs_file"),
                 *_QUANTIZED,
             }
         ),
@@ -98,6 +98,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     ),
 }
 _NOT_OF_SCORE_STAGES = frozenset({"score_loss_weight", "regression_weight", "packing", "share_prefixes"})
+_OF_PREFERENCE = frozenset({"train_pairs_file", "validation_pairs_file"})
 _OF_NO_KIND = frozenset(
     {
         *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),
@@ -129,6 +130,8 @@ def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
         raise InputError(f"config: {', '.join(unread)} has no effect on a judge; leave it out")
     if judge.stage in SCORE_STAGES and (unread := sorted(options & _NOT_OF_SCORE_STAGES)):
         raise InputError(f"config: {', '.join(unread)} has no effect in stage {judge.stage}; leave it out")
+    if judge.stage != "preference" and (unread := sorted(options & _OF_PREFERENCE)):
+        raise InputError(f"config: {', '.join(unread)} is for stage preference, and stage is {judge.stage}; change one")
     if judge.stage == "grpo" and judge.style != "score-first":
         raise InputError(
             f"config: stage grpo trains the one token of a score-first verdict, and style is {judge.style}; "

@@ -68,9 +68,10 @@ class TrainingPlan:
     """What a training run will do.
 
     Attributes:
+        pairs: Training pairs, each of which is two sequences.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
-        sequences: What batches are made of: lines, or packs of them if `packed`. Stages that train the
-            score alone leave out a teacher's lines.
+        sequences: What batches are made of: lines, or packs of them if `packed`, and both orders of each pair. Stages
+            that train the score alone leave out a teacher's lines.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         memory: GiB of a step by part; None where the shape of the base model is not known.
         cards: Empty where the memory is not estimated.
@@ -82,6 +83,7 @@ class TrainingPlan:
     tokens: int
     longest: int
     sequences: int
+    pairs: int
     packed: bool
     batch: int
     epochs: float
@@ -94,7 +96,7 @@ class TrainingPlan:
 
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
-        what = "packs of lines" if self.packed else "lines"
+        what = "packs of lines" if self.packed else "lines and pairs in both orders" if self.pairs else "lines"
         lines = [f"train: {self.train}", f"validation: {self.validation}"]
         lines.append(f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line")
         lines.append(
@@ -135,7 +137,8 @@ def plan_of(
         for line, source in zip(encoded_train, data.train, strict=False)
         if config.judge.stage not in SCORE_STAGES or source.source != "teacher"
     ]
-    rows = sequence_lengths(config, learnt)
+    pairs = [len(pair.input_ids) for pair in data.encoded_pairs[0]]
+    rows = [*sequence_lengths(config, learnt), *pairs]
     sequences = len(rows) or len(data.train)
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
@@ -150,8 +153,9 @@ def plan_of(
         train=_lines(before.train, data.train, encoded_train),
         validation=_lines(before.validation, data.validation, encoded_validation),
         tokens=sum(rows),
-        longest=max(line_lengths(config, learnt), default=0),
+        longest=max([*line_lengths(config, learnt), *pairs], default=0),
         sequences=sequences,
+        pairs=len(pairs) // 2,
         packed=bool(training.packing and rows),
         batch=batch_size(training),
         epochs=round(epochs, 2),

@@ -35,12 +35,14 @@ def judge_to_continue(
 
     Raises:
         InputError: It cannot be loaded or has no chat template, an option needs what is not installed, a file has no
-            line but a teacher's, or it would be trained under ZeRO-3.
+            line but a teacher's and no pairs beside it, or it would be trained under ZeRO-3.
     """
     require_chat_template(tokenizer)
     require_installed(training)
-    for name, lines in (("train_file", data.train), ("validation_file", data.validation)):
-        if not backed(lines):
+    for name, lines, pairs in zip(
+        ("train_file", "validation_file"), (data.train, data.validation), data.encoded_pairs, strict=True
+    ):
+        if not pairs and not backed(lines):
             raise InputError(
                 f"stage {judge.stage}: {name} holds a teacher's levels only, and this stage learns from physicians' "
                 "levels; distil with physicians' scores"
