@@ -21,7 +21,8 @@ from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_fil
 from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
 from medjudge.models.hardware import choose_device
-from medjudge.records import AnswerKey, PairJudgment, PairKey, PhysicianPair, earlier_turns
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.records import AnswerKey, earlier_turns
 from medjudge.rubrics.pair_prompt import pair_prompts_sha256
 from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained

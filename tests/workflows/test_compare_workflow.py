@@ -8,7 +8,8 @@ from chat_server import completion, failure
 from tiny_models import build_generative_judge
 
 from medjudge.judge.pair_store import pair_judgments
-from medjudge.records import Judgment, PairJudgment, PhysicianPair
+from medjudge.pair_records import PairJudgment, PhysicianPair
+from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
 
 MODELS = [f"model-{letter}" for letter in "abcde"]
