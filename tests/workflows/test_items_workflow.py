@@ -8,11 +8,15 @@ import pytest
 from chat_server import completion
 from tiny_models import build_generative_judge
 
+from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
 from medjudge.judge.item_store import item_judgments
+from medjudge.judge.open import resolve_judge
 from medjudge.records import ErrorKind
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
+from medjudge.workflows.judge import JudgeOptions
+from medjudge.workflows.mark_items import require_items
 
 IDS = ("MK-en-01", "MK-en-03", "MK-zh-01")
 
@@ -161,6 +165,9 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(me
     done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
     assert done.returncode == 2
     assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
+    done = medjudge("eval", "--benchmark", questions, "--judge", "panel:similarity,built-in", *options)
+    assert done.returncode == 2
+    assert "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai: judge" in done.stderr
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
@@ -198,3 +205,16 @@ def test_items_in_a_batch_are_refused_with_what_to_do_instead(medjudge, asked, t
         "collect the batch first, and add --items without --batch"
         in evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch").stderr
     )
+
+
+def test_items_in_vllm_or_on_several_processes_are_refused_with_what_to_do_instead(
+    sample_run: Path, tiny_lm: Path, tmp_path: Path
+) -> None:
+    questions = Run(sample_run).questions()
+    judge = resolve_judge(str(build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm)))
+    require_items(judge, JudgeOptions(), questions, processes=1)
+    in_vllm = "not with the engine vllm; score the answers first, and add --items without --judge-engine and --engine"
+    with pytest.raises(InputError, match=in_vllm):
+        require_items(judge, JudgeOptions(engine="vllm"), questions, processes=1)
+    with pytest.raises(InputError, match="one process; score the answers first, and add --items without `accelerate"):
+        require_items(judge, JudgeOptions(), questions, processes=2)
