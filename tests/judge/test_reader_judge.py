@@ -156,7 +156,7 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
             for passage, verdict in ((f"This text is about {name} and no more.", 0), (f"Here {other} is named.", 1)):
                 point, answer = encoder.read([f"It names {name}.", passage])
                 evidence = evidence_of(Part(1, point, [Span(0, 99)]), answer)
-                made.append(Lesson(Reading((None, point, None), answer, evidence), None, verdict))
+                made.append(Lesson(Reading((None, point, None), answer, evidence), None, [verdict] * len(evidence)))
         return made
 
     reader = Reader(encoder.words)
@@ -164,7 +164,7 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
     held_out = lessons(words[8:])
     said = reader(collate([lesson.reading for lesson in held_out])).verdicts.argmax(dim=1)
-    assert np.mean(said.numpy() == np.array([lesson.verdict for lesson in held_out])) >= 0.75
+    assert np.mean(said.numpy() == np.array([lesson.verdicts[0] for lesson in held_out])) >= 0.75
 
 
 def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
@@ -280,7 +280,7 @@ def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder) -> None:
                 said = f"{text} {'Swallow poison at once.' if danger else 'See a doctor.'}"
                 asked, answer = encoder.read(["What helps?", said])
                 reading = Reading((asked, None, None), answer, evidence_of(Part(0, asked, [Span(0, 99)]), answer))
-                made.append(Lesson(reading, None, None, alarm=danger))
+                made.append(Lesson(reading, None, alarm=danger))
         return made
 
     reader = Reader(encoder.words)
