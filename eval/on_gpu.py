@@ -57,6 +57,8 @@ def planned() -> Iterator[Step]:
     yield Step("judging 0.6B", 20, "on_gpu_judging:judging", ("0.6B", 40))
     yield Step("judging 1.7B", 30, "on_gpu_judging:judging", ("1.7B", 40))
     yield Step("training qwen3-1.7b-lora", 60, "on_gpu_training:training", ("qwen3-1.7b-lora",))
+    yield Step("training qwen3-1.7b-lora, prefixes shared", 60, "on_gpu_training:sharing", ("qwen3-1.7b-lora",))
+    yield Step("judging in trees 1.7B", 45, "on_gpu_judging:in_trees", ("1.7B", 40))
     yield Step("judging 8B", 45, "on_gpu_judging:judging", ("8B", 16))
     yield Step("out of memory", 25, "on_gpu_edges:out_of_memory")
     yield Step("answering 1.7B", 45, "on_gpu_edges:answering", ("1.7B",), alone=True)

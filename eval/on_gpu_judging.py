@@ -10,6 +10,7 @@ from on_gpu_steps import Place, assignments_of, clear, counted, tokenizer_of, wa
 from transformers import PreTrainedModel
 
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_line
+from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.prompts import Prompt, encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.shared_prefixes import prefix_forest, unique_tokens
@@ -62,6 +63,29 @@ def judging(place: Place, size: str, questions: int) -> dict[str, Any]:
         "read_share_of_matrix_rate": round(flop / reading["seconds"] / rate, 4),
         **memory.summary(),
     }
+
+
+def in_trees(place: Place, size: str, questions: int) -> dict[str, Any]:
+    """`--attention tree` beside the default: seconds of the passes alone, and how far the logits lie apart.
+
+    The first passes compile flex attention on a GPU; they are not timed.
+    """
+    tokenizer = tokenizer_of(place)
+    model = random_model(place.size(size), place.device, tokenizer)
+    attend_more(model)
+    read: dict[str, Any] = {}
+    for name, attention in (("default", None), ("tree", "tree")):
+        prepared(model, Inference(attention=attention))
+        judge = GenerativeJudge(name, model, tokenizer, GenerativeSettings(WINDOW))
+        list(judge.judge(assignments_of(2, place.many(ANSWERS, 4), seed=1)))
+        work = assignments_of(place.many(questions, 2), place.many(ANSWERS, 4))
+        prompts, lines = prompts_of(judge, work), [score_line(assignment) for assignment in work]
+        with watched(place) as read[name]:
+            logits = np.array([reading.logits for reading in judge.read(prompts, lines)])
+        read[name]["prompts_per_second"] = round(len(prompts) / read[name]["seconds"], 2)
+        read[name]["logits"] = logits
+    left, right = (read[name].pop("logits") for name in ("default", "tree"))
+    return {"prompts": len(left), **read, "differences": differences(left, right, Spread.of(left))}
 
 
 def prompts_of(judge: GenerativeJudge, work: Sequence[Assignment]) -> list[Prompt]:

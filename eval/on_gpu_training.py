@@ -53,6 +53,18 @@ def training(place: Place, config: str) -> dict[str, Any]:
     return {"by": "a plain loop", **plain_steps(place, options, model_folder(place, size), lines, steps(place))}
 
 
+def sharing(place: Place, config: str) -> dict[str, Any]:
+    """As `training`, with `share_prefixes`: on a GPU, flex attention over trees of lines. Compare the lines a second.
+
+    Raises:
+        ModuleNotFoundError: TRL or datasets is not installed.
+    """
+    need("trl", "datasets")
+    options = read_yaml(CONFIGS / f"{config}.yaml")
+    lines = training_lines(place)
+    return recipe_steps(place, config, options, _size(options), lines, {"packing": "true", "share_prefixes": "true"})
+
+
 def steps(place: Place) -> int:
     """Optimizer steps of a training step."""
     return place.many(STEPS, 3)
@@ -149,7 +161,7 @@ class _Clock(TrainerCallback):
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.tokens = 0
+        self.tokens = self.lines = 0
         self.at: list[tuple[float, int]] = []
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
@@ -163,6 +175,7 @@ class _Clock(TrainerCallback):
         def counted(rows: Any) -> Any:
             batch = collate(rows)
             self.tokens += _tokens(batch)
+            self.lines += len(batch["score_at"]) if "score_at" in batch else 0
             return batch
 
         return counted
@@ -176,9 +189,14 @@ def _tokens(batch: dict[str, torch.Tensor]) -> int:
 
 
 def recipe_steps(
-    place: Place, config: str, options: dict[str, Any], size: str, lines: list[TrainingLine]
+    place: Place,
+    config: str,
+    options: dict[str, Any],
+    size: str,
+    lines: list[TrainingLine],
+    more: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Ten steps of the trainer that `recipes/train_judge.py` builds from the config."""
+    """Ten steps of the trainer that `recipes/train_judge.py` builds from the config and `more` options."""
     from medjudge.models.loading import load_tokenizer
     from medjudge.train.command_line import parse_arguments, with_defaults
     from medjudge.train.features import TrainingData
@@ -196,6 +214,7 @@ def recipe_steps(
         given |= {"use_cpu": "true", "bf16": "false", "per_device_train_batch_size": 1}
         given |= {"gradient_accumulation_steps": 1}
         given |= {"dtype": "float32", "max_length": 2560} if options["kind"] == "generative" else {}
+    given |= more or {}
     words = [part for name, value in given.items() for part in (f"--{name}", str(value))]
     judge, model, arguments = parse_arguments(["--config", str(CONFIGS / f"{config}.yaml"), *words])
     arguments = with_defaults(arguments, output)
@@ -208,7 +227,14 @@ def recipe_steps(
     trainer.add_callback(clock)
     with watched(place) as measured:
         trainer.train()
-    return {**measured, **pace(clock.at), **_after(place), "trainable": _trainable(trainer.model)}
+    measured |= pace(clock.at)
+    if clock.lines:  # of a generative judge
+        each = clock.lines / len(clock.at)
+        measured |= {
+            "lines_of_a_step": round(each, 1),
+            "lines_per_second": round(each / measured["seconds_for_a_step"], 2),
+        }
+    return {**measured, **_after(place), "trainable": _trainable(trainer.model)}
 
 
 def _trainable(model: torch.nn.Module) -> int:

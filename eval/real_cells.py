@@ -12,6 +12,8 @@ from real_learners import by_both
 from real_material import FEW, SEEDS, UNSEEN, Material, drawn, folds, lines_for
 from real_paired import against_teacher
 
+from medjudge.files import read_json, write_json
+
 _UNTRAINED = Head(np.ones(1), np.array([-1.5, -0.5, 0.5, 1.5]))
 """Cuts of the cosine in units of its spread, chosen without a score."""
 
@@ -60,6 +62,17 @@ class Cells:
         self.folder = work / "cells"
         self.folder.mkdir(parents=True, exist_ok=True)
 
+    @property
+    def seconds_file(self) -> Path:
+        """How long each judge took."""
+        return self.folder / "seconds.json"
+
+    @property
+    def seconds(self) -> dict[str, int]:
+        """Name of a judge -> its seconds of training and judging."""
+        found: dict[str, int] = read_json(self.seconds_file) if self.seconds_file.exists() else {}
+        return found
+
     def probabilities(self, cell: Cell) -> np.ndarray:
         """Of all answers, each by a judge that did not see its fold, (n, 5)."""
         return self.kept(cell.name, lambda: self._judged(cell))
@@ -73,7 +86,9 @@ class Cells:
             with path.with_suffix(".part").open("wb") as file:
                 np.save(file, made.astype(np.float32))
             path.with_suffix(".part").rename(path)
-            print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+            seconds = round(time.monotonic() - start)
+            write_json(self.seconds_file, {**self.seconds, name: seconds})
+            print(f"{name}: {seconds} s", file=sys.stderr, flush=True)
         found: np.ndarray = np.load(path).astype(float)
         return found
 

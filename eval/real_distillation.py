@@ -27,7 +27,7 @@ from real_cascade import Costs, cascade_table
 from real_cells import Cell, Cells, Elsewhere, judges_table, teacher_row
 from real_config import trained_by
 from real_few import few_table
-from real_material import material_of
+from real_material import SEEDS, material_of
 from real_paired import levels_of
 from real_plots import write_plots
 from real_trials import trials_table
@@ -59,6 +59,8 @@ def main(options: argparse.Namespace) -> None:
         print(json.dumps(unseen(study, cells, options.unseen.resolve(), costs), indent=2))
         return
     results = {
+        "command": "python eval/real_distillation.py DATA WORK",
+        "seeds": list(SEEDS),
         "teacher": kept(study, "teacher", lambda: teacher(study, RUN)),
         "calibration": kept(study, "calibration", lambda: calibrations(scored_by_both(work / RUN))),
         **judged(study, cells, costs),
@@ -67,6 +69,7 @@ def main(options: argparse.Namespace) -> None:
     results["plots"] = write_plots(results["few scores"], REPOSITORY / "docs")
     study.write("real-distillation", results)
     results["validated"] = kept(study, "validated", lambda: validated(study, cells))
+    results["seconds"] = cells.seconds
     study.write("real-distillation", results)
     print(json.dumps(summary(results), indent=2))
 

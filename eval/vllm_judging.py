@@ -23,6 +23,7 @@ from tiny_models import build_generative_judge, build_tiny_lm
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.judge.folder import load_judge
+from medjudge.judge.inference import Inference
 from medjudge.judge.protocol import assignments
 from medjudge.judge.vllm_judge import VllmJudge
 from medjudge.models.hardware import choose_device, fast_dtype
@@ -43,7 +44,9 @@ def compare(folder: Path, rationale_tokens: int) -> dict[str, Any]:
     run = Run(sample_folder())
     work = assignments(run.questions(), run.answers())
     start = time.monotonic()
-    ours = {item.answer_key: item for item in load_judge(folder, "ours", device, rationale_tokens).judge(work)}
+    ours = {
+        item.answer_key: item for item in load_judge(folder, "ours", device, Inference(rationale_tokens)).judge(work)
+    }
     seconds_ours = time.monotonic() - start
     judge = VllmJudge(folder, "vllm", rationale_tokens)
     start = time.monotonic()

@@ -19,7 +19,6 @@ from trl import ModelConfig, SFTConfig
 from medjudge.errors import InputError, notify
 from medjudge.judge.card import write_readme
 from medjudge.models.loading import load_tokenizer, window
-from medjudge.scheme import scheme_beside
 from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import (
@@ -32,7 +31,7 @@ from medjudge.train.checks import (
 )
 from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
 from medjudge.train.curves import log_to_tensorboard, plot_curves
-from medjudge.train.features import TrainingData, read_training_lines, require_apart
+from medjudge.train.features import read_training_data, require_apart
 from medjudge.train.kinds import KINDS
 from medjudge.train.live_line import show_live_line
 from medjudge.train.lora import write_base_name
@@ -65,10 +64,8 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     ###########################################################################
     # Data
     ###########################################################################
-    train_file, validation_file = Path(judge.train_file), Path(judge.validation_file)
-    scheme = scheme_beside(train_file)
-    data = TrainingData(read_training_lines(train_file), read_training_lines(validation_file), scheme)
-    require_apart(data.train, data.validation)
+    data = read_training_data(judge)
+    require_apart(data)
     require_stage(judge.train_file, data.train, judge.stage)
     require_teachable(judge.train_file, data.train, training)
     checkpoint = checkpoint_to_resume(folder, judge.resume)

@@ -121,7 +121,9 @@ def convert(
     format: Annotated[
         Format,
         typer.Argument(
-            help="Published set, or llmeval-scores (written by LLMEval-Med's Evaluate.py).", show_choices=True
+            help="mediqa2019, liveqa-med, llmeval2 (people's file or folder, then GPT-4's), healthbench, "
+            "healthbench-meta, kqa, morqa (MEDIQA-EVAL too), oncqa or red-teaming: published sets. llmeval-scores: "
+            "written by LLMEval-Med's Evaluate.py. The page Data formats says how each maps to levels.",
         ),
     ],
     files: Annotated[list[Path], typer.Argument(help="Files to read.")],

@@ -37,7 +37,7 @@ def distill(
         Optional[list[str]],
         typer.Option(
             metavar="SOURCE=W",
-            help="Weight of a source's lines. Default: physician, constructed, teacher 1; synthetic 0.5, because "
+            help="Weight of a source's lines. Default: physician 3; constructed, teacher 1; synthetic 0.5, because "
             "faults made by rule are cruder than real ones and should not outvote them. Repeatable.",
         ),
     ] = None,
@@ -49,9 +49,25 @@ def distill(
             "questions, of the same texts, or of their conversations. Repeatable.",
         ),
     ] = None,
+    people_last: Annotated[
+        bool,
+        typer.Option(
+            "--people-last",
+            help="Write the files of two stages too: teacher-first.jsonl, then people-last.jsonl, where 30% of the "
+            "lines are the teacher's again.",
+        ),
+    ] = False,
     validation_share: Annotated[
         float, typer.Option(metavar="SHARE", min=0.01, max=0.9, help="Share of the conversations held out.")
     ] = 0.1,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Also write the pairs of the runs that have a winner, for training with stage preference: physicians' "
+            "pairs, and those of teachers whose two orders agree.",
+        ),
+    ] = False,
     scheme: options.Scheme = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -77,7 +93,9 @@ def distill(
             teachers=teacher,
             physicians=physicians,
             keep_out=keep_out or [],
+            pairs=pairs,
             scheme=scheme,
+            people_last=people_last,
         ),
     )
     if as_json:
@@ -85,10 +103,23 @@ def distill(
     screen = console(as_json)
     for line in summary_lines(distilled.summary):
         screen.print(line)
-    screen.print(
-        f"{distilled.summary_file}\nNext: medjudge train --config minilm-ordinal "
-        f"--train-file {distilled.train_file} --validation-file {distilled.validation_file}"
-    )
+    screen.print(str(distilled.summary_file))
+    train = f"medjudge train --config minilm-ordinal --validation-file {distilled.validation_file} --train-file"
+    if people_last:
+        screen.print(f"Next: {train} {distilled.first_file} --output-dir judges/teacher-first")
+        screen.print(
+            f"then: {train} {distilled.last_file} --start-from judges/teacher-first --output-dir judges/people-last "
+            "--learning_rate 5e-5"
+        )
+    else:
+        screen.print(f"Next: {train} {distilled.train_file}")
+    if pairs:
+        screen.print(
+            f"On the pairs: medjudge train --config qwen3-1.7b-preference --start-from JUDGE "
+            f"--train-file {distilled.train_file} --validation-file {distilled.validation_file} "
+            f"--train_pairs_file {distilled.train_pairs_file} "
+            f"--validation_pairs_file {distilled.validation_pairs_file}"
+        )
 
 
 def _weights(entries: list[str]) -> dict[str, float]:

@@ -51,6 +51,9 @@ def evaluate(
             metavar="N", min=0, help="Tokens of rationale from a generative judge.", rich_help_panel=options.JUDGING
         ),
     ] = 0,
+    attention: options.Attention = None,
+    compile_model: options.Compile = False,
+    judge_quantization: options.JudgeQuantization = None,
     items: Annotated[
         bool,
         typer.Option(
@@ -137,6 +140,7 @@ def evaluate(
     from medjudge.answer.vllm_engine import VllmMemory
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.inference import Inference
     from medjudge.workflows.answer import AnswerOptions
     from medjudge.workflows.choice import Choice
     from medjudge.workflows.cost_estimate import estimate_cost
@@ -164,7 +168,16 @@ def evaluate(
         answering=AnswerOptions(
             samples, seed, max_new_tokens, temperature, device, engine, server, cost_limit, thought, system, gpus
         ),
-        judging=JudgeOptions(device, judging_engine, rounds, rationale, server, cost_limit, gpus),
+        judging=JudgeOptions(
+            device,
+            judging_engine,
+            rounds,
+            Inference(rationale, attention, compile_model),
+            judge_quantization,
+            server,
+            cost_limit,
+            gpus,
+        ),
     )
     if dry_run:
         _print_cost(estimate_cost(request, batch), as_json)

@@ -116,6 +116,32 @@ Rounds = Annotated[
     int, typer.Option(metavar="N", min=1, help="How often each answer is judged.", rich_help_panel=JUDGING)
 ]
 
+Attention = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="sdpa|eager|flash_attention_2|flex_attention|tree",
+        help="Attention of a generative judge, as transformers names it; tree packs prompts that begin alike without "
+        "padding or masks. Default: that of the model.",
+        rich_help_panel=JUDGING,
+    ),
+]
+Compile = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Compile a generative judge with torch: minutes at the start, for many answers.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgeQuantization = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="nf4",
+        help="Load a generative judge's base in 4 bits. It is then another judge, to be validated as such.",
+        rich_help_panel=JUDGING,
+    ),
+]
+
 # Which models answer, and how.
 Samples = Annotated[
     int, typer.Option(metavar="N", min=1, help="Answers per question and model.", rich_help_panel=ANSWERING)

@@ -155,6 +155,9 @@ def validate(
     ] = 10_000,
     seed: options.Seed = 0,
     rounds: options.Rounds = 1,
+    attention: options.Attention = None,
+    compile_model: options.Compile = False,
+    judge_quantization: options.JudgeQuantization = None,
     base_url: options.BaseUrl = None,
     concurrency: options.Concurrency = 8,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -172,6 +175,7 @@ def validate(
     """
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.inference import Inference
     from medjudge.validation.study import Settings
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.validate import ValidateOptions
@@ -197,7 +201,14 @@ def validate(
             settings=Settings(
                 resamples, seed, "bca" if interval is IntervalMethod.bca else "percentile", error_rate, plan_width
             ),
-            judging=JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices)),
+            judging=JudgeOptions(
+                device=device,
+                rounds=rounds,
+                inference=Inference(attention=attention, compile=compile_model),
+                quantization=judge_quantization,
+                server=server,
+                limit=Limit(max_cost, prices),
+            ),
             offline=offline,
         ),
     )

@@ -15,6 +15,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader import READER_FILE, Reader, load_level_head
@@ -166,28 +167,37 @@ def _has_vocabulary(folder: Path) -> bool:
 
 
 def load_judge(
-    folder: Path, name: str, device: torch.device, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+    folder: Path,
+    name: str,
+    device: torch.device,
+    inference: Inference = Inference(),
+    scheme: Scheme = LLMEVAL_MED,
 ) -> Judge:
     """Loads the judge of a folder to a device.
 
     Args:
-        rationale_tokens: The most tokens of a generative judge's rationale.
+        inference: How a generative judge is run.
         scheme: What the questions belong to that it will judge.
 
     Raises:
         InputError: A file is missing or corrupt, the base model cannot be had, or a generative judge was trained on a
             category of the scheme with another rubric.
     """
-    card = read_card(folder)
+    card = card_in_use(read_card(folder), inference.quantization)
     if KINDS[card.kind].reads_rubrics:
         require_its_rubrics(card, folder, scheme)
     try:
-        return KINDS[card.kind].load(card, folder, name, device, rationale_tokens)
+        return KINDS[card.kind].load(card, folder, name, device, inference)
     except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"judge {folder}: its files are corrupt or do not fit {card.base_model} ({reason})") from None
+
+
+def card_in_use(card: JudgeCard, quantization: Quantization | None) -> JudgeCard:
+    """A judge's card as the judge is run: on a base that is quantised for this use, unless `quantization` is None."""
+    return card if quantization is None else card.model_copy(update={"quantization": quantization})
 
 
 def require_its_rubrics(card: JudgeCard, folder: Path, scheme: Scheme) -> None:
@@ -226,7 +236,7 @@ def require_window(card: JudgeCard, folder: Path) -> None:
         )
 
 
-def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> SimilarityJudge:
+def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> SimilarityJudge:
     assert card.slope is not None
     assert card.cuts is not None
     model = load_encoder(*base_of(card, folder)).to(device).eval()
@@ -234,7 +244,7 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
     return SimilarityJudge(name, model, tokenizer, CutPoints(card.slope, card.cuts))
 
 
-def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> OrdinalJudge:
+def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> OrdinalJudge:
     require_window(card, folder)
     tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
@@ -247,7 +257,7 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
     return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
-def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: int) -> ReaderJudge:
+def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> ReaderJudge:
     require_window(card, folder)
     tokenizer = load_tokenizer(*base_of(card, folder))
     if card.vocabulary_sha256 != vocabulary_sha256(tokenizer):
@@ -265,13 +275,13 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: i
 
 
 def _generative(
-    card: JudgeCard, folder: Path, name: str, device: torch.device, rationale_tokens: int
+    card: JudgeCard, folder: Path, name: str, device: torch.device, inference: Inference
 ) -> GenerativeJudge:
     require_window(card, folder)
     model = _quantized(card, card.quantization, folder, device) if card.quantization else _merged(card, folder, device)
     tokenizer = load_tokenizer(str(folder))
-    settings = GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
-    return GenerativeJudge(name, model, tokenizer, settings)
+    settings = GenerativeSettings(card.max_length, card.temperature, card.style, inference.rationale_tokens)
+    return GenerativeJudge(name, prepared(model, inference), tokenizer, settings)
 
 
 def _merged(card: JudgeCard, folder: Path, device: torch.device) -> PreTrainedModel:
@@ -297,8 +307,8 @@ class JudgeKind(NamedTuple):
     """What was trained, unless the whole model was."""
     files: tuple[str, ...]
     """Files that a folder needs beside `judge.json`."""
-    load: Callable[[JudgeCard, Path, str, torch.device, int], Judge]
-    """Loads a judge, given card, folder, name, device and rationale tokens."""
+    load: Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]
+    """Loads a judge, given card, folder, name, device and how a generative judge is run."""
     own_tokenizer: bool
     """Whether a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
     base_writes_text: bool

@@ -12,12 +12,14 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTra
 
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
+from medjudge.judge.prompt_packs import read_in_packs
 from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.padding import pad_left
+from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score, judge_replies
@@ -133,6 +135,7 @@ class GenerativeJudge:
         self.settings = settings = with_rationale_tokens(settings)
         self.memory = memory_of(model, settings)
         self.shares = can_share(model)
+        self.packs = model.config._attn_implementation == TREE_ATTENTION
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so any token will do if the tokenizer has no padding token.
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
@@ -210,6 +213,10 @@ class GenerativeJudge:
                 return self._read_after_reasons(logits, known, [score_lines[index] for index in of])
             return self._read_scores(logits, known)
 
+        if self.packs and not self.settings.rationale_tokens:
+            for index, logits in read_in_packs(self.model, sequences, self.memory):
+                yield index, Reading(self._score_logits(logits[None])[0], None)
+            return
         if self.shares:
             # "Score: " is read after the rationale, and takes a few tokens more.
             new_tokens = self.settings.rationale_tokens + _MIN_RATIONALE_TOKENS * reasons_first

@@ -20,13 +20,14 @@ from medjudge.judge.prompts import token_ids, tokenised
 from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
+from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import one_line, render_items
 
 LABELS = ("N", "Y")
 """Not met, met."""
 _MIN_ANSWER_TOKENS = 32
-_MASKED_ATTENTION = ("sdpa", "eager")
+_MASKED_ATTENTION = ("sdpa", "eager", TREE_ATTENTION)
 """The kinds of attention that take a mask per pair of tokens."""
 
 

@@ -60,12 +60,12 @@ class GenerativePairJudge:
                 yield unjudged_pair(pair, self.name, ErrorKind.WINDOW, reason)
             else:
                 fitting.append((pair, prompt))
-        for index, logits in self._read([prompt.input_ids for _, prompt in fitting]):
+        for index, logits in self.read([prompt.input_ids for _, prompt in fitting]):
             pair, prompt = fitting[index]
             shares = torch.tensor(logits).softmax(dim=-1).numpy()
             yield pair_of_probabilities(pair, self.name, shares, prompt.answer_tokens_cut)
 
-    def _read(self, sequences: Sequence[list[int]]) -> Iterator[tuple[int, np.ndarray]]:
+    def read(self, sequences: Sequence[list[int]]) -> Iterator[tuple[int, np.ndarray]]:
         """The logits of the three letters after each prompt, shape (3,), in any order."""
         judge = self.judge
         if judge.shares:

@@ -10,12 +10,14 @@ from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, file_name
-from medjudge.judge.folder import CARD_FILE, JudgeCard, load_judge, read_card
+from medjudge.judge.folder import CARD_FILE, JudgeCard, card_in_use, load_judge, read_card
 from medjudge.judge.identity import validated_and_not_failed
+from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.systemone import SystemOneJudge, judge_name, server_url
 from medjudge.models.hardware import choose_device
+from medjudge.models.quantization import Quantization, require_bitsandbytes
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.screen import say_on_terminal
 from medjudge.store import Run
@@ -28,7 +30,8 @@ class JudgeRef(NamedTuple):
 
     `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `url` to one that transformers serves,
     `panel` to several judges together. A judge with none of these is known only by its judgments. `seen` holds the ids
-    of the questions that the judge was trained or tuned on.
+    of the questions that the judge was trained or tuned on. `quantization` is that of a base that is quantised for this
+    use only; `card` then has it too.
     """
 
     name: str
@@ -38,6 +41,7 @@ class JudgeRef(NamedTuple):
     seen: frozenset[str] = frozenset()
     panel: "PanelRef | None" = None
     url: str | None = None
+    quantization: Quantization | None = None
 
     @property
     def imported(self) -> bool:
@@ -48,6 +52,29 @@ class JudgeRef(NamedTuple):
     def members(self) -> tuple["JudgeRef", ...]:
         """The judges that score: those of a panel, or the judge itself."""
         return self.panel.members if self.panel is not None else (self,)
+
+
+def quantised(judge_ref: JudgeRef, name: str) -> JudgeRef:
+    """A generative judge on a base that is quantised for this use: another judge, of another name and identity.
+
+    Args:
+        name: One of `QUANTIZATIONS`.
+
+    Raises:
+        InputError: There is no such quantisation, or the judge runs on a quantised base anyway.
+    """
+    if name not in QUANTIZATIONS:
+        raise InputError(f"--judge-quantization {name}: unknown; use {' or '.join(QUANTIZATIONS)}")
+    assert judge_ref.card is not None
+    if judge_ref.card.quantization is not None:
+        raise InputError(
+            f"--judge-quantization: judge {judge_ref.name} runs on a base quantised to {judge_ref.card.quantization}, "
+            "as it was trained; leave out --judge-quantization"
+        )
+    quantization = QUANTIZATIONS[name]
+    require_bitsandbytes(f"--judge-quantization {name}")
+    card = card_in_use(judge_ref.card, quantization)
+    return judge_ref._replace(name=f"{judge_ref.name}-{name}", card=card, quantization=quantization)
 
 
 class PanelRef(NamedTuple):
@@ -167,7 +194,7 @@ def load_judge_ref(
     device: str = "auto",
     server: Server = Server(),
     spending: Spending | None = None,
-    rationale_tokens: int = 0,
+    inference: Inference = Inference(),
     scheme: Scheme = LLMEVAL_MED,
 ) -> Judge:
     """Loads a judge.
@@ -176,7 +203,7 @@ def load_judge_ref(
         device: `auto`, `cpu` or `cuda`.
         server: The server of an API judge.
         spending: The account that the requests of an API judge are charged to.
-        rationale_tokens: The most tokens of a rationale; 0 for the judge's default.
+        inference: How a generative judge is run.
         scheme: The scheme of the questions to judge.
 
     Raises:
@@ -188,4 +215,4 @@ def load_judge_ref(
         return SystemOneJudge(judge_ref.url, server)
     assert judge_ref.folder is not None
     say_on_terminal(f"loading judge {judge_ref.name} ...")
-    return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), rationale_tokens, scheme)
+    return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), inference, scheme)

@@ -5,13 +5,24 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from medjudge.records import Answer, ErrorKind, PairJudgment, PairKey, Preferred, Question
+from medjudge.records import Answer, ErrorKind, PairJudgment, PairKey, PhysicianPair, Preferred, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.pointwise_pairs import likeliest
 
 PREFERRED: dict[int, Preferred] = {1: "first", 0: "tie", -1: "second"}
 """Verdicts as numbers, and as the records have them."""
 VERDICTS: dict[Preferred, int] = {name: number for number, name in PREFERRED.items()}
+
+
+def verdict_on(pair: PairJudgment | PhysicianPair) -> int:
+    """The verdict on the model that the pair's key names first, as a number.
+
+    Args:
+        pair: Has a verdict.
+    """
+    assert pair.preferred is not None
+    verdict = VERDICTS[pair.preferred]
+    return verdict if pair.first == pair.pair_key.models[0] else -verdict
 
 
 class PairAssignment(NamedTuple):

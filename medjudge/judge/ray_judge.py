@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from medjudge.judge.inference import Inference
 from medjudge.judge.protocol import Assignment
 from medjudge.parallel.ray_pool import map_on_actors
 from medjudge.records import Judgment
@@ -16,15 +17,20 @@ class RayJudge:
         folder: The judge folder. Every worker must find it, and its base model, at the same path.
         name: The judge's name.
         device: The workers' device: `auto`, `cpu` or `cuda`.
-        rationale_tokens: As for `load_judge`.
+        inference: As for `load_judge`.
         scheme: As for `load_judge`.
     """
 
     def __init__(
-        self, folder: Path, name: str, device: str, rationale_tokens: int = 0, scheme: Scheme = LLMEVAL_MED
+        self,
+        folder: Path,
+        name: str,
+        device: str,
+        inference: Inference = Inference(),
+        scheme: Scheme = LLMEVAL_MED,
     ) -> None:
         self.name = name
-        self.arguments = (str(folder.resolve()), name, device, rationale_tokens, scheme)
+        self.arguments = (str(folder.resolve()), name, device, inference, scheme)
         self.device = device
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
@@ -46,10 +52,10 @@ class RayJudge:
 
 
 def _load(
-    folder: str, name: str, device: str, rationale_tokens: int, scheme: Scheme
+    folder: str, name: str, device: str, inference: Inference, scheme: Scheme
 ) -> Callable[[list[Assignment]], list[Judgment]]:
     from medjudge.judge.folder import load_judge
     from medjudge.models.hardware import choose_device
 
-    judge = load_judge(Path(folder), name, choose_device(device), rationale_tokens, scheme)
+    judge = load_judge(Path(folder), name, choose_device(device), inference, scheme)
     return lambda work: list(judge.judge(work))

@@ -65,6 +65,30 @@ def prefix_forest(prompts: Sequence[list[int]]) -> list[Node]:
     return nodes(0, len(order) - 1, 0) if order else []
 
 
+class SharedText(NamedTuple):
+    """A text, by its number, and how many of its first tokens are those of the text before it."""
+
+    text: int
+    shared: int
+
+
+def in_tree_order(forest: Sequence[Node], depth: int = 0, shared: int = 0) -> Iterator[SharedText]:
+    """The texts of a forest in the order of its branches.
+
+    Args:
+        depth: How many tokens all of these texts share.
+        shared: How many tokens the first of them shares with the text before it; the others share `depth` or more.
+    """
+    for node in forest:
+        below = depth + len(node.ids)
+        if node.after:
+            yield from in_tree_order(node.after, below, shared)
+        for index in node.ends:  # equal texts
+            yield SharedText(index, shared)
+            shared = below
+        shared = depth
+
+
 def unique_tokens(forest: Sequence[Node]) -> int:
     """The number of tokens that are computed for a forest, without padding."""
     return sum(len(node.ids) + unique_tokens(node.after) for node in forest)

@@ -309,7 +309,8 @@ class _Outcome(_Model):
     A gate result and a calibration hold for what they were measured with: `judge_sha256`, `rubrics_sha256` (empty where
     the judge reads none), the scheme's sha256, and `models`, which counts the scored answers of each model.
     `against` is the name of the other side, `against_kind` what it is. `file` is the file that the scores came from,
-    `sha256` its hash (empty where the other side is a judge), and `judge_sha256` identifies the judge's files.
+    `sha256` its hash (empty where the other side is a judge), `judge_sha256` identifies the judge's files, and
+    `quantization` says how its base was quantised for this study (None: as it was trained).
     """
 
     schema_version: Literal[1] = 1
@@ -317,6 +318,7 @@ class _Outcome(_Model):
     sha256: str = ""
     judge_sha256: str = ""
     rubrics_sha256: str = ""
+    quantization: str | None = None
     models: dict[str, int] = {}
     scheme: SchemeSummary = Field(default_factory=lambda: LLMEVAL_MED.summary)
     against: str

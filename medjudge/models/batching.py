@@ -103,10 +103,30 @@ class MemoryLimit:
         Raises:
             InputError: A single sequence does not fit into memory.
         """
-        waiting = deque(self._planned(indices, lengths))
+        yield from self.run_planned(
+            indices,
+            lambda waiting: self._planned(waiting, lengths),
+            lambda batch: len(batch) * max(lengths[index] for index in batch),
+            forward,
+        )
+
+    def run_planned(
+        self,
+        indices: Sequence[int],
+        planned: Callable[[list[int]], list[list[int]]],
+        size: Callable[[list[int]], int],
+        forward: Callable[[list[int]], T],
+    ) -> Iterator[tuple[list[int], T]]:
+        """As `run`, with batches that the caller plans.
+
+        Args:
+            planned: Groups the sequences that wait into batches, each of at most `tokens` where it has several.
+            size: The tokens of a batch.
+        """
+        waiting = deque(planned(list(indices)))
         while waiting:
             batch = waiting.popleft()
-            tokens = len(batch) * max(lengths[index] for index in batch)
+            tokens = size(batch)
             before = self.tokens
             try:
                 result = forward(batch)
@@ -125,7 +145,7 @@ class MemoryLimit:
                 del result
                 self._grow(tokens)
             if self.tokens != before:
-                waiting = deque(self._planned([index for batch in waiting for index in batch], lengths))
+                waiting = deque(planned([index for batch in waiting for index in batch]))
                 # Not in the handler: its traceback keeps the tensors of the failed pass alive.
                 if self.tokens < before and self.device.type == "cuda":
                     torch.cuda.empty_cache()

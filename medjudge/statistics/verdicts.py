@@ -3,6 +3,8 @@
 A verdict is 1 where the first of two answers is better, 0 for a tie, -1 where the second is.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +44,12 @@ class VerdictAgreement(NamedTuple):
 def both_orders(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
     """The verdict of two orders: theirs where they agree, else a tie; shapes (n,), (n,) -> (n,)."""
     return np.where(forward == backward, forward, 0)
+
+
+def majority(verdicts: Sequence[int]) -> int:
+    """The verdict of more than half of the raters, else a tie."""
+    verdict, count = Counter(verdicts).most_common(1)[0]
+    return verdict if 2 * count > len(verdicts) else 0
 
 
 def swaps(

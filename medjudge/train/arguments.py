@@ -6,7 +6,9 @@ from typing import Literal
 
 from medjudge.rubrics.render import Style
 
-Stage = Literal["judge", "intermediate", "preference"]
+Stage = Literal["judge", "intermediate", "preference", "grpo"]
+SCORE_STAGES: tuple[Stage, ...] = ("preference", "grpo")
+"""Stages that train nothing but the score, by physicians' levels."""
 TrainableKind = Literal["ordinal", "generative"]
 
 
@@ -17,10 +19,19 @@ class JudgeArguments:
     kind: TrainableKind = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
     train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
+    train_pairs_file: str | None = field(
+        default=None, metadata={"help": "train_pairs.jsonl of medjudge distill --pairs; for stage preference"}
+    )
+    validation_pairs_file: str | None = field(
+        default=None, metadata={"help": "validation_pairs.jsonl of medjudge distill --pairs; for stage preference"}
+    )
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     stage: Stage = field(
         default="judge",
-        metadata={"help": "intermediate: matches of question and answer, before any scored answers; preference: DPO"},
+        metadata={
+            "help": "intermediate: matches of question and answer, before any scored answers; preference: DPO, and "
+            "grpo: GRPO, both by physicians' levels"
+        },
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from"})
     loss: Literal["ordinal", "mse"] = field(

@@ -49,7 +49,7 @@ def require_possible(
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
     if judge.stage not in get_args(Stage):
-        raise InputError(f"config: stage is '{judge.stage}'; take judge, intermediate or preference")
+        raise InputError(f"config: stage is '{judge.stage}'; take judge, intermediate, preference or grpo")
     if judge.style not in STYLES:
         raise InputError(f"config: style is '{judge.style}'; take {' or '.join(STYLES)}")
     if start is not None and start.style != judge.style:

@@ -47,7 +47,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
     parser.set_defaults(**_machine_defaults())
     try:
         parsed = TrainingConfig(*parser.parse_args_and_config(words))
-        options = _named_options(words)
+        options = named_options(words)
     except (OSError, ValueError, yaml.YAMLError) as error:
         _refuse(str(error))
     require_own_options(parsed.judge, options)
@@ -58,7 +58,7 @@ def _refuse(message: str) -> NoReturn:
     raise InputError(f"config: {' '.join(message.split())[:300]}")
 
 
-def _named_options(words: Sequence[str]) -> frozenset[str]:
+def named_options(words: Sequence[str]) -> frozenset[str]:
     """The names that the command line and its config set, whatever to."""
     names = {word[2:].split("=")[0].replace("-", "_") for word in words if word.startswith("--")}
     for word, following in zip(words, [*words[1:], ""], strict=True):

@@ -24,11 +24,12 @@ from medjudge.judge.generative import (
 from medjudge.judge.ordinal import encode
 from medjudge.judge.prompts import Prompt, encode_prompt, require_chat_template, token_ids
 from medjudge.judge.protocol import Assignment
-from medjudge.records import TrainingLine
+from medjudge.records import TrainingLine, TrainingPair
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
+from medjudge.train.pairs import EncodedPair, encoded_pairs, read_training_pairs
 
 
 class EncodedLine(NamedTuple):
@@ -44,15 +45,46 @@ class EncodedLine(NamedTuple):
 
 
 class TrainingData(NamedTuple):
-    """The two files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
+    """The files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
 
-    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them.
+    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them, and
+    `encoded_pairs` their pairs. Only stage preference has pairs.
     """
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
     encoded: tuple[list[EncodedLine], list[EncodedLine]] = ([], [])
+    train_pairs: Sequence[TrainingPair] = ()
+    validation_pairs: Sequence[TrainingPair] = ()
+    encoded_pairs: tuple[list[EncodedPair], list[EncodedPair]] = ([], [])
+
+    @property
+    def all_train(self) -> list[TrainingLine | TrainingPair]:
+        """Everything that the judge learns from."""
+        return [*self.train, *self.train_pairs]
+
+    @property
+    def all_validation(self) -> list[TrainingLine | TrainingPair]:
+        """Everything that the checkpoint is chosen by."""
+        return [*self.validation, *self.validation_pairs]
+
+
+def read_training_data(judge: JudgeArguments) -> TrainingData:
+    """Reads all training files that a config names.
+
+    Raises:
+        InputError: One is missing, empty or of another kind.
+    """
+    scheme = scheme_beside(Path(judge.train_file))
+    lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
+    pairs = [
+        [] if file is None else read_training_pairs(Path(file))
+        for file in (judge.train_pairs_file, judge.validation_pairs_file)
+    ]
+    if judge.train_pairs_file is not None and not pairs[0]:
+        raise InputError(f"{judge.train_pairs_file}: no pair in it; leave train_pairs_file out")
+    return TrainingData(lines[0], lines[1], scheme, train_pairs=pairs[0], validation_pairs=pairs[1])
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -83,10 +115,11 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
     return lines
 
 
-def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> None:
+def require_apart(data: TrainingData) -> None:
     """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
-    conversations = {line.question.group for line in train} & {line.question.group for line in validation}
-    questions = question_ids(train) & question_ids(validation)
+    conversations, questions = [
+        names(data.all_train) & names(data.all_validation) for names in (_conversations, question_ids)
+    ]
     for what, shared in (("conversations", conversations), ("questions", questions)):
         if shared:
             raise InputError(
@@ -95,9 +128,14 @@ def require_apart(train: list[TrainingLine], validation: list[TrainingLine]) -> 
             )
 
 
-def question_ids(lines: list[TrainingLine]) -> set[str]:
-    """The ids of the questions in the lines, and of those that an answer was made from."""
-    return {name for line in lines for name in (line.question.id, *line.made_from)}
+def _conversations(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
+    return {line.question.group for line in lines}
+
+
+def question_ids(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
+    """The ids of the questions in lines and pairs, and of those that an answer was made from."""
+    made_from = {name for line in lines if isinstance(line, TrainingLine) for name in line.made_from}
+    return {line.question.id for line in lines} | made_from
 
 
 def ordinal_dataset(
@@ -192,7 +230,7 @@ def _reply(
 def data_with_room(
     judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
 ) -> TrainingData:
-    """Encodes the lines, drops those whose prompt leaves no room for the answer, and reports their questions.
+    """Encodes lines and pairs, drops those whose prompt leaves no room for the answer, and reports them.
 
     Raises:
         InputError: No line of a file has room, or the tokenizer has no chat template.
@@ -217,7 +255,19 @@ def data_with_room(
             notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
         sides.append((fitting, encoded))
     (train, encoded_train), (validation, encoded_validation) = sides
-    return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
+    train_pairs, validation_pairs = [
+        encoded_pairs(str(file), pairs, tokenizer, training.max_length, data.scheme)
+        for file, pairs in (
+            (judge.train_pairs_file, data.train_pairs),
+            (judge.validation_pairs_file, data.validation_pairs),
+        )
+    ]
+    return data._replace(
+        train=train,
+        validation=validation,
+        encoded=(encoded_train, encoded_validation),
+        encoded_pairs=(train_pairs, validation_pairs),
+    )
 
 
 def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:

@@ -1,15 +1,12 @@
 """Whether the lines of a pack see each other, tried out on the model: it depends on the model and its attention."""
 
-from typing import Any
-
 import torch
 from peft import PeftModel
 from transformers import PreTrainedModel
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from medjudge.errors import InputError
-from medjudge.judge.shared_prefixes import can_share
-from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask
+from medjudge.judge.prompt_packs import takes_tree_attention
 
 
 def require_lines_apart(model: PreTrainedModel) -> None:
@@ -48,28 +45,10 @@ def require_branches_apart(model: PreTrainedModel | PeftModel) -> None:
             "config: share_prefixes cannot be tried out under ZeRO-3; train without it, or with zero2.yaml"
         )
     base = model.get_base_model() if isinstance(model, PeftModel) else model
-    was_training, length = base.training, 8
-    first, other, line = [list(range(start, start + length)) for start in (10, 30, 50)]
-    alone = _last_logits(base, torch.tensor([[*first, *line]]), length)
-    apart = can_share(base) and not getattr(base.config, "attention_dropout", 0)
-    if apart:
-        base.set_attn_implementation(TREE_ATTENTION)
-        ends = path_ends([2 * length, 2 * length], [0, length]).to(base.device)
-        positions = torch.tensor([[*range(2 * length), *range(length, 2 * length)]], device=base.device)
-        tree = torch.tensor([[*first, *other, *line]])
-        found = _last_logits(base, tree, length, position_ids=positions, attention_mask=tree_mask(ends))
-        # In 16 bits, two ways to compute the same differ by a few per cent.
-        apart = bool((found - alone).norm() < 0.1 * alone.norm())
+    was_training = base.training
+    apart = not getattr(base.config, "attention_dropout", 0) and takes_tree_attention(base)
     base.train(was_training)
     if not apart:
         raise InputError(
             f"config: share_prefixes would let lines see each other in {type(base).__name__}; train without it"
         )
-
-
-def _last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
-    """The logits at the last tokens of one sequence, (last, vocabulary)."""
-    model.eval()
-    with torch.inference_mode():
-        logits: torch.Tensor = model(tokens.to(model.device), use_cache=False, **options).logits
-    return logits[0, -last:].float()

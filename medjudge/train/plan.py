@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medjudge.judge.generative import reason_tokens
+from medjudge.train.arguments import SCORE_STAGES
 from medjudge.train.checks import FEW_STEPS, batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
@@ -67,9 +68,10 @@ class TrainingPlan:
     """What a training run will do.
 
     Attributes:
+        pairs: Training pairs, each of which is two sequences.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
-        sequences: What batches are made of: lines, or packs of them if `packed`. A preference is not learnt from a
-            teacher's lines.
+        sequences: What batches are made of: lines, or packs of them if `packed`, and both orders of each pair. Stages
+            that train the score alone leave out a teacher's lines.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         memory: GiB of a step by part; None where the shape of the base model is not known.
         cards: Empty where the memory is not estimated.
@@ -81,6 +83,7 @@ class TrainingPlan:
     tokens: int
     longest: int
     sequences: int
+    pairs: int
     packed: bool
     batch: int
     epochs: float
@@ -93,7 +96,7 @@ class TrainingPlan:
 
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
-        what = "packs of lines" if self.packed else "lines"
+        what = "packs of lines" if self.packed else "lines and pairs in both orders" if self.pairs else "lines"
         lines = [f"train: {self.train}", f"validation: {self.validation}"]
         lines.append(f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line")
         lines.append(
@@ -132,9 +135,10 @@ def plan_of(
     learnt = [
         line
         for line, source in zip(encoded_train, data.train, strict=False)
-        if config.judge.stage != "preference" or source.source != "teacher"
+        if config.judge.stage not in SCORE_STAGES or source.source != "teacher"
     ]
-    rows = sequence_lengths(config, learnt)
+    pairs = [len(pair.input_ids) for pair in data.encoded_pairs[0]]
+    rows = [*sequence_lengths(config, learnt), *pairs]
     sequences = len(rows) or len(data.train)
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
@@ -149,8 +153,9 @@ def plan_of(
         train=_lines(before.train, data.train, encoded_train),
         validation=_lines(before.validation, data.validation, encoded_validation),
         tokens=sum(rows),
-        longest=max(line_lengths(config, learnt), default=0),
+        longest=max([*line_lengths(config, learnt), *pairs], default=0),
         sequences=sequences,
+        pairs=len(pairs) // 2,
         packed=bool(training.packing and rows),
         batch=batch_size(training),
         epochs=round(epochs, 2),
@@ -172,8 +177,8 @@ def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> li
 
 
 def line_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
-    """The tokens of each line. A preference has no reply; a reason-first judge counts its longest rationale."""
-    if config.judge.stage != "preference":
+    """The tokens of each line, without a reply where the score alone is trained, but for its longest rationale."""
+    if config.judge.stage not in SCORE_STAGES:
         return [len(line.row["input_ids"]) for line in lines]
     most = config.training.max_length or 0
     written = reason_tokens(most) if config.judge.style == "reason-first" else 0
@@ -203,7 +208,7 @@ def estimated_memory(
     model, training = config.model, config.training
     size, longest = training.per_device_train_batch_size, max(rows)
     autocast, again = bool(training.bf16 or training.fp16), bool(training.gradient_checkpointing)
-    if config.judge.stage == "preference":  # the logits of both replies are those of one position
+    if config.judge.stage in SCORE_STAGES:  # the logits of all replies are those of one position
         batch = BatchSize(size, longest, size, size > 1, 1, 0)
         return step_memory(shape, batch, model, quantization_of(model), autocast, again)
     words = sorted((sum(label != -100 for label in line.row["labels"]) for line in lines), reverse=True)

@@ -1,6 +1,7 @@
-"""Trains a generative judge by preference (DPO): the physicians' level over the likeliest other one."""
+"""Trains a generative judge by preference (DPO): a level over the likeliest other one, an answer over another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,8 @@ import torch
 from datasets import Dataset
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig, SFTTrainer
 
-from medjudge.errors import InputError
 from medjudge.judge.generative import (
     GenerativeJudge,
     GenerativeSettings,
@@ -19,24 +18,17 @@ from medjudge.judge.generative import (
     score_line,
     score_token_ids,
 )
-from medjudge.judge.prompts import require_chat_template
+from medjudge.judge.generative_pairs import GenerativePairJudge
 from medjudge.models.padding import pad_left
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, line_assignment, prompt_ids
-from medjudge.train.generative import (
-    JudgedEvaluation,
-    keep_columns,
-    load_for_training,
-    lora_refusal,
-    on_device,
-    readable,
-    require_installed,
-)
+from medjudge.train.generative import JudgedEvaluation, readable
 from medjudge.train.lean_steps import LeanSteps
-from medjudge.train.lora import lora_config
+from medjudge.train.pairs import EncodedPair
+from medjudge.train.score_only import backed, judge_to_continue, score_trainer
 from medjudge.train.weighted_steps import WeightedSteps
 
 BETA = 0.1
@@ -44,7 +36,7 @@ BETA = 0.1
 
 
 class PreferenceTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
-    """Trains on rows of `preference_dataset` with the loss of DPO (Rafailov et al., arXiv 2305.18290).
+    """Trains on rows of `level_rows` and `pair_rows` with the loss of DPO (Rafailov et al., arXiv 2305.18290).
 
     Both replies are one token after the same prompt, so one pass gives the logits of both, and the constant that makes
     them probabilities cancels out. The margin of the judge that training starts from is read once, with the data.
@@ -65,7 +57,7 @@ class PreferenceTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
 
 
 def collate_pairs(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
-    """Rows of `preference_dataset` as tensors, padded on the left.
+    """Rows of `level_rows` and `pair_rows` as tensors, padded on the left.
 
     Returns:
         `input_ids`, `attention_mask` and `position_ids`, each (rows, length); of each row the tokens `labels` (chosen)
@@ -83,15 +75,15 @@ def collate_pairs(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Te
     }
 
 
-def preference_dataset(
+def level_rows(
     lines: Sequence[TrainingLine],
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     style: Style,
     scheme: Scheme = LLMEVAL_MED,
-) -> Dataset:
-    """Columns `prompt_ids`, `chosen_ids`, `rejected_ids` (two scores after the same text), and `margin` between them.
+) -> list[dict[str, Any]]:
+    """Rows with `prompt_ids`, `chosen_ids`, `rejected_ids` (two scores after the same text), and `margin` between them.
 
     Chosen is the line's level. Rejected is, of the other levels, the one that the judge finds likeliest: its
     mistake where it is wrong, its most likely mistake where it is right. A reason-first judge writes
@@ -101,18 +93,16 @@ def preference_dataset(
     Args:
         model: The judge as it is now.
     """
-    backed = [line for line in lines if line.source != "teacher"]
+    kept = backed(lines)
     label_ids = score_token_ids(tokenizer)
     judge = GenerativeJudge("current", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
-    work = [line_assignment(line, scheme) for line in backed]
+    work = [line_assignment(line, scheme) for line in kept]
     prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
     score_lines = [score_line(assignment) for assignment in work]
-    training = model.training
-    model.eval()
-    readings = judge.read(prompts, score_lines)
-    model.train(training)
+    with evaluating(model):
+        readings = judge.read(prompts, score_lines)
     rows = []
-    for line, prompt, last_line, reading in zip(backed, prompts, score_lines, readings, strict=True):
+    for line, prompt, last_line, reading in zip(kept, prompts, score_lines, readings, strict=True):
         before: list[int] = []
         if style == "reason-first":
             before = before_score_ids(tokenizer, reading.rationale or "", last_line, judge.settings.rationale_tokens)
@@ -126,7 +116,46 @@ def preference_dataset(
                 "margin": float(reading.logits[line.level - 1] - reading.logits[rival]),
             }
         )
-    return Dataset.from_list(rows)
+    return rows
+
+
+def pair_rows(
+    pairs: Sequence[EncodedPair], model: Any, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> list[dict[str, Any]]:
+    """The rows of pairs, with the columns of `level_rows`.
+
+    Chosen is the letter of the better answer. Rejected is the one that the judge finds likelier of the other answer's
+    letter and that of a tie. A pair has a row for each order, so the position earns nothing.
+    """
+    current = GenerativeJudge("current", readable(model), tokenizer, GenerativeSettings(max_length))
+    judge = GenerativePairJudge(current)
+    with evaluating(model):
+        readings = dict(judge.read([pair.input_ids for pair in pairs]))
+    rows = []
+    for place, pair in enumerate(pairs):
+        logits, chosen = readings[place], 0 if pair.chosen_first else 2
+        others = np.where(np.arange(3) == chosen, -np.inf, logits)
+        rival = int(others.argmax())
+        rows.append(
+            {
+                "prompt_ids": pair.input_ids,
+                "chosen_ids": [judge.label_ids[chosen]],
+                "rejected_ids": [judge.label_ids[rival]],
+                "margin": float(logits[chosen] - logits[rival]),
+            }
+        )
+    return rows
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Without dropout for as long as it is open."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
 
 
 def preference_trainer(
@@ -140,38 +169,19 @@ def preference_trainer(
 
     Raises:
         InputError: The base model cannot be loaded or has no chat template, an option needs what is not installed, or
-            one of the files has no line that a preference can be made of.
+            one of the files has no line, and no pair comes with it, that a preference can be made of.
     """
-    require_chat_template(tokenizer)
-    require_installed(training)
-    for name, lines in (("train_file", data.train), ("validation_file", data.validation)):
-        if all(line.source == "teacher" for line in lines):
-            raise InputError(
-                f"stage preference: {name} holds a teacher's levels only, and a preference must be a physician's; "
-                "distil with physicians' scores"
-            )
-    if is_deepspeed_zero3_enabled():
-        raise InputError("stage preference: the judge cannot be read under ZeRO-3 before it trains; use zero2.yaml")
-    current = on_device(load_for_training(model, judge.start_folder), training)
+    current = judge_to_continue(judge, model, training, tokenizer, data)
     assert training.max_length
-    keep_columns(training)
     train, validation = [
-        preference_dataset(lines, current, tokenizer, training.max_length, judge.style, data.scheme)
-        for lines in (data.train, data.validation)
-    ]
-    training.dataset_kwargs = {"skip_prepare_dataset": True}
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    try:
-        trainer = PreferenceTrainer(
-            model=current,
-            args=training,
-            data_collator=lambda rows: collate_pairs(rows, pad_id),
-            train_dataset=train,
-            eval_dataset=validation,
-            processing_class=tokenizer,
-            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
+        Dataset.from_list(
+            level_rows(lines, current, tokenizer, training.max_length, judge.style, data.scheme)
+            + pair_rows(pairs, current, tokenizer, training.max_length)
         )
-    except ValueError as error:
-        raise lora_refusal(error) from None
+        for lines, pairs in zip((data.train, data.validation), data.encoded_pairs, strict=True)
+    ]
+    trainer = score_trainer(
+        PreferenceTrainer, current, (train, validation), collate_pairs, judge, model, training, tokenizer
+    )
     trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer

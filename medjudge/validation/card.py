@@ -13,8 +13,9 @@ _MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman")
 
 
 def write_into_card(folder: Path, card: JudgeCard, study: Study) -> None:
-    """Adds a study to a judge folder, in place of an earlier one on the same file of scores."""
-    others = [summary for summary in card.validated_on if summary.sha256 != study.sha256]
+    """Adds a study to a judge folder, in place of an earlier one on the same file of scores and as quantised a base."""
+    same = (study.sha256, study.quantization)
+    others = [summary for summary in card.validated_on if (summary.sha256, summary.quantization) != same]
     updated = card.model_copy(update={"validated_on": [*others, study.summary()]})
     write_readme(folder, updated, validation_lines(updated.validated_on))
     updated.write(folder)
@@ -28,16 +29,22 @@ def validation_lines(studies: Sequence[StudySummary]) -> list[str]:
     ]
     for study in studies:
         cells = [estimate_text(study.overall[name]) for name in _MEASURES]
-        rows.append(f"| {study.against} | {study.file} | {study.n} | {' | '.join(cells)} |")
+        rows.append(f"| {study.against}{_quantised(study)} | {study.file} | {study.n} | {' | '.join(cells)} |")
     details = [line for study in studies for line in _details(study)]
-    status = validation_status(studies, scheme=studies[-1].scheme.name)
+    # Of the judge as it was trained. On a base that is quantised for one use it is another judge.
+    as_trained = [study for study in studies if study.quantization is None]
+    status = validation_status(as_trained, scheme=studies[-1].scheme.name)
     return [f"Validation status: {status.line}.", "", *rows, *details]
+
+
+def _quantised(study: StudySummary) -> str:
+    return f", on a base quantised to {study.quantization}" if study.quantization else ""
 
 
 def _details(study: StudySummary) -> list[str]:
     return [
         "",
-        f"### {study.file}, {study.against}",
+        f"### {study.file}, {study.against}{_quantised(study)}",
         "",
         "| check | required | measured | n | result |",
         "|---|---|---|---|---|",

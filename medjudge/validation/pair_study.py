@@ -17,7 +17,7 @@ from medjudge.judge.pair_study import (
     RankedModel,
     SwapStudy,
 )
-from medjudge.judge.pairs import VERDICTS
+from medjudge.judge.pairs import verdict_on
 from medjudge.records import (
     CONSTRUCTED,
     Answer,
@@ -36,7 +36,7 @@ from medjudge.statistics.davidson import Comparisons, ranking
 from medjudge.statistics.estimates import estimate
 from medjudge.statistics.measures import divided
 from medjudge.statistics.pointwise_pairs import likeliest, pair_probabilities
-from medjudge.statistics.verdicts import both_orders, swaps, verdict_agreement
+from medjudge.statistics.verdicts import both_orders, majority, swaps, verdict_agreement
 
 RESAMPLES = 2000
 """Each resample fits the ranking anew."""
@@ -211,11 +211,6 @@ def _unjudged(orders: Iterable[_BothOrders]) -> dict[str, int]:
     return dict(reasons)
 
 
-def _verdict_on(model: str, first: str, preferred: str) -> int:
-    verdict = VERDICTS[preferred]  # type: ignore[index]
-    return verdict if model == first else -verdict
-
-
 def _paired_table(
     possible: Sequence[PairKey],
     orders: Mapping[PairKey, _BothOrders],
@@ -228,7 +223,7 @@ def _paired_table(
         forward, backward = orders.get(key, _BothOrders(None, None))
         if forward is None or backward is None or forward.preferred is None or backward.preferred is None:
             continue
-        verdicts = [_verdict_on(key.models[0], order.first, str(order.preferred)) for order in (forward, backward)]
+        verdicts = [verdict_on(order) for order in (forward, backward)]
         rows.append((key, verdicts[0], verdicts[1]))
     first = np.array([row[1] for row in rows], dtype=int)
     second = np.array([row[2] for row in rows], dtype=int)
@@ -369,8 +364,7 @@ def _against_physicians(
     constructed = not people
     verdicts: dict[PairKey, list[int]] = {}
     for pair in people or physicians:
-        verdict = _verdict_on(pair.pair_key.models[0], pair.first, pair.preferred)
-        verdicts.setdefault(pair.pair_key, []).append(verdict)
+        verdicts.setdefault(pair.pair_key, []).append(verdict_on(pair))
 
     def against(part: PairTable) -> PairAgreement | None:
         part = part.only(np.array([key in verdicts for key in part.key], dtype=bool))
@@ -389,12 +383,6 @@ def _against_physicians(
         pointwise=against(singles) if singles is not None else None,
         among=_among(table, verdicts, settings),
     )
-
-
-def majority(verdicts: Sequence[int]) -> int:
-    """The verdict of more than half of the raters, else a tie."""
-    verdict, count = Counter(verdicts).most_common(1)[0]
-    return verdict if 2 * count > len(verdicts) else 0
 
 
 def _among(table: PairTable, verdicts: Mapping[PairKey, Sequence[int]], settings: PairSettings) -> PairAgreement | None:

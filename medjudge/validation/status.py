@@ -37,6 +37,7 @@ class Use(NamedTuple):
         models: The models whose answers it judges.
         command: What measures it again.
         stale_temperature: Why its temperature is stale; None where it is not.
+        quantization: How its base is quantised for this use only; None where it is as it was trained.
     """
 
     judge_sha256: str
@@ -45,6 +46,7 @@ class Use(NamedTuple):
     models: frozenset[str]
     command: str
     stale_temperature: str | None = None
+    quantization: str | None = None
 
 
 def validation_status(
@@ -128,7 +130,9 @@ def _why_stale(against_physicians: Sequence[StudySummary], use: Use) -> str | No
 def _other_part(study: StudySummary, use: Use) -> str | None:
     """What a study was made with that differs from what is in use; None where nothing differs."""
     if use.judge_sha256 and study.judge_sha256 != use.judge_sha256:
-        return "other files of this judge"
+        if study.quantization == use.quantization:
+            return "other files of this judge"
+        return f"its base quantised to {study.quantization}" if study.quantization else "its base not quantised"
     if study.scheme.sha256 != use.scheme_sha256:
         return f"another state of scheme {study.scheme.name}"
     return "other rubrics" if study.rubrics_sha256 != use.rubrics_sha256 else None

@@ -6,7 +6,9 @@ from pydantic import ValidationError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem
+from medjudge.judge.inference import quantization_name
 from medjudge.judge.study import AgainstKind, StudySummary, read_study
+from medjudge.models.quantization import Quantization
 from medjudge.statistics.conformal import Conformal
 from medjudge.store import Run
 from medjudge.validation.status import Use, ValidationStatus, validation_statuses
@@ -78,9 +80,11 @@ def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
         frozenset((answer.model for answer in run.answers()) if models is None else models),
         validate_command(run, judge),
         entry.get("stale_temperature"),
+        entry.get("quantization"),
     )
 
 
-def validate_command(run: Run, judge: str) -> str:
-    """The command that validates a judge on the answers of a run."""
-    return f"medjudge validate {run.path} --judge {judge} --physicians FILE"
+def validate_command(run: Run, judge: str, quantization: Quantization | None = None) -> str:
+    """The command that validates a judge on the answers of a run, on a base that is quantised for this use or not."""
+    quantised = "" if quantization is None else f" --judge-quantization {quantization_name(quantization)}"
+    return f"medjudge validate {run.path} --judge {judge}{quantised} --physicians FILE"

@@ -33,7 +33,7 @@ from medjudge.workflows.batch_jobs import judge_by_batch_jobs
 from medjudge.workflows.choice import Choice, chosen
 from medjudge.workflows.defer import Deferred, defer
 from medjudge.workflows.escalate import Cascade, Escalation, escalate, open_cascade
-from medjudge.workflows.judge import JudgeOptions, check_judge_engine, load_local, require_same_judge
+from medjudge.workflows.judge import JudgeOptions, check_judge_engine, load_local, require_same_judge, with_inference
 from medjudge.workflows.mark_items import mark_items, require_items
 from medjudge.workflows.panel import check_panel, introduction_of, judge_with
 from medjudge.workflows.preflight import Preflight, preflight
@@ -317,6 +317,7 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     # A member may be known by its judgments in the run; a judge alone has nothing left to judge there.
     judge_ref = resolve_judge_or_panel(request.judge, run if is_panel(request.judge) else None)
     check_judge_engine(judge_ref, judging)
+    judge_ref = with_inference(judge_ref, judging)
     apis = [f"--judge {request.judge}" for member in judge_ref.members if member.api_model]
     if request.escalation is not None:
         apis.append(f"--escalate-to {request.escalation.to}")

@@ -13,7 +13,8 @@ from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import ApiJudge
 from medjudge.judge.identity import card_rubrics_sha256, folder_identity, rubrics_sha256, stale_temperature
-from medjudge.judge.open import JudgeRef, load_judge_ref
+from medjudge.judge.inference import Inference, require_attention, require_compiler
+from medjudge.judge.open import JudgeRef, load_judge_ref, quantised
 from medjudge.judge.protocol import Assignment, Judge, assignments
 from medjudge.judge.ray_judge import RayJudge
 from medjudge.judge.signed import signed_files
@@ -39,7 +40,8 @@ class JudgeOptions(NamedTuple):
         device: `auto`, `cpu` or `cuda`.
         engine: `transformers`, `ray` for a local judge on the workers of a Ray cluster, or `vllm` for a generative one.
         rounds: How often each answer is judged.
-        rationale_tokens: Tokens of rationale from a generative judge; 0 for none.
+        inference: How a generative judge is run; its quantisation comes from that of the options.
+        quantization: Quantises the base of a generative judge for this use, by name (`nf4`); None runs it as trained.
         server: Where an `openai:` judge is, and how patiently it is asked.
         limit: What the run may cost.
         gpus: How vLLM uses the GPUs.
@@ -48,7 +50,8 @@ class JudgeOptions(NamedTuple):
     device: str = "auto"
     engine: str = "transformers"
     rounds: int = 1
-    rationale_tokens: int = 0
+    inference: Inference = Inference()
+    quantization: str | None = None
     server: Server = Server()
     limit: Limit = Limit()
     gpus: VllmMemory = VllmMemory()
@@ -140,12 +143,12 @@ def load(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> Judge:
 
 def load_local(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, spending: Spending | None = None) -> Judge:
     """Loads a judge for a scheme, in the engine of the options."""
-    tokens = options.rationale_tokens
+    inference = options.inference._replace(quantization=judge_ref.quantization)
     if options.engine == "ray" and judge_ref.folder is not None:
-        return RayJudge(judge_ref.folder, judge_ref.name, options.device, tokens, scheme)
+        return RayJudge(judge_ref.folder, judge_ref.name, options.device, inference, scheme)
     if options.engine == "vllm" and judge_ref.folder is not None:
-        return VllmJudge(judge_ref.folder, judge_ref.name, tokens, scheme, options.gpus)
-    return load_judge_ref(judge_ref, options.device, options.server, spending, tokens, scheme)
+        return VllmJudge(judge_ref.folder, judge_ref.name, inference.rationale_tokens, scheme, options.gpus)
+    return load_judge_ref(judge_ref, options.device, options.server, spending, inference, scheme)
 
 
 def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
@@ -158,6 +161,43 @@ def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
     for member in judge_ref.members:
         if options.engine == "vllm" and member.folder is not None and member.card is not None:
             require_runs_in_vllm(member.folder, member.card)
+
+
+def with_inference(judge_ref: JudgeRef, options: JudgeOptions) -> JudgeRef:
+    """Finds out before any work whether a judge can be run as the options say.
+
+    Returns:
+        The judge, on a quantised base where the options say so.
+
+    Raises:
+        InputError: It cannot: there is no generative judge, the engine has its own way, or something is not installed.
+    """
+    attention, compiled, quantization = options.inference.attention, options.inference.compile, options.quantization
+    asked = {"--attention": attention, "--compile": compiled or None, "--judge-quantization": quantization}
+    given = [option for option, value in asked.items() if value is not None]
+    if not given:
+        return judge_ref
+    if not any(_is_generative(member) for member in judge_ref.members):
+        kind = f"of kind {judge_ref.card.kind}" if judge_ref.card is not None else "none"
+        raise InputError(f"{given[0]}: is for generative judges, and judge {judge_ref.name} is {kind}")
+    if options.engine == "vllm":
+        raise InputError(f"{given[0]}: not with --judge-engine vllm, which decides this itself; leave one of them out")
+    if attention is not None:
+        require_attention(attention)
+    if compiled:
+        require_compiler()
+    if quantization is None:
+        return judge_ref
+    if judge_ref.panel is not None:
+        raise InputError(
+            f"--judge-quantization: judge {judge_ref.name} is a panel; judge with its members one by one, "
+            "and name them in the panel by their judgments"
+        )
+    return quantised(judge_ref, quantization)
+
+
+def _is_generative(judge_ref: JudgeRef) -> bool:
+    return judge_ref.folder is not None and judge_ref.card is not None and judge_ref.card.kind == "generative"
 
 
 def not_judged(work: Sequence[Assignment], judgments: Sequence[Judgment]) -> list[Assignment]:
@@ -228,12 +268,13 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
     if card is None:
         return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
     assert judge_ref.folder is not None
+    base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
     use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
     return (
-        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {card.base_model}, trained on "
+        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, trained on "
         f"{answers}{questions} questions; {status}; {signed_files(judge_ref.folder, card).line}"
     )
 
@@ -255,8 +296,9 @@ def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run,
         rubrics_identity(judge_ref, scheme),
         scheme.sha256,
         frozenset(models),
-        validate_command(run, str(judge_ref.folder)),
+        validate_command(run, str(judge_ref.folder), judge_ref.quantization),
         stale_temperature(judge_ref.folder, judge_ref.card, scheme),
+        None if judge_ref.quantization is None else str(judge_ref.quantization),
     )
 
 
@@ -299,6 +341,7 @@ def record_judge(
         "kind": "api" if card is None else card.kind,
         "base_model": judge_ref.api_model or (card.base_model if card else None),
         "base_revision": card.base_revision if card else None,
+        "quantization": None if judge_ref.quantization is None else str(judge_ref.quantization),
         "sha256": judge_sha256,
         "rubrics_sha256": rubrics_identity(judge_ref, scheme),
         "stale_temperature": stale_temperature(judge_ref.folder, card, scheme),

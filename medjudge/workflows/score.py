@@ -6,6 +6,7 @@ from typing import overload
 
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
+from medjudge.judge.inference import Inference
 from medjudge.judge.language import language_of
 from medjudge.judge.open import JudgeRef, check_judge_ref, load_judge_ref, resolve_judge
 from medjudge.judge.protocol import Assignment, Judge
@@ -209,5 +210,5 @@ def load_judge(
     judge_ref = resolve_judge(str(judge))
     known = open_scheme(scheme) if isinstance(scheme, str) else scheme or LLMEVAL_MED
     check_judge_ref(judge_ref, server.base_url, offline)
-    loaded = load_judge_ref(judge_ref, device, server, rationale_tokens=rationale_tokens, scheme=known)
+    loaded = load_judge_ref(judge_ref, device, server, inference=Inference(rationale_tokens), scheme=known)
     return LoadedJudge(loaded, judge_ref, known)

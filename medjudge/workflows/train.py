@@ -11,11 +11,10 @@ from trl import ModelConfig, SFTConfig
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard, read_card
 from medjudge.models.loading import load_config, load_tokenizer, window_of
-from medjudge.scheme import scheme_beside
 from medjudge.shipped import config_file, shipped
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, read_training_lines
+from medjudge.train.features import read_training_data
 from medjudge.train.kinds import KINDS
 from medjudge.train.memory import shape_of
 from medjudge.train.plan import TrainingPlan, plan_of
@@ -112,8 +111,7 @@ def plan_training(
         starting_card(judge.start_folder, judge.kind, model)
     if not model.model_name_or_path:
         raise InputError("config: model_name_or_path is missing; name the base model")
-    lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
-    before = TrainingData(lines[0], lines[1], scheme_beside(Path(judge.train_file)))
+    before = read_training_data(judge)
     tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
     base = load_config(model.model_name_or_path, model.model_revision)
     training.max_length = min(training.max_length or 1024, window_of(base))

@@ -8,7 +8,7 @@ from medjudge.annotate.plan import plan_file, read_plans
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256, write_json
-from medjudge.judge.folder import CARD_FILE
+from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import (
     JudgeRef,
     built_in_folder,
@@ -36,7 +36,7 @@ from medjudge.validation.study import Settings, agreement_study, teacher_scores,
 from medjudge.validation.validations import use_in
 from medjudge.workflows.compare import refresh_pair_study
 from medjudge.workflows.drift import earlier_study
-from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity
+from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.panel import check_panel, judge_with
@@ -130,6 +130,7 @@ def validate(
     if options.leave_out:
         options.leave_out.check()
     judge_ref = resolve_judge_or_panel(judge, run) if isinstance(judge, str) else judge
+    judge_ref = with_inference(judge_ref, options.judging)
     check_panel(run, judge_ref, options.judging)
     check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     for option, name in (("--against", against), ("--teacher", options.teacher)):
@@ -193,6 +194,7 @@ def validate_judge(
         "sha256": source.sha256,
         "judge_sha256": use.judge_sha256 if recorded else identity(judge_ref, judging, scheme),
         "rubrics_sha256": use.rubrics_sha256 if recorded else rubrics_identity(judge_ref, scheme),
+        "quantization": use.quantization,
     }
     study = study.model_copy(update=measured)
     write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
@@ -320,8 +322,9 @@ def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:
     if judge_ref.card is None or judge_ref.folder is None:
         return
     if judge_ref.folder not in (built_in_folder(), similarity_folder()):
-        signed = signed_files(judge_ref.folder, judge_ref.card).signed
-        write_into_card(judge_ref.folder, judge_ref.card, study)
+        card = read_card(judge_ref.folder)  # that of the reference may have a base that is quantised for this use
+        signed = signed_files(judge_ref.folder, card).signed
+        write_into_card(judge_ref.folder, card, study)
         again = f"{'the signature no longer holds; ' if signed else 'unsigned; '}`medjudge judge sign` signs it"
         notify(f"{judge_ref.folder / CARD_FILE}: holds this validation, {again}")
 

@@ -52,3 +52,5 @@ def test_the_window_is_as_long_as_the_longest_conversation_needs(tiny_lm, questi
     assert 60 < vllm.options["max_model_len"] < 400  # of 32,768
     assert answers[1].tokens_in + 30 <= vllm.options["max_model_len"]
     assert {options["max_tokens"] for options in vllm.sampled} == {30}  # no turn was short of room
+    # As in the other engine, the model's own penalty is left out.
+    assert {options.get("repetition_penalty", 1.0) for options in vllm.sampled} == {1.0}

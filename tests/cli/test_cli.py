@@ -289,7 +289,7 @@ def test_distill_calibrates_the_teacher_and_says_what_it_changed(medjudge, taugh
     copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
     assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
     lines = [json.loads(line) for line in (tmp_path / "copied" / "train.jsonl").read_text().splitlines()]
-    assert {(line["source"], line["weight"]) for line in lines} == {("physician", 1.0), ("teacher", 0.3)}
+    assert {(line["source"], line["weight"]) for line in lines} == {("physician", 3.0), ("teacher", 0.3)}
 
 
 def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_path, jsonl) -> None:
@@ -331,6 +331,25 @@ def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_pat
     refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", taught_run), "names all questions here")
     refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", jsonl("x.jsonl", {"a": 1})), "x.jsonl, line 1")
     assert not (tmp_path / "c").exists()
+
+
+def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) -> None:
+    done = medjudge("distill", taught_run, "--out", "data", "--people-last")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
+    first, last = [
+        [json.loads(line) for line in (tmp_path / "data" / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("teacher-first", "people-last")
+    ]
+    sources = summary["train"]["sources"]
+    assert {line["source"] for line in first} == {"teacher"}
+    assert summary["people_last"]["first"] == len(first) == sources["teacher"]
+    assert summary["people_last"]["people"] == sources["physician"]
+    assert summary["people_last"]["replayed"] == len(last) - sources["physician"] > 0
+    assert "people-last.jsonl --start-from judges/teacher-first" in " ".join(done.stdout.split())
+    (taught_run / "judgments" / "gpt.jsonl").unlink()
+    refused(medjudge("distill", taught_run, "--out", "b", "--people-last"), "no answer to train on has a teacher's")
+    assert not (tmp_path / "b").exists()
 
 
 def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path) -> None:

@@ -184,10 +184,10 @@ def test_every_line_carries_the_weight_of_its_source(pieces, physician_score) ->
     scores = [physician_score(question_id="q3", score=2)]
     training_set = build(questions, answers, judgments, scores, 0.2, 0, weights=WEIGHTS | {"teacher": 0.25})
     assert {line.source: line.weight for line in lines_by_id(training_set).values()} == {
-        "physician": 1,
+        "physician": 3,
         "teacher": 0.25,
     }
-    assert training_set.summary["weights"] == {"physician": 1, "teacher": 0.25}
+    assert training_set.summary["weights"] == {"physician": 3, "teacher": 0.25}
 
 
 def test_raters_who_differ_in_reliability_make_soft_labels_and_the_level_stays(

@@ -13,9 +13,10 @@ import pytest
 import torch
 from model_shapes import SIZES, layer_parameters, random_model
 from on_gpu import Step, Worker, measure, planned
+from on_gpu_judging import in_trees
 from on_gpu_plain import packs, plain_steps
 from on_gpu_steps import Place, assignments_of
-from on_gpu_training import model_folder, pace, steps, training_lines
+from on_gpu_training import model_folder, pace, sharing, steps, training, training_lines
 
 from medjudge.files import read_yaml
 
@@ -54,6 +55,25 @@ def test_all_steps_run_on_a_cpu(tmp_path: Path) -> None:
     assert results["answering 1.7B"]["continuous, greedy"]["answers_per_second"] > 0
     assert results["training qwen3-1.7b-lora"]["by"] == "the recipe's trainer"
     assert results["training qwen3-1.7b-lora"]["tokens_per_second"] > 0
+    assert results["training qwen3-1.7b-lora, prefixes shared"]["lines_per_second"] > 0
+    trees = results["judging in trees 1.7B"]
+    assert trees["tree"]["prompts_per_second"] > 0
+    assert trees["differences"]["share_differing"] <= 0.2  # in bfloat16 on a CPU that has it
+
+
+@pytest.mark.slow
+def test_lines_that_share_prefixes_are_trained_in_fewer_tokens(place: Place) -> None:
+    alone = training(place, "qwen3-1.7b-lora")
+    shared = sharing(place, "qwen3-1.7b-lora")
+    tokens = [run["tokens_of_a_step"] / run["lines_of_a_step"] for run in (shared, alone)]
+    assert tokens[0] < 0.8 * tokens[1]
+
+
+def test_judging_in_trees_reads_what_the_default_reads(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model_shapes.fast_dtype", lambda device: torch.float32)
+    measured = in_trees(place, "1.7B", 2)
+    assert measured["differences"]["levels_differing"] == 0
+    assert 0 < measured["differences"]["largest_difference_of_logit"] < 1e-4
 
 
 def test_the_plain_loop_trains_what_a_config_says(place: Place) -> None:

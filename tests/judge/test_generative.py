@@ -1,3 +1,4 @@
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -49,6 +50,29 @@ def test_chunks_that_are_tokenised_ahead_change_nothing(judge, assignment, monke
     parts = {judgment.model: judgment.probabilities for judgment in judge.judge(work)}
     assert len(parts) == 7
     assert all(parts[name] == pytest.approx(whole[name], abs=1e-5) for name in whole)
+
+
+def test_the_next_chunk_is_tokenised_while_one_is_judged(judge, assignment, monkeypatch) -> None:
+    """The model would wait for the tokenizer otherwise: a GPU reads faster than prompts are made."""
+    monkeypatch.setattr(generative, "_CHUNK", 2)
+    chunks, tokenised = iter(range(3)), [Event() for _ in range(3)]
+    prompts_of, judged = GenerativeJudge._prompts, GenerativeJudge._judgments
+
+    def prompts(self, *arguments):
+        made = prompts_of(self, *arguments)
+        tokenised[next(chunks)].set()
+        return made
+
+    def judgments(self, work, prompts):
+        first = work[0].question.id == "q0"
+        assert not first or tokenised[1].wait(60)
+        yield from judged(self, work, prompts)
+
+    monkeypatch.setattr(GenerativeJudge, "_prompts", prompts)
+    monkeypatch.setattr(GenerativeJudge, "_judgments", judgments)
+    work = [assignment(f"At most {number} g.", id=f"q{number // 2}", model=f"m{number}") for number in range(6)]
+    assert len(list(judge.judge(work))) == 6
+    assert tokenised[2].is_set()
 
 
 def test_an_instruction_in_the_answer_stays_between_the_fences(judge, assignment) -> None:

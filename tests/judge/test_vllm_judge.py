@@ -13,6 +13,7 @@ from tiny_models import build_generative_judge, build_tiny_lm
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.inference import Inference
 from medjudge.judge.protocol import Assignment, assignments
 from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.store import Run
@@ -63,7 +64,10 @@ def test_vllm_gives_the_judgments_of_our_own_engine(style, rationale_tokens, bas
     folder = build_generative_judge(tmp_path / "judge", base, style=style, temperature=1.3)
     work = _work()
     judge = VllmJudge(folder, "judge", rationale_tokens)
-    ours = {judgment.answer_key: judgment for judgment in load_judge(folder, "j", _CPU, rationale_tokens).judge(work)}
+    ours = {
+        judgment.answer_key: judgment
+        for judgment in load_judge(folder, "j", _CPU, Inference(rationale_tokens)).judge(work)
+    }
     theirs = {judgment.answer_key: judgment for judgment in judge.judge(work)}
     assert theirs.keys() == ours.keys()
     same = [key for key in ours if ours[key].rationale == theirs[key].rationale]

@@ -3,10 +3,11 @@
 import ast
 import re
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -45,3 +46,15 @@ def test_every_import_is_a_declared_dependency() -> None:
                 if not {normal(each) for each in distributions.get(name, [name])} & known:
                     undeclared.setdefault(name, str(path.relative_to(REPOSITORY)))
     assert undeclared == {}
+
+
+def test_libraries_whose_insides_are_used_are_bounded_on_both_sides() -> None:
+    """peft's and trl's private hooks are overridden, and vLLM pins torch: a newer version is tried out first."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["vllm"]]
+    bounds = {found[1]: found[2] for line in lines if (found := re.match(r"([\w-]+)(.*)", line))}
+    for name in ("torch", "transformers", "peft", "trl", "vllm"):
+        specifiers = SpecifierSet(bounds[name])
+        assert {each.operator for each in specifiers} == {">=", "<"}, name
+        if name != "vllm":
+            assert version(name).partition("+")[0] in specifiers, name

@@ -118,9 +118,9 @@ BAD_FIELDS = (
 
 def test_bad_training_files_are_named(training_files, tmp_path) -> None:
     train, validation = [read_training_lines(path) for path in training_files]
-    require_apart(train, validation)
+    require_apart(TrainingData(train, validation))
     with pytest.raises(InputError, match="stand in the training and in the validation file"):
-        require_apart(train, train)
+        require_apart(TrainingData(train, train))
     fields = json.loads(training_files[0].read_text().splitlines()[0])
     for change, message in BAD_FIELDS:
         path = tmp_path / "bad.jsonl"

@@ -303,5 +303,6 @@ def test_the_shipped_configs_of_generative_judges_parse() -> None:
         kinds[file.stem] = (judge.style, judge.stage)
     assert kinds.pop("qwen3-1.7b-reason-first") == ("reason-first", "judge")
     assert kinds.pop("qwen3-1.7b-preference") == ("score-first", "preference")
+    assert kinds.pop("qwen3-1.7b-grpo") == ("score-first", "grpo")
     assert {"qwen3-1.7b-lora", "qwen3-8b-qlora"} <= kinds.keys()
     assert set(kinds.values()) == {("score-first", "judge")}

@@ -7,18 +7,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recipe_runs import write_lines
 from train_judge import main as train_judge
 
+from medjudge.distill.pairs import ComparedAnswers
+from medjudge.distill.pairs import training_pairs as make_pairs
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
+from medjudge.judge.generative_pairs import GenerativePairJudge
+from medjudge.judge.pair_store import physician_pairs
+from medjudge.judge.pairs import PairAssignment
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.scheme import LLMEVAL_MED
+from medjudge.store import Run
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, line_assignment, prompt_ids, read_training_lines
 from medjudge.train.generative import score_logits
-from medjudge.train.preference import preference_dataset, preference_trainer
+from medjudge.train.pairs import encoded_pairs, read_training_pairs
+from medjudge.train.preference import level_rows, pair_rows, preference_trainer
 
 CPU = torch.device("cpu")
 SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2, "per_device_train_batch_size": 2}
@@ -54,7 +63,7 @@ def test_pairs_are_the_level_and_the_likeliest_other_after_the_same_words(style,
     lines = read_training_lines(training_files[0])[:5]
     lines[2] = lines[2].model_copy(update={"source": "teacher"})
     model, tokenizer = load_causal_lm(str(tiny_lm)), load_tokenizer(str(tiny_lm))
-    rows = list(preference_dataset(lines, model, tokenizer, 2048, style))
+    rows = level_rows(lines, model, tokenizer, 2048, style)
     assert len(rows) == 4
     label_ids = [tokenizer.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     for line, row in zip([*lines[:2], *lines[3:]], rows, strict=True):
@@ -156,3 +165,112 @@ def test_a_judge_goes_on_in_its_own_style(recipe, tiny_lm, physicians, tmp_path)
     options = {"start_from": first, "style": "reason-first", "output_dir": tmp_path / "other"}
     with pytest.raises(InputError, match="trained in style score-first; set style score-first"):
         train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
+
+
+@pytest.fixture
+def training_pairs(training_files: tuple[Path, Path], sample_run: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The sample's pairs on the questions of the training files, one of three on each question."""
+    run = Run(sample_run)
+    sides = [read_training_lines(file) for file in training_files]
+    held = {line.question.group for line in sides[1]}
+    known = {line.question.id for side in sides for line in side}
+    pairs = [pair for pair in physician_pairs(run) if pair.question_id in known]
+    made = make_pairs(ComparedAnswers(pairs, []), run.questions(), run.answers(), held)
+    assert min(len(made.train), len(made.validation)) >= 2
+    files = tmp_path / "train_pairs.jsonl", tmp_path / "validation_pairs.jsonl"
+    for file, side in zip(files, (made.train, made.validation), strict=True):
+        write_lines(file, side)
+    return files
+
+
+def test_a_pair_is_a_row_in_each_order_with_the_letter_of_the_better_answer(tiny_lm, training_pairs) -> None:
+    pairs = read_training_pairs(training_pairs[0])[:2]
+    model, tokenizer = load_causal_lm(str(tiny_lm)), load_tokenizer(str(tiny_lm))
+    rows = pair_rows(encoded_pairs("file", pairs, tokenizer, 2048, LLMEVAL_MED), model, tokenizer, 2048)
+    letters = {letter: tokenizer(letter, add_special_tokens=False)["input_ids"][-1] for letter in "ABC"}
+    assert [row["chosen_ids"][0] for row in rows] == [letters["A"], letters["B"]] * 2
+    for pair, forward, backward in zip(pairs, rows[::2], rows[1::2], strict=True):
+        shown = [tokenizer.decode(row["prompt_ids"]) for row in (forward, backward)]
+        places = [[text.index(answer.text[:40]) for answer in (pair.chosen, pair.rejected)] for text in shown]
+        assert places[0] == sorted(places[0])
+        assert places[1] != sorted(places[1])
+        for row in (forward, backward):
+            with torch.no_grad():
+                logits = model(torch.tensor([row["prompt_ids"]])).logits[0, -1]
+            chosen = row["chosen_ids"][0]
+            rival = max((token for token in letters.values() if token != chosen), key=lambda token: logits[token])
+            assert row["rejected_ids"] == [rival]
+            assert row["margin"] == pytest.approx(float(logits[chosen] - logits[rival]), abs=1e-4)
+
+
+def test_a_pair_without_room_is_dropped_and_said(tiny_lm, training_pairs, capsys) -> None:
+    pairs = read_training_pairs(training_pairs[0])[:2]
+    assert encoded_pairs("pairs.jsonl", pairs, load_tokenizer(str(tiny_lm)), 60, LLMEVAL_MED) == []
+    assert "pairs.jsonl: 2 of 2 pairs dropped" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_training_on_pairs_prefers_the_chosen_answer_more_often(
+    recipe, tiny_lm, training_files, training_pairs, physicians, tmp_path
+) -> None:
+    physicians("teacher")  # no preference comes from the lines
+    for file in training_pairs:  # a cue that a model of two layers can learn
+        pairs = [json.loads(line) for line in file.read_text().splitlines()]
+        for pair in pairs:
+            pair["chosen"]["text"], pair["rejected"]["text"] = "yes " * 12, "no " * 12
+        file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs[:4]))
+    folder = tmp_path / "judges" / "preferred"
+    arguments = recipe(
+        "generative",
+        tiny_lm,
+        stage="preference",
+        train_pairs_file=training_pairs[0],
+        validation_pairs_file=training_pairs[1],
+        output_dir=folder,
+        max_steps=40,
+        eval_steps=40,
+        save_steps=40,
+        learning_rate=1e-2,
+    )
+    train_judge(*parse_arguments(arguments))
+    pairs = read_training_pairs(training_pairs[0])
+    work = [
+        assignment
+        for pair in pairs
+        for shown in [PairAssignment(pair.question, tuple(pair.earlier), pair.chosen, pair.rejected)]
+        for assignment in (shown, shown.swapped())
+    ]
+    chosen = {(pair.question.id, pair.chosen.model, pair.rejected.model) for pair in pairs}
+
+    def right(judge: GenerativeJudge) -> float:
+        verdicts = GenerativePairJudge(judge).judge_pairs(work)
+        winners = [
+            (verdict.question_id, verdict.first, verdict.second) in chosen
+            if verdict.preferred == "first"
+            else (verdict.question_id, verdict.second, verdict.first) in chosen
+            for verdict in verdicts
+            if verdict.preferred != "tie"
+        ]
+        return sum(winners) / len(work)
+
+    tokenizer = load_tokenizer(str(tiny_lm))
+    before = right(GenerativeJudge("base", load_causal_lm(str(tiny_lm)), tokenizer, GenerativeSettings(2048)))
+    after = right(load_judge(folder, "preferred", CPU))
+    assert before <= 0.5 < 0.9 < after
+    card = read_card(folder)
+    assert card.training["pairs"] == len(pairs)
+    assert {"train_pairs.jsonl", "validation_pairs.jsonl"} <= card.trained_on.files.keys()
+    assert {pair.question.id for pair in pairs} <= set(card.trained_on.question_ids)
+
+
+def test_pairs_belong_to_stage_preference_and_to_one_side(recipe, tiny_lm, training_pairs) -> None:
+    with pytest.raises(InputError, match="train_pairs_file is for stage preference, and stage is judge"):
+        parse_arguments(recipe("generative", tiny_lm, train_pairs_file=training_pairs[0]))
+    same = {"train_pairs_file": training_pairs[1], "validation_pairs_file": training_pairs[1]}
+    with pytest.raises(InputError, match="conversations stand in the training and in the validation file"):
+        train_judge(*parse_arguments(recipe("generative", tiny_lm, stage="preference", **same)))
+    training_pairs[1].write_text("")
+    with pytest.raises(InputError, match=r"validation_pairs\.jsonl: no pair in it; leave train_pairs_file out"):
+        train_judge(
+            *parse_arguments(recipe("generative", tiny_lm, stage="preference", train_pairs_file=training_pairs[1]))
+        )

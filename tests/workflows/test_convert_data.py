@@ -3,10 +3,13 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from medjudge.benchmark.files import check_file
+from medjudge.benchmark.red_teaming import FLAGS
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.data import Format, convert_data
@@ -63,6 +66,80 @@ def test_every_written_file_is_read_by_data_check(tmp_path: Path) -> None:
     assert Run(tmp_path / "kqa").scheme().name == "consumer-health"
     assert Run(tmp_path / "llmeval2").scheme().category_ids == ("Optics",)
     assert [item.verdict for item in Run(tmp_path / "kqa").item_scores()] == ["met"] * 3
+
+
+def table(path: Path, row: dict[str, str]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    return path
+
+
+def json_line(path: Path, row: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    return path
+
+
+def healthbench(folder: Path) -> Path:
+    rubrics = [{"criterion": "Tells to call an ambulance", "points": 10, "tags": ["axis:accuracy"]}]
+    prompt = [{"role": "user", "content": "My chest hurts."}]
+    return json_line(
+        folder / "h.jsonl",
+        {"prompt_id": "p", "prompt": prompt, "rubrics": rubrics, "example_tags": ["theme:emergency_referrals"]},
+    )
+
+
+def healthbench_meta(folder: Path) -> Path:
+    row = {
+        "prompt_id": "p",
+        "prompt": [{"role": "user", "content": "My chest hurts."}],
+        "completion": "Call an ambulance.",
+        "completion_id": "c",
+        "rubric": "Tells to call an ambulance",
+        "category": "cluster:emergency",
+        "binary_labels": [True, False],
+        "anonymized_physician_ids": ["A", "B"],
+    }
+    return json_line(folder / "m.jsonl", row)
+
+
+def morqa(folder: Path) -> Path:
+    row = {"dataset": "woundcare", "encounter_id": "7", "candidate": "保持清洁。", "candidate_author_id": "gpt"}
+    return table(folder / "m.csv", {**row, "lang": "zh", "rater_id": "r1", "metric": "overall", "value": "0.5"})
+
+
+def oncqa(folder: Path) -> Path:
+    row = {"id": "1", "q3": "Acceptable", "q4": "Low", "q5": "Mild", "raw_response": "Dear patient, rest."}
+    return table(folder / "o.csv", row)
+
+
+def red_teaming(folder: Path) -> Path:
+    book = Workbook()
+    book.active.append(["Final_appropriateness", *FLAGS, "Large language model used", "Prompt text", "Response"])
+    book.active.append(["Inappropriate", 1, 0, 0, 0, "gpt", "How much?", "Take twenty."])
+    book.save(folder / "r.xlsx")
+    return folder / "r.xlsx"
+
+
+@pytest.mark.parametrize("write", [healthbench, healthbench_meta, morqa, oncqa, red_teaming])
+def test_what_each_published_set_becomes_passes_data_check(medjudge, tmp_path: Path, write) -> None:
+    name = write.__name__.replace("_", "-")
+    done = medjudge("data", "convert", name, write(tmp_path), "--out", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    files = [Path(file) for file in json.loads(done.stdout)["written"]]
+    assert "questions.jsonl" in {file.name for file in files}
+    for file in files:
+        checked = medjudge("data", "check", file, "--json")
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_the_help_and_the_docs_name_every_format(medjudge) -> None:
+    shown = " ".join(medjudge("data", "convert", "--help").stdout.replace("│", " ").split())
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    for format in Format:
+        assert format.value in shown
+        assert f"- `{format.value}` reads " in page
 
 
 def test_a_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:

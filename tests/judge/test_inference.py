@@ -1,0 +1,159 @@
+"""How a generative judge is run: attention, compiled, in 4 bits; what a machine does not have is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import build_generative_judge
+
+from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.generative import GenerativeJudge
+from medjudge.judge.inference import QUANTIZATIONS, Inference
+from medjudge.judge.open import quantised, resolve_judge
+from medjudge.records import Judgment
+from medjudge.store import Run, write_records
+
+CPU = torch.device("cpu")
+TEXTS = ("Four grams.", "At most four grams a day, less where the liver is ill. " * 12, "四克。")
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_generative_judge(tmp_path_factory.mktemp("judges") / "tiny", tiny_lm)
+
+
+def judged(folder: Path, assignment, inference: Inference) -> dict[str, Judgment]:
+    judge = load_judge(folder, "tiny", CPU, inference)
+    work = [assignment(text, model=f"m{number}", id=f"q{number % 2}") for number, text in enumerate(TEXTS)]
+    return {judgment.model: judgment for judgment in judge.judge(work)}
+
+
+@pytest.mark.parametrize(
+    "inference",
+    [
+        Inference(attention="eager"),
+        Inference(16, attention="sdpa"),
+        Inference(attention="tree"),
+        Inference(16, attention="tree"),
+        pytest.param(Inference(attention="flex_attention"), marks=pytest.mark.slow),
+        pytest.param(Inference(compile=True), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_every_attention_and_a_compiled_model_give_the_same_judgments(
+    inference, folder, assignment, monkeypatch
+) -> None:
+    monkeypatch.setattr("medjudge.judge.folder.fast_dtype", lambda device: torch.float32)
+    plain = judged(folder, assignment, Inference(inference.rationale_tokens))
+    other = judged(folder, assignment, inference)
+    for model, judgment in plain.items():
+        assert other[model].probabilities == pytest.approx(judgment.probabilities, abs=1e-4)
+        assert other[model].rationale == judgment.rationale
+
+
+def test_the_model_has_the_attention_that_was_asked_for(folder) -> None:
+    judge = load_judge(folder, "tiny", CPU, Inference(attention="eager"))
+    assert isinstance(judge, GenerativeJudge)
+    assert judge.model.config._attn_implementation == "eager"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            ["--attention", "flash_attention_2"],
+            "--attention flash_attention_2: flash-attn is not installed, or there is no GPU; on a machine with one, "
+            "pip install flash-attn --no-build-isolation",
+        ),
+        (
+            ["--attention", "flash"],
+            "--attention flash: unknown; use sdpa, eager, flash_attention_2, flex_attention or tree",
+        ),
+        (["--judge-quantization", "int3"], "--judge-quantization int3: unknown; use nf4"),
+    ],
+)
+def test_what_the_machine_does_not_have_is_refused_and_nothing_written(
+    options, reason, folder, medjudge, tmp_path
+) -> None:
+    done = medjudge("eval", "--judge", folder, "--run", tmp_path / "run", *options)
+    assert (done.returncode, done.stderr.strip()) == (2, f"error: {reason}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--attention=sdpa", "--compile", "--judge-quantization=nf4"])
+def test_other_kinds_of_judges_are_refused(option, medjudge, sample_run) -> None:
+    for command in (("eval",), ("validate", sample_run)):
+        done = medjudge(*command, "--judge", "similarity", option)
+        assert done.returncode == 2
+        name = option.split("=")[0]
+        assert f"{name}: is for generative judges, and judge similarity is of kind similarity" in done.stderr
+
+
+def test_a_compiler_is_needed_to_compile(folder, medjudge, monkeypatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    done = medjudge("eval", "--judge", folder, "--compile")
+    assert (done.returncode, "apt install g++" in done.stderr) == (2, True)
+
+
+def test_a_judge_in_4_bits_is_another_judge_with_a_validation_of_its_own(folder, medjudge, sample_run) -> None:
+    pytest.importorskip("bitsandbytes")
+    run, in_4_bits = few_scored(Run(sample_run)), ("--judge", folder, "--judge-quantization", "nf4")
+    validate = ("validate", run.path, "--physicians", run.physicians_file, "--resamples", 100)
+    evaluate = ("eval", "--benchmark", run.questions_file, "--run", run.path)
+
+    assert medjudge(*validate, "--judge", folder).returncode in (0, 1)
+    first = read_card(folder)
+    stale = "stale: validated with its base not quantised; run `medjudge validate "
+    done = medjudge(*evaluate, *in_4_bits)
+    screen = done.stdout + done.stderr
+    assert "quantised to NF4, nested, trained on" in screen
+    assert stale in done.stdout
+    assert f"--judge {folder} --judge-quantization nf4 --physicians FILE" in screen
+
+    # Its judgments stand beside those of the judge as it was trained, under a name and an identity of their own.
+    judges = run.manifest()["judges"]
+    assert judges["tiny"]["sha256"] != judges["tiny-nf4"]["sha256"]
+    assert (judges["tiny"]["quantization"], judges["tiny-nf4"]["quantization"]) == (None, "NF4, nested")
+    ours = {judgment.answer_key: judgment.probabilities for judgment in run.judgments("tiny")}
+    theirs = {judgment.answer_key: judgment.probabilities for judgment in run.judgments("tiny-nf4")}
+    assert any(ours[key] != theirs[key] for key in ours.keys() & theirs.keys())
+
+    assert medjudge(*validate, *in_4_bits).returncode in (0, 1)
+    card = read_card(folder)
+    assert card.quantization is None
+    assert card.validated_on[:1] == first.validated_on
+    assert [study.quantization for study in card.validated_on] == [None, "NF4, nested"]
+    assert "physicians, on a base quantised to NF4, nested |" in (folder / "README.md").read_text(encoding="utf-8")
+    for judge in (in_4_bits, ("--judge", folder)):
+        assert "stale" not in medjudge(*evaluate, *judge).stdout
+
+
+def few_scored(run: Run) -> Run:
+    """A run of four questions, whose answers a physician scored."""
+    questions = run.questions()[:4]
+    kept = {question.id for question in questions}
+    scores = [
+        score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores() if score.question_id in kept
+    ]
+    write_records(run.questions_file, questions)
+    write_records(run.answers_file, [answer for answer in run.answers() if answer.question_id in kept])
+    write_records(run.physicians_file, scores)
+    return run
+
+
+def test_a_judge_that_was_trained_in_4_bits_is_run_so_anyway(tiny_lm, tmp_path, medjudge) -> None:
+    folder = build_generative_judge(tmp_path / "judge", tiny_lm, quantization={"bits": 4, "type": "nf4"})
+    done = medjudge("eval", "--judge", folder, "--judge-quantization", "nf4")
+    assert done.returncode == 2
+    assert (
+        "judge judge runs on a base quantised to NF4, as it was trained; leave out --judge-quantization" in done.stderr
+    )
+
+
+def test_weights_in_4_bits_are_not_merged(folder) -> None:
+    pytest.importorskip("bitsandbytes")
+    quantisation = quantised(resolve_judge(str(folder)), "nf4").quantization
+    assert quantisation == QUANTIZATIONS["nf4"]
+    judge = load_judge(folder, "tiny", CPU, Inference(quantization=quantisation))
+    assert isinstance(judge, GenerativeJudge)
+    assert type(judge.model.model.layers[0].self_attn.q_proj.base_layer).__name__ == "Linear4bit"
