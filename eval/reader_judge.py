@@ -114,8 +114,8 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
     for row, second in ((1, False), (3, True)):
         sets = []
         for source in ("parallel", "graded"):
-            some = seen[source]
-            heard = some.chosen(has_points(some.features) & (np.isnan(some.opinions) != second))
+            rows = has_points(seen[source].features) & (np.isnan(seen[source].opinions) != second)
+            heard = seen[source].chosen(rows)
             sets.append(usable_of(heard, levels_by(head, heard, second)))
         head = shifted(head, row, fitted_shift(sets, (1.0, 1.0), balanced=True))
     return head, table

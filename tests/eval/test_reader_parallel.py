@@ -20,8 +20,8 @@ from reader_parallel import (
 )
 
 SENTENCES = (
-    "It is an illness of the lungs. It makes breathing hard. Smoke makes it worse. An inhaler helps most people. Children "
-    "often grow out of it. A doctor listens to the chest and measures the breath."
+    "It is an illness of the lungs. It makes breathing hard. Smoke makes it worse. An inhaler helps most people. "
+    "Children often grow out of it. A doctor listens to the chest and measures the breath."
 )
 
 
