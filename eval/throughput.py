@@ -1,14 +1,16 @@
 """How fast answers are judged and questions answered, beside other ways with the same model and the same prompts.
 
     pip install lm-eval
-    python eval/throughput.py DATA [--size 60M] [--device cpu] [--rounds 3] [--questions 2]
+    python eval/throughput.py DATA [--size 60M] [--device cpu] [--rounds 3] [--questions 2] [--only items]
 
 DATA is LLMEval-Med's dataset.json. The model is a Qwen3 with random weights (what it says means nothing, and costs as
 much), its tokenizer trained on DATA; the answers to a question are references of other questions of its category, 39 to
 each, as in the benchmark (13 models, three answers). Every round takes new questions; all ways run in turn in one
 process, in bfloat16 where the hardware has it. Ways whose time grows with the number of answers, whatever those share,
 are given the first 16 of a round's shuffled answers, or 4 where they take them one at a time. The result is
-eval/results/throughput-DEVICE.json and a table.
+eval/results/throughput-DEVICE.json and a table. Without lm-eval its row is left out. The rows of items are measured as
+in eval/item_cost.py: 30 items against one score of the same answer. `--only items` measures these alone, and keeps the
+others of the result.
 """
 
 import argparse
@@ -17,15 +19,14 @@ import random
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from item_cost import measured as cost_of_items
-from lm_eval.api.instance import Instance
-from lm_eval.models.huggingface import HFLM
 from model_shapes import SIZES, layer_parameters, matrix_rate, random_model, save_model, timed
-from study import record
+from study import record, record_entry
 from tiny_models import byte_tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
@@ -96,7 +97,36 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
     reasoner = GenerativeJudge("reasons", models.model, models.tokenizer, reasoning)
     reasoner.shares = False  # as judges that ask a chat model for a rationale go about it
     decide = pipeline("decision", model=models.model, tokenizer=models.tokenizer, decision_config=str(models.folder))
-    harness = HFLM(
+
+    def reasons_batched(work: list[Assignment]) -> None:
+        for start in range(0, len(work), BATCH):
+            list(reasoner.judge(work[start : start + BATCH]))
+
+    return {
+        "medjudge, score first": (lambda work: list(judge.judge(work)), None),
+        "transformers pipeline('decision')": (
+            lambda work: [decide(decision_request(assignment)) for assignment in work],
+            BATCH,
+        ),
+        **({} if find_spec("lm_eval") is None else {_HARNESS: (harness(models, device), BATCH)}),
+        f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
+        f"rationale of {RATIONALE} tokens first, one at a time": (
+            lambda work: [list(reasoner.judge([assignment])) for assignment in work],
+            ONE_AT_A_TIME,
+        ),
+    }
+
+
+_HARNESS = f"lm-evaluation-harness, batches of {BATCH}"
+
+
+def harness(models: Models, device: torch.device) -> Callable[[list[Assignment]], None]:
+    """How lm-evaluation-harness judges: the likelihood of each of the five scores."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    logging.getLogger("lm-eval").setLevel(logging.ERROR)
+    scorer = HFLM(
         pretrained=models.model, tokenizer=models.tokenizer, batch_size=BATCH, max_length=WINDOW, device=str(device)
     )
 
@@ -110,25 +140,9 @@ def judging(models: Models, device: torch.device) -> dict[str, tuple[Callable[[l
                 Instance("loglikelihood", {}, (context, label), position * len(LABELS) + number)
                 for number, label in enumerate(LABELS)
             ]
-        harness.loglikelihood(requests, disable_tqdm=True)
+        scorer.loglikelihood(requests, disable_tqdm=True)
 
-    def reasons_batched(work: list[Assignment]) -> None:
-        for start in range(0, len(work), BATCH):
-            list(reasoner.judge(work[start : start + BATCH]))
-
-    return {
-        "medjudge, score first": (lambda work: list(judge.judge(work)), None),
-        "transformers pipeline('decision')": (
-            lambda work: [decide(decision_request(assignment)) for assignment in work],
-            BATCH,
-        ),
-        f"lm-evaluation-harness, batches of {BATCH}": (loglikelihood, BATCH),
-        f"rationale of {RATIONALE} tokens first, batches of {BATCH}": (reasons_batched, BATCH),
-        f"rationale of {RATIONALE} tokens first, one at a time": (
-            lambda work: [list(reasoner.judge([assignment])) for assignment in work],
-            ONE_AT_A_TIME,
-        ),
-    }
+    return loglikelihood
 
 
 def answering(models: Models, device: torch.device) -> dict[str, tuple[Callable[[list[Request]], Any], int | None]]:
@@ -214,6 +228,34 @@ def markdown(title: str, rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def items_table(items: dict[str, Any]) -> str:
+    """The cost of items as a Markdown table."""
+    lines = ["| items of an answer | scores of the same answer |", "|---|---|"]
+    lines += [
+        f"| {items['items']} items, {how} | {ratio['median']:.2f} |"
+        for how, ratio in items["cost_of_items_in_scores"].items()
+    ]
+    return "\n".join(lines)
+
+
+def measured_items(models: Models, questions: Sequence[Question], arguments: argparse.Namespace) -> dict[str, Any]:
+    """The rows of items, with the command and what else ran."""
+    judge = GenerativeJudge("ours", models.model, models.tokenizer, GenerativeSettings(WINDOW))
+    with torch.inference_mode():
+        rows = cost_of_items(judge, questions, arguments.rounds, arguments.questions)
+    beside = {"beside": arguments.beside} if arguments.beside else {}
+    return {"command": command_of(arguments), **beside, **rows}
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """The command that measures the same again."""
+    only = f" --only {arguments.only}" if arguments.only else ""
+    return (
+        f"python eval/throughput.py DATA --size {arguments.size} --device {arguments.device} "
+        f"--rounds {arguments.rounds} --questions {arguments.questions}{only}"
+    )
+
+
 def main() -> None:
     """Measures and writes the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,33 +264,47 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--questions", type=int, default=2)
+    parser.add_argument("--only", choices=("items",), help="measure these rows alone")
+    parser.add_argument("--beside", default="", help="what else ran on the machine, for the record")
     arguments = parser.parse_args()
-    logging.getLogger("lm-eval").setLevel(logging.ERROR)
     device = choose_device(arguments.device)
     questions = read_llmeval_med(arguments.data).questions
-    rounds = rounds_of(questions, arguments.rounds, arguments.questions)
     texts = [f"{question.prompt} {question.reference or ''}" for question in questions]
+    name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
     with tempfile.TemporaryDirectory() as folder:
         models = build(arguments.size, texts, Path(folder), device)
-        rate = matrix_rate(device)
-        judged = in_turns(judging(models, device), rounds, device)
-        shared = [useful(models, work) for work in rounds]
-        requests = [
-            [Request([{"role": "user", "content": question.prompt}], seed) for seed, question in enumerate(part)]
-            for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
-        ]
-        answered = in_turns(answering(models, device), requests, device)
-        settings = GenerativeSettings(WINDOW)
-        judge = GenerativeJudge("ours", models.model, models.tokenizer, settings)
-        items = cost_of_items(judge, questions, arguments.rounds, arguments.questions)
+        if arguments.only:
+            items = measured_items(models, questions, arguments)
+            record_entry(f"throughput-{name}", "items", items)
+        else:
+            result = all_ways(models, questions, arguments, device)
+            items = result["items"]
+            record(f"throughput-{name}", result)
+            print(markdown("answers judged", result["judging"]))
+            print(markdown("questions answered", result["answering"]))
+    print(items_table(items))
+
+
+def all_ways(
+    models: Models, questions: Sequence[Question], arguments: argparse.Namespace, device: torch.device
+) -> dict[str, Any]:
+    """Every row: answers judged, questions answered, items."""
+    rounds = rounds_of(questions, arguments.rounds, arguments.questions)
+    rate = matrix_rate(device)
+    judged = in_turns(judging(models, device), rounds, device)
+    shared = [useful(models, work) for work in rounds]
+    requests = [
+        [Request([{"role": "user", "content": question.prompt}], seed) for seed, question in enumerate(part)]
+        for part in (questions[start :: arguments.rounds][:32] for start in range(arguments.rounds))
+    ]
+    answered = in_turns(answering(models, device), requests, device)
     ours = next(iter(judged.values()))
     shares = [
         useful_work["flop"] / (seconds * len(work)) / rate
         for useful_work, seconds, work in zip(shared, ours, rounds, strict=True)
     ]
-    result = {
-        "command": f"python eval/throughput.py DATA --size {arguments.size} --device {arguments.device} "
-        f"--rounds {arguments.rounds} --questions {arguments.questions}",
+    return {
+        "command": command_of(arguments),
         "parameters": sum(weight.numel() for weight in models.model.parameters()),
         "dtype": str(fast_dtype(device)),
         "matrix_rate_flop_per_second": rate,
@@ -256,19 +312,8 @@ def main() -> None:
         "share_of_matrix_rate": round(statistics.median(shares), 3),
         "judging": table(judged),
         "answering": table(answered),
-        "items": items,
+        "items": measured_items(models, questions, arguments),
     }
-    name = arguments.device if arguments.size == "60M" else f"{arguments.device}-{arguments.size}"
-    record(f"throughput-{name}", result)
-    print(
-        markdown("answers judged", result["judging"]),
-        markdown("questions answered", result["answering"]),
-        "\n".join(
-            f"{items['items']} items cost {ratio['median']:.2f} scores of the same answers, {how}"
-            for how, ratio in items["cost_of_items_in_scores"].items()
-        ),
-        sep="\n\n",
-    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """What all kinds of form have in common: the texts that they show, and what they hold when they come back."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.annotate.cells import DIMENSIONS, Problem
 from medjudge.annotate.items import ToScore
 from medjudge.annotate.wording import form_texts
+from medjudge.errors import InputError
 from medjudge.tables.spreadsheets import CellNames
 
 # XML 1.0 does not allow these characters, and no spreadsheet program shows them.
@@ -85,3 +86,12 @@ def same_text(text: str, expected: str) -> bool:
 def _bare(text: str) -> str:
     # openpyxl treats every "x005F_" as an escape of Excel, even where an author wrote it.
     return re.sub(r"\s+", "", text).replace("x005F_", "")
+
+
+def require_no_problems(problems: Sequence[str]) -> None:
+    """Raises InputError with all problems of the forms that came back, where there are any."""
+    end = "nothing was imported"
+    if len(problems) == 1:
+        raise InputError(f"{problems[0]}; {end}")
+    if problems:
+        raise InputError("\n  ".join([f"{len(problems)} problems; {end}", *problems]))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from medjudge.annotate.add_scores import scores_lock
-from medjudge.annotate.forms import printable, same_text
+from medjudge.annotate.forms import printable, require_no_problems, same_text
 from medjudge.annotate.item_forms import FilledItem, read_item_project, read_item_workbook, read_verdict
 from medjudge.annotate.item_plan import AnswerToMark, ItemPlan, answers_to_mark, read_item_plan
 from medjudge.errors import InputError
@@ -18,12 +18,13 @@ from medjudge.text.checklist_items import items_of
 
 
 class AddedItems(NamedTuple):
-    """How many verdicts were new, in the run already, replaced another one, or are still blank."""
+    """How many verdicts were new, in the run already, replaced another one, or are still blank; and all problems."""
 
     new: int
     same: int
     replaced: int
     blank: int
+    problems: list[str]
 
 
 class _Read(NamedTuple):
@@ -40,25 +41,28 @@ class _Found(NamedTuple):
     problem: str | None
 
 
-def import_items(run: Run, files: Sequence[Path], replace: bool = False) -> AddedItems:
+def import_items(run: Run, files: Sequence[Path], replace: bool = False, accept_valid: bool = False) -> AddedItems:
     """Imports workbooks (.xlsx), exports of Label Studio (.json) and records (.jsonl) of verdicts on items.
 
     Args:
         replace: Whether a verdict replaces a different one by the same rater on the same item.
+        accept_valid: Whether to import what has no problem; the problems are returned.
 
     Raises:
-        InputError: With all problems of all files, by place; nothing is imported.
+        InputError: With all problems of all files, by place, unless `accept_valid`; nothing is imported.
     """
     read = [_read(run, file) for file in dict.fromkeys(files)]
     problems = [problem for one in read for problem in one.problems]
     known = {score.key: score for score in run.item_scores()}
     places: dict[tuple[str, str, int, str, str], tuple[str, ItemScore]] = {}
     new, changed, same = [], [], 0
+    contradicted: set[object] = set()
     for place, score in (row for one in read for row in one.scores):
         if score.key in places and places[score.key][1] != score:
             problems.append(
                 f"{place}: {score.rater} has another verdict in {places[score.key][0]}; keep one of the two"
             )
+            contradicted.add(score.key)
         elif score.key in places or known.get(score.key) == score:
             same += 1
         elif score.key not in known:
@@ -68,13 +72,12 @@ def import_items(run: Run, files: Sequence[Path], replace: bool = False) -> Adde
         else:
             problems.append(f"{place}: {score.rater} has another verdict in the run; --replace takes the new one")
         places.setdefault(score.key, (place, score))
-    if problems:
-        end = "nothing was imported"
-        if len(problems) == 1:
-            raise InputError(f"{problems[0]}; {end}")
-        raise InputError("\n  ".join([f"{len(problems)} problems; {end}", *problems]))
+    if not accept_valid:
+        require_no_problems(problems)
+    new = [score for score in new if score.key not in contradicted]
+    changed = [score for score in changed if score.key not in contradicted]
     add_items(run, new, changed)
-    return AddedItems(len(new), same, len(changed), sum(one.blank for one in read))
+    return AddedItems(len(new), same, len(changed), sum(one.blank for one in read), problems)
 
 
 def add_items(run: Run, new: Sequence[ItemScore], changed: Sequence[ItemScore] = ()) -> None:

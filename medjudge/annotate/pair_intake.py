@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from medjudge.annotate.add_scores import scores_lock
-from medjudge.annotate.forms import same_text
+from medjudge.annotate.forms import require_no_problems, same_text
 from medjudge.annotate.pair_forms import FilledPair, read_choice, read_pair_project, read_pair_workbook
 from medjudge.annotate.pair_plan import PairPlan, PairToCompare, pairs_to_compare, read_pair_plan
 from medjudge.errors import InputError
@@ -19,12 +19,13 @@ from medjudge.tables.spreadsheets import is_blank
 
 
 class AddedPairs(NamedTuple):
-    """How many pairs were new, in the run already, replaced another one, or had no verdict yet."""
+    """How many pairs were new, in the run already, replaced another one, or had no verdict yet; and all problems."""
 
     new: int
     same: int
     replaced: int
     blank: int
+    problems: list[str]
 
 
 class _Read(NamedTuple):
@@ -33,23 +34,26 @@ class _Read(NamedTuple):
     blank: int
 
 
-def import_pairs(run: Run, files: Sequence[Path], replace: bool = False) -> AddedPairs:
+def import_pairs(run: Run, files: Sequence[Path], replace: bool = False, accept_valid: bool = False) -> AddedPairs:
     """Imports workbooks (.xlsx), exports of Label Studio (.json) and records (.jsonl) of physicians' pairs.
 
     Args:
         replace: Whether a verdict replaces a different one by the same rater on the same pair.
+        accept_valid: Whether to import what has no problem; the problems are returned.
 
     Raises:
-        InputError: With all problems of all files, by place; nothing is imported.
+        InputError: With all problems of all files, by place, unless `accept_valid`; nothing is imported.
     """
     read = [_read(run, file) for file in dict.fromkeys(files)]
     problems = [problem for one in read for problem in one.problems]
     known = {pair.key: pair for pair in physician_pairs(run)}
     places: dict[tuple[str, tuple[str, str], int, str], tuple[str, PhysicianPair]] = {}
     new, changed, same = [], [], 0
+    contradicted: set[object] = set()
     for place, pair in (row for one in read for row in one.pairs):
         if pair.key in places and not _alike(places[pair.key][1], pair):
             problems.append(f"{place}: {pair.rater} has another verdict in {places[pair.key][0]}; keep one of the two")
+            contradicted.add(pair.key)
         elif pair.key in places:
             same += 1
         elif pair.key not in known:
@@ -61,13 +65,12 @@ def import_pairs(run: Run, files: Sequence[Path], replace: bool = False) -> Adde
         else:
             problems.append(f"{place}: {pair.rater} has another verdict in the run; --replace takes the new one")
         places.setdefault(pair.key, (place, pair))
-    if problems:
-        end = "nothing was imported"
-        if len(problems) == 1:
-            raise InputError(f"{problems[0]}; {end}")
-        raise InputError("\n  ".join([f"{len(problems)} problems; {end}", *problems]))
+    if not accept_valid:
+        require_no_problems(problems)
+    new = [pair for pair in new if pair.key not in contradicted]
+    changed = [pair for pair in changed if pair.key not in contradicted]
     add_pairs(run, new, changed)
-    return AddedPairs(len(new), same, len(changed), sum(one.blank for one in read))
+    return AddedPairs(len(new), same, len(changed), sum(one.blank for one in read), problems)
 
 
 def add_pairs(run: Run, new: Sequence[PhysicianPair], changed: Sequence[PhysicianPair] = ()) -> None:

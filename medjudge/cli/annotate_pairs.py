@@ -1,6 +1,5 @@
 """`medjudge annotate pairs`: physicians compare two answers at a time."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -8,6 +7,7 @@ import typer
 
 from medjudge.cli import options
 from medjudge.cli.annotate import Format
+from medjudge.cli.annotate_serve import OpenPage, Port, network_of, serve_links
 
 app = typer.Typer(
     help="Collect physicians' preferences between two answers.", no_args_is_help=True, rich_markup_mode="rich"
@@ -63,26 +63,38 @@ def import_(
             show_default=False,
         ),
     ],
+    accept_valid: Annotated[
+        bool, typer.Option("--accept-valid", help="Import the valid verdicts, and list the others to fix.")
+    ] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Let a changed verdict replace the one imported before.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Import filled-in forms of pairs; nothing is imported until every cell is valid."""
+    """Import filled-in forms of pairs; nothing is imported until every cell is valid.
+
+    Importing the same form again adds nothing, so fix it and import it again. Exits with 1 if --accept-valid left
+    verdicts to fix.
+    """
     from medjudge.cli.output import console, print_json
     from medjudge.judge.pair_store import physician_pairs_file
     from medjudge.store import Run
     from medjudge.workflows.annotate_pairs import import_pair_forms
 
     folder = Run.existing(run)
-    added = import_pair_forms(folder, files, replace)
+    added = import_pair_forms(folder, files, replace, accept_valid)
     if as_json:
         print_json(added._asdict())
     screen = console(as_json)
+    for problem in added.problems:
+        screen.print(f"  {problem}")
     screen.print(f"{added.new} pairs imported, {added.same} imported before, {added.replaced} replaced")
     if added.blank:
         screen.print(f"{added.blank} pairs are not compared yet")
     screen.print(f"{physician_pairs_file(folder)}; next: medjudge compare {run} --judge JUDGE")
+    if added.problems:
+        screen.print(f"{len(added.problems)} problem{'s' if len(added.problems) > 1 else ''} to fix")
+        raise typer.Exit(1)
 
 
 @app.command("serve")
@@ -92,28 +104,21 @@ def serve(
         Optional[list[str]],
         typer.Option(metavar="NAME", help="Who compares: a rater of the plan. Repeatable. Default: all of them."),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 uses a free port.")] = 0,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")
-    ] = True,
+    port: Port = None,
+    open_page: OpenPage = True,
+    host: options.Host = "127.0.0.1",
+    certificate: options.Certificate = None,
+    key: options.CertificateKey = None,
+    public_url: options.PublicUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare answers on a web page of this machine. The run needs a plan, which `annotate pairs export` makes."""
-    import webbrowser
+    """Compare answers on a web page, for this machine or, with --host, for a network.
 
-    from medjudge.cli.output import print_json
+    Every rater has a personal link. The run needs a plan, which `annotate pairs export` makes.
+    """
     from medjudge.errors import notify
     from medjudge.workflows.serve_pairs import open_pair_pages
 
-    pages = open_pair_pages(run, rater or (), port)
-    if as_json:
-        print_json({"links": {name: link._asdict() for name, link in pages.links.items()}})
-    else:
-        for name, (link, pairs) in pages.links.items():
-            print(f"{name}, {pairs} pairs: {link}")
-        print("Every verdict is saved at once. Press Ctrl-C to stop.")
-    sys.stdout.flush()
-    if open_page and len(pages.links) == 1:
-        webbrowser.open(next(iter(pages.links.values())).link)
-    pages.serve()
+    pages = open_pair_pages(run, rater or (), network=network_of(host, port, certificate, key, public_url))
+    serve_links(pages, "pairs", "verdict", open_page, as_json)
     notify(f"stopped; the same command goes on, and `medjudge compare {run}` shows the agreement")

@@ -1,12 +1,66 @@
 """`medjudge annotate serve`: the pages on which physicians score answers."""
 
+from __future__ import annotations
+
 import sys
-from typing import Annotated, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from medjudge.cli import options
 from medjudge.errors import notify
+
+if TYPE_CHECKING:
+    from medjudge.workflows.annotation_pages import AnnotationPages
+    from medjudge.workflows.network import Network
+
+Port = Annotated[
+    Optional[int],
+    typer.Option(
+        metavar="N",
+        min=0,
+        max=65535,
+        help="0 uses a free port. Default: 0, and 8443 where other machines can connect.",
+    ),
+]
+OpenPage = Annotated[bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")]
+
+
+def network_of(
+    host: str, port: int | None, certificate: Path | None, key: Path | None, public_url: str | None
+) -> Network:
+    """Where pages listen; links that other machines keep need a port that stays."""
+    from medjudge.workflows.network import Network
+
+    network = Network(host, port or 0, certificate, key, public_url)
+    return network if network.for_this_machine or port is not None else network._replace(port=8443)
+
+
+def serve_links(pages: AnnotationPages, what: str, each: str, open_page: bool, as_json: bool) -> None:
+    """Prints the raters' links, and serves the pages until Ctrl-C.
+
+    Args:
+        what: What raters have to do, in the plural.
+        each: What is saved at once.
+    """
+    import webbrowser
+
+    from medjudge.cli.output import print_json
+
+    single = next(iter(pages.links.items())) if len(pages.links) == 1 else None
+    if as_json:
+        links = {name: {"link": link, what: count} for name, (link, count) in pages.links.items()}
+        one = {"link": single[1].link, "rater": single[0], what: single[1].answers} if single else {}
+        print_json({**one, "links": links})
+    else:
+        for name, (link, count) in pages.links.items():
+            print(f"{name}, {count} {what}: {link}")
+        print(f"Every {each} is saved at once. Press Ctrl-C to stop.")
+    sys.stdout.flush()
+    if open_page and single and pages.listener.network.for_this_machine:
+        webbrowser.open(single[1].link)  # the socket is listening, so the browser waits for the server
+    pages.serve()
 
 
 def serve(
@@ -23,18 +77,8 @@ def serve(
             "records the agreed one.",
         ),
     ] = False,
-    port: Annotated[
-        Optional[int],
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=65535,
-            help="0 uses a free port. Default: 0, and 8443 where other machines can connect.",
-        ),
-    ] = None,
-    open_page: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page of a single rater in the browser.")
-    ] = True,
+    port: Port = None,
+    open_page: OpenPage = True,
     host: options.Host = "127.0.0.1",
     certificate: options.Certificate = None,
     key: options.CertificateKey = None,
@@ -45,29 +89,11 @@ def serve(
 
     Every rater has a personal link. The run needs a plan, which `medjudge annotate export` makes.
     """
-    import webbrowser
-
-    from medjudge.cli.output import print_json
-    from medjudge.workflows.network import Network
     from medjudge.workflows.serve_scoring import open_scoring_pages
 
-    network = Network(host, 0, certificate, key, public_url)
-    if port is not None or not network.for_this_machine:  # links that are kept need a port that stays
-        network = network._replace(port=8443 if port is None else port)
+    network = network_of(host, port, certificate, key, public_url)
     pages = open_scoring_pages(run, rater or (), network=network, adjudicate=adjudicate)
-    single = next(iter(pages.links.items())) if len(pages.links) == 1 else None
-    if as_json:
-        links = {name: link._asdict() for name, link in pages.links.items()}
-        one = {"link": single[1].link, "rater": single[0], "answers": single[1].answers} if single else {}
-        print_json({**one, "links": links})
-    else:
-        for name, (link, answers) in pages.links.items():
-            print(f"{name}, {answers} answers: {link}")
-        print("Every score is saved at once. Press Ctrl-C to stop.")
-    sys.stdout.flush()
-    if open_page and single and network.for_this_machine:
-        webbrowser.open(single[1].link)  # the socket is listening, so the browser waits for the server
-    pages.serve()
+    serve_links(pages, "answers", "score", open_page, as_json)
     left = pages.open_answers()
     advice = (
         "run the same command to continue" if any(left.values()) else f"next: medjudge validate {run} --judge JUDGE"

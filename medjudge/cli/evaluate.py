@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from medjudge.judge.cascade import CascadeRecord
     from medjudge.judge.panel import PanelRecord
-    from medjudge.workflows.cost_estimate import CostEstimate
+    from medjudge.workflows.cost_estimate import CostEstimate, PanelCostEstimate
     from medjudge.workflows.evaluate import Evaluation, InFlight
 
 
@@ -132,8 +132,6 @@ def evaluate(
     """
     if wait and not batch:
         raise InputError("--wait: belongs to --batch")
-    if items and dry_run:
-        raise InputError("--dry-run: does not estimate --items; leave out one of the two")
     if error_rate is not None and escalate_to is None:
         raise InputError("--error-rate: belongs to --escalate-to")
     from medjudge.answer.thinking import ThinkingOptions
@@ -253,7 +251,7 @@ def _print_panel(panel: "PanelRecord", screen: "Console") -> None:
             screen.print(f"{member.judge}: {member.waiting} answers not judged yet; the same command goes on with them")
 
 
-def _print_cost(estimate: "CostEstimate", as_json: bool) -> None:
+def _print_cost(estimate: "CostEstimate | PanelCostEstimate", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
 
     if as_json:

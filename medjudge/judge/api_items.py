@@ -46,7 +46,7 @@ class ApiItemJudge:
 
     async def _judgment(self, assignment: ItemAssignment) -> ItemJudgment:
         order = item_order(assignment, self.seed)
-        request = _request(assignment, order, self.seed)
+        request = items_request(assignment, order, self.seed)
         raw: str | None = None
         try:
             reply = await self.client.ask(request)
@@ -92,7 +92,8 @@ def item_order(assignment: ItemAssignment, seed: int) -> list[int]:
     return places
 
 
-def _request(assignment: ItemAssignment, order: Sequence[int], seed: int) -> ChatRequest:
+def items_request(assignment: ItemAssignment, order: Sequence[int], seed: int = 0) -> ChatRequest:
+    """The request for verdicts on all items of an answer, in an order from `item_order`."""
     items = [assignment.items[place].text for place in order]
     prompt = render_items(
         assignment.question, assignment.earlier, assignment.answer.text, items, scheme=assignment.scheme

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.decision import DecisionConfig, label_token_ids
 
 from medjudge.judge.generative import LABELS
 from medjudge.judge.protocol import Assignment
@@ -34,7 +33,7 @@ _TEMPLATE = """\
 def write_decision_files(
     tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path, scheme: Scheme = LLMEVAL_MED
 ) -> None:
-    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels.
+    """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels or is missing.
 
     Args:
         tokenizer: The judge's tokenizer, with a chat template.
@@ -42,6 +41,10 @@ def write_decision_files(
         folder: The judge folder.
         scheme: What the training questions belong to; the template holds its rubrics.
     """
+    try:
+        from transformers.decision import DecisionConfig, label_token_ids
+    except ImportError:
+        return  # versions of transformers that vLLM wants have no such pipeline
     try:
         label_token_ids(tokenizer, LABELS)
     except ValueError:

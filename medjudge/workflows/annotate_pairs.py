@@ -55,6 +55,6 @@ def export_pairs(
     return PairForms(plan, names)
 
 
-def import_pair_forms(run: Run, files: Sequence[Path], replace: bool = False) -> AddedPairs:
+def import_pair_forms(run: Run, files: Sequence[Path], replace: bool = False, accept_valid: bool = False) -> AddedPairs:
     """As `import_pairs`."""
-    return import_pairs(run, files, replace)
+    return import_pairs(run, files, replace, accept_valid)

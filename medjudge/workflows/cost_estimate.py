@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from medjudge.chat_api.client import body_bytes, request_body
+from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
 from medjudge.chat_api.prices import Price, example
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.judge.api import MAX_TOKENS, judgment_request
-from medjudge.judge.protocol import Assignment, assignments, split_empty
-from medjudge.workflows.evaluate import EvaluationRequest, prepare
+from medjudge.judge.api import judgment_request
+from medjudge.judge.api_items import item_order, items_request
+from medjudge.judge.item_store import item_judgments
+from medjudge.judge.items import item_assignments, split_empty_answers
+from medjudge.judge.open import JudgeRef
+from medjudge.judge.protocol import assignments, split_empty
+from medjudge.workflows.evaluate import EvaluationRequest, Prepared, prepare
 from medjudge.workflows.judge import not_judged
 
 USUAL_REPLY = 250
 """Tokens of a reply where this run has none yet to learn from: a few sentences and a score."""
+USUAL_ITEM = 35
+"""Tokens of a reply for each item: its number, a few words, met or not, how sure."""
 
 
 class Amount(NamedTuple):
@@ -85,48 +91,100 @@ class CostEstimate:
         return "\n".join(self.summary_lines())
 
 
-def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate:
+@dataclass(frozen=True)
+class PanelCostEstimate:
+    """What the members of a panel that are API judges would take; the other members cost nothing."""
+
+    members: dict[str, CostEstimate]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--dry-run --json` prints."""
+        return {"members": {name: estimate.as_json() for name, estimate in self.members.items()}}
+
+    def summary_lines(self) -> list[str]:
+        """The estimates for people."""
+        lines = []
+        for name, estimate in self.members.items():
+            lines += [f"member {name}:", *(f"  {line}" for line in estimate.summary_lines())]
+        return lines
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary_lines())
+
+
+def estimate_cost(request: EvaluationRequest, batch_job: bool = False) -> CostEstimate | PanelCostEstimate:
     """What judging the answers of an evaluation would cost that are not judged yet; nothing is written.
 
     Args:
         batch_job: Whether OpenAI's Batch API would be used.
 
     Raises:
-        InputError: The request is wrong, or its judge is not an `openai:` judge.
+        InputError: The request is wrong, or neither its judge nor a member of its panel is an `openai:` judge.
     """
     if request.models:
         raise InputError("--dry-run: the answers of --model do not exist yet; run `medjudge answer` first")
     if request.escalation is not None:
         raise InputError("--dry-run: not with --escalate-to; what is escalated is known only after the local judge")
+    if batch_job and request.items:
+        raise InputError("--batch: not with --items; estimate the two one at a time")
     prepared = prepare(request, sends_requests=False)
-    judge_ref, run, options = prepared.judge_ref, prepared.run, request.judging
+    judge_ref = prepared.judge_ref
     if judge_ref.panel is not None:
-        raise InputError("--dry-run: not with a panel; give its openai: member alone as --judge")
+        if batch_job:
+            raise InputError("--batch: not with a panel; estimate its openai: member alone, as --judge")
+        asked = [member for member in judge_ref.panel.members if member.api_model is not None]
+        if not asked:
+            raise InputError(f"--dry-run: all members of {request.judge} run on this machine and cost nothing")
+        return PanelCostEstimate({member.name: _of_judge(prepared, member, request) for member in asked})
     if judge_ref.api_model is None:
         raise InputError(f"--dry-run: for an openai: judge; {request.judge} runs on this machine and costs nothing")
+    return _of_judge(prepared, judge_ref, request, batch_job)
+
+
+def _of_judge(
+    prepared: Prepared, judge_ref: JudgeRef, request: EvaluationRequest, batch_job: bool = False
+) -> CostEstimate:
+    assert judge_ref.api_model is not None
+    run, options = prepared.run, request.judging
     answers = run.answers() if prepared.answers is None else prepared.answers
     judgments = [judgment for judgment in run.judgments(judge_ref.name) if not judgment.retryable]
     work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
-    return estimate(work, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
+    requests = [_Request(judgment_request(one), None) for one in split_empty(work, "").work]
+    if request.items:
+        done = {judged.answer_key for judged in item_judgments(run, judge_ref.name) if not judged.retryable}
+        to_check = [
+            one for one in item_assignments(prepared.questions, answers, prepared.scheme) if one.answer.key not in done
+        ]
+        requests += [
+            _Request(items_request(one, item_order(one, 0)), USUAL_ITEM * len(one.items))
+            for one in split_empty_answers(to_check, "").work
+        ]
+    return _estimate(requests, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
 
 
-def estimate(work: Sequence[Assignment], model: str, spending: Spending, batch_job: bool) -> CostEstimate:
-    """What judging `work` takes, about and at most.
+class _Request(NamedTuple):
+    """A request, and the usual tokens of its reply; None for a score, which the run's replies so far tell."""
+
+    request: ChatRequest
+    usual: int | None
+
+
+def _estimate(requests: Sequence[_Request], model: str, spending: Spending, batch_job: bool) -> CostEstimate:
+    """What the requests take, about and at most.
 
     At most: a token for each byte of a request, and the full length of each reply. About: as the replies of this run
     were so far; before there are any, a token for four ASCII bytes or two others. Reminders come on top.
     """
-    to_send, _ = split_empty(work, "")
-    most_in = about_in = 0
+    most_in = about_in = most_out = about_out = 0
     learnt = spending.learnt()
-    for assignment in to_send:
-        body = request_body(model, judgment_request(assignment))
+    for request, usual in requests:
+        body = request_body(model, request)
         size = body_bytes(body)
         not_ascii = size - sum(len(message["content"].encode("ascii", "ignore")) for message in body["messages"])
         most_in += size
         about_in += round(size * learnt.tokens_per_byte) if learnt else (size - not_ascii) // 4 + not_ascii // 2
-    most_out = len(to_send) * MAX_TOKENS
-    about_out = round(len(to_send) * (learnt.tokens_out if learnt else USUAL_REPLY))
+        most_out += request.max_tokens
+        about_out += round(usual or (learnt.tokens_out if learnt else USUAL_REPLY))
     price = spending.prices.get(model)
     share = price.batch if price and batch_job else 1.0
     usd = None
@@ -135,7 +193,7 @@ def estimate(work: Sequence[Assignment], model: str, spending: Spending, batch_j
         usd = Amount(round(share * about, 4), round(share * at_most, 4))
     return CostEstimate(
         model=model,
-        calls=len(to_send),
+        calls=len(requests),
         tokens_in=Amount(about_in, most_in),
         tokens_out=Amount(about_out, most_out),
         usd=usd,

@@ -89,6 +89,18 @@ def test_a_workbook_comes_back_as_records(planned: Path, medjudge) -> None:
     assert len(physician_pairs(Run(planned))) == 3
 
 
+def test_accept_valid_imports_the_others_and_the_fixed_form_comes_again(planned: Path, medjudge) -> None:
+    fill(planned, "A", "C", "tie")
+    done = medjudge("annotate", "pairs", "import", planned, form(planned), "--accept-valid")
+    assert done.returncode == 1, done.stderr
+    assert "2 pairs imported, 0 imported before" in done.stdout
+    assert "1 problem to fix" in done.stdout
+    fill(planned, "A", "B", "tie")
+    again = medjudge("annotate", "pairs", "import", planned, form(planned), "--accept-valid")
+    assert again.returncode == 0, again.stderr
+    assert "1 pairs imported, 2 imported before" in again.stdout
+
+
 def test_every_wrong_cell_is_named_and_nothing_is_imported(planned: Path, medjudge) -> None:
     fill(planned, "A", "C", "both")
     book = load_workbook(form(planned))

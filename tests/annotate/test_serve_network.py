@@ -22,11 +22,18 @@ from scoring_run import build_run, planned
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
+from medjudge.annotate.item_plan import ItemPlanOptions
+from medjudge.annotate.pair_plan import PairPlanOptions
 from medjudge.annotate.serve import scoring_app
 from medjudge.errors import InputError
 from medjudge.store import Run
+from medjudge.workflows.annotate_items import export_items
+from medjudge.workflows.annotate_pairs import export_pairs
+from medjudge.workflows.annotation_pages import AnnotationPages
 from medjudge.workflows.network import Network
-from medjudge.workflows.serve_scoring import ScoringPages, open_scoring_pages
+from medjudge.workflows.serve_items import open_item_pages
+from medjudge.workflows.serve_pairs import open_pair_pages
+from medjudge.workflows.serve_scoring import open_scoring_pages
 
 TOKENS = {"a" * 32: "dr-a", "b" * 32: "dr-b"}
 WARD = "http://ward.example:8443"
@@ -130,12 +137,27 @@ def test_behind_a_reverse_proxy_forms_come_from_its_address_and_cookies_are_secu
         )  # reached the form
 
 
+def opened(pages: AnnotationPages, rater: str, authority: Path) -> tuple[str, CookieJar]:
+    """What a rater's link shows to a browser that trusts the certificate, and the cookies that it sets."""
+    link = pages.links[rater].link
+    assert link.startswith("https://")
+    here = f"https://127.0.0.1:{pages.listener.socket.getsockname()[1]}/?{link.partition('?')[2]}"
+    cookies = CookieJar()
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}),
+        urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=authority)),
+        urllib.request.HTTPCookieProcessor(cookies),
+    )
+    opener.open(here, timeout=20)
+    return opener.open(here.partition("?")[0], timeout=20).read().decode(), cookies
+
+
 @pytest.fixture
-def serving() -> Iterator[Callable[[ScoringPages], None]]:
-    """Serves pages in a thread, as `ScoringPages.serve` does in a process."""
+def serving() -> Iterator[Callable[[AnnotationPages], None]]:
+    """Serves pages in a thread, as their `serve` does in a process."""
     started: list[tuple[uvicorn.Server, threading.Thread]] = []
 
-    def serve(pages: ScoringPages) -> None:
+    def serve(pages: AnnotationPages) -> None:
         config = uvicorn.Config(
             pages._app,
             log_level="warning",
@@ -158,25 +180,14 @@ def serving() -> Iterator[Callable[[ScoringPages], None]]:
 def test_tls_by_certificate_files(
     run: Run,
     certificate: tuple[Path, Path],
-    serving: Callable[[ScoringPages], None],
+    serving: Callable[[AnnotationPages], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pages = open_scoring_pages(run, network=Network("0.0.0.0", 0, *certificate))
     assert capsys.readouterr().err == ""
     assert list(pages.links) == ["dr-a", "dr-b"]
     serving(pages)
-    link = pages.links["dr-b"].link
-    assert link.startswith("https://")
-    here = f"https://127.0.0.1:{pages.listener.socket.getsockname()[1]}/?{link.partition('?')[2]}"
-    trusting = ssl.create_default_context(cafile=certificate[0])
-    cookies = CookieJar()
-    opener = urllib.request.build_opener(
-        urllib.request.ProxyHandler({}),
-        urllib.request.HTTPSHandler(context=trusting),
-        urllib.request.HTTPCookieProcessor(cookies),
-    )
-    opener.open(here, timeout=20)
-    page = opener.open(here.partition("?")[0], timeout=20).read().decode()
+    page, cookies = opened(pages, "dr-b", certificate[0])
     assert 'name="rater" value="dr-b"' in page
     assert [cookie.secure for cookie in cookies] == [True]
 
@@ -203,6 +214,39 @@ def test_links_outlive_the_server_and_without_tls_there_is_a_loud_warning(
     file.write_text('{"dr-b": "short"}')
     with pytest.raises(InputError, match=r"links.json: not the links of raters; remove it"):
         open_scoring_pages(run, network=Network("0.0.0.0"))
+
+
+@pytest.mark.parametrize("what", ["pairs", "items"])
+def test_pairs_and_items_are_served_on_a_network_with_the_links_of_scoring(
+    what: str,
+    sample_run: Path,
+    certificate: tuple[Path, Path],
+    serving: Callable[[AnnotationPages], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = Run(sample_run)
+    if what == "pairs":
+        export_pairs(run, PairPlanOptions(["dr-a", "dr-b"], (), each=4))
+        open_pages = open_pair_pages
+    else:
+        export_items(run, ItemPlanOptions(["dr-a", "dr-b"], each=4))
+        open_pages = open_item_pages
+    plain = open_pages(run, network=Network("0.0.0.0"))
+    plain.listener.socket.close()
+    assert capsys.readouterr().err.count("WARNING: ") == 3
+    pages = open_pages(run, network=Network("0.0.0.0", 0, *certificate))
+    assert capsys.readouterr().err == ""
+    tokens = json.loads((run.path / "annotation" / "links.json").read_text())
+    for rater in ("dr-a", "dr-b"):
+        assert plain.links[rater].link.endswith(f"/?token={tokens[rater]}")
+        assert pages.links[rater].link.endswith(f"/?token={tokens[rater]}")
+        assert pages.links[rater].answers == 4
+    serving(pages)
+    page, cookies = opened(pages, "dr-b", certificate[0])
+    assert 'name="rater" value="dr-b"' in page
+    assert [cookie.secure for cookie in cookies] == [True]
+    with pytest.raises(InputError, match=f"--rater dr-c: no (pairs|answers) in the .*plan of {run.path}"):
+        open_pages(run, ["dr-c"])
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def test_calibrated_labels_beat_a_lenient_teachers_and_a_cell_is_made_once(mater
     kappa = {name: row["judge"]["cohen_kappa"]["value"] for name, row in rows.items()}
     assert kappa["the teacher's scores, calibrated by 200 of people's scores"] > kappa["the teacher's scores"]
     assert max(kappa, key=kappa.__getitem__) != "nothing"
+    assert set(cells.seconds) == {path.stem for path in (tmp_path / "cells").glob("*.npy")}
     kept = tmp_path / "cells" / "questions-both-200-0.npy"
     np.save(kept, np.full((480, 5), 0.2))
     assert (cells.probabilities(Cell("questions", "both", 200, 0)) == 0.2).all()

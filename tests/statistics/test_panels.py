@@ -60,14 +60,17 @@ def right(competence: np.ndarray, weights: np.ndarray) -> float:
     return total
 
 
-def test_log_odds_weights_are_those_of_the_known_example_and_no_weights_do_better() -> None:
-    # Grofman, Owen and Feld (1983): with competences 0.9, 0.9, 0.6, 0.6, 0.6 a majority is right in 87.7 % of cases,
-    # and the best weights, 0.392 and 0.072, in 92.7 %.
+def test_log_odds_weights_are_right_as_often_as_by_hand_and_no_weights_do_better() -> None:
     competence = np.array([0.9, 0.9, 0.6, 0.6, 0.6])
     weights = log_odds_weights(competence)
-    assert weights == pytest.approx([0.392, 0.392, 0.072, 0.072, 0.072], abs=5e-4)
-    assert right(competence, np.ones(5)) == pytest.approx(0.877, abs=5e-4)
-    assert right(competence, weights) == pytest.approx(0.927, abs=5e-4)
+    strong, weak = np.log(0.9 / 0.1), np.log(0.6 / 0.4)
+    assert weights == pytest.approx(np.array([strong, strong, weak, weak, weak]) / (2 * strong + 3 * weak))
+    # By hand: both strong ones are right in 0.81, one in 0.18, none in 0.01 of cases; of the weak ones at least one is
+    # right in 1 - 0.4^3, at least two in 0.6^3 + 3 * 0.6^2 * 0.4, all in 0.6^3. A strong one outweighs all weak ones.
+    one, two, three = 1 - 0.4**3, 0.6**3 + 3 * 0.6**2 * 0.4, 0.6**3
+    assert right(competence, np.ones(5)) == pytest.approx(0.81 * one + 0.18 * two + 0.01 * three)
+    assert right(competence, weights) == pytest.approx(0.81 + 0.18 * two)
+    # Nitzan and Paroush (1982): log odds are the best weights of all.
     generator = np.random.default_rng(0)
     assert max(right(competence, other) for other in generator.dirichlet(np.ones(5), 200)) <= right(competence, weights)
 

@@ -11,13 +11,12 @@ from train_judge import main as train_judge
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import load_judge, read_card
-from medjudge.models.loading import load_config, load_tokenizer
+from medjudge.models.loading import load_tokenizer
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, read_training_lines
+from medjudge.train.features import TrainingData, read_training_lines
 from medjudge.train.generative import score_logits
 from medjudge.train.grpo import BETA, GrpoTrainer, grpo_trainer, rewards
-from medjudge.train.memory import shape_of
-from medjudge.train.plan import plan_of
+from medjudge.workflows.train import plan_training
 
 CPU = torch.device("cpu")
 SHORT = {"max_steps": 2, "eval_steps": 2, "save_steps": 2, "per_device_train_batch_size": 2}
@@ -115,15 +114,19 @@ def test_the_mean_reward_rises_from_the_judge_that_it_starts_from(
     assert np.isfinite(card.training["validation"]["eval_quadratic_kappa"])
 
 
-def test_the_plan_counts_the_lines_that_are_rewarded(recipe, tiny_lm, training_files) -> None:
+def test_the_plan_counts_the_lines_that_are_rewarded(recipe, tiny_lm, training_files, tmp_path) -> None:
     for path in training_files:
         changed(path, lambda number, line: line.update(source="teacher" if number == 0 else "physician"))
-    config = parse_arguments(recipe("generative", tiny_lm, stage="grpo", use_cpu=True))
-    before = TrainingData(*map(read_training_lines, training_files))
-    data = data_with_room(config.judge, config.training, load_tokenizer(str(tiny_lm)), before)
-    plan = plan_of("grpo", config, before, data, shape_of(load_config(str(tiny_lm)), config.model))
-    rows = grpo_trainer(*config, load_tokenizer(str(tiny_lm)), data).train_dataset
-    assert plan.sequences == len(rows) == len(before.train) - 1
+    words = recipe("generative", tiny_lm, stage="grpo", use_cpu=True)
+    (tmp_path / "grpo.yaml").write_text(
+        "".join(f"{name[2:]}: {value}\n" for name, value in zip(words[::2], words[1::2], strict=True))
+    )
+    plan = plan_training(tmp_path / "grpo.yaml")
+    config, tokenizer = parse_arguments(words), load_tokenizer(str(tiny_lm))
+    config.training.max_length = 2048
+    data = TrainingData(*map(read_training_lines, training_files))
+    rows = grpo_trainer(*config, tokenizer, data).train_dataset
+    assert plan.sequences == len(rows) == len(data.train) - 1
     assert plan.tokens == sum(len(row["prompt_ids"]) for row in rows)
     assert plan.memory is not None
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused
+from recipe_runs import changed, refused, write_lines
 from safetensors.torch import load_file, save_file
 from train_judge import main as train_judge
 
+from medjudge.distill.people_last import people_last
 from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
 from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import question_ids, read_training_lines
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "generative"])
@@ -38,6 +40,24 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     assert after.trained_on.files == {**before.trained_on.files, "other.jsonl": file_sha256(other)}
     assert (after.base_model, after.training["lora_r"]) == (str(base), 4)
     assert f"started from `{first}`" in (second / "README.md").read_text()
+
+
+def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(
+    recipe, tiny_encoder, training_files, tmp_path
+) -> None:
+    changed(training_files[0], lambda number, line: line.update(source="teacher" if number % 2 else "physician"))
+    lines = read_training_lines(training_files[0])
+    stages, folders = people_last(lines, seed=0), []
+    for name, part in zip(("teacher-first", "people-last"), stages, strict=True):
+        write_lines(tmp_path / f"{name}.jsonl", part)
+        options = {"train_file": tmp_path / f"{name}.jsonl", "output_dir": tmp_path / name}
+        if folders:
+            options |= {"start_from": folders[0], "learning_rate": 1e-3}
+        folders.append(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options))))
+    first, last = [read_card(folder) for folder in folders]
+    assert (first.training["sources"], last.training["sources"]) == (["teacher"], ["physician", "teacher"])
+    assert last.training["started_from"] == str(folders[0])
+    assert set(last.trained_on.question_ids) == question_ids(lines)
 
 
 def _cut(path: Path) -> None:

@@ -170,3 +170,31 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(me
     done = medjudge("eval", *bare, "--batch", OPENAI_API_KEY="of no value")
     assert done.returncode == 2
     assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_counts_the_requests_for_items_and_sends_none(medjudge, chat_server, asked, tmp_path: Path) -> None:
+    server = chat_server(marking())
+    done = evaluated(medjudge, asked, server.url, tmp_path / "run", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    estimate = json.loads(done.stdout)
+    assert estimate["calls"] == 8 + 6  # a score for each answer, and items of all but the plain question
+    assert estimate["tokens_out"]["at_most"] > 8 * 1024 + 6 * 256
+    assert not server.asked
+    assert not (tmp_path / "run").exists()
+    made = evaluated(medjudge, asked, server.url, tmp_path / "run")
+    assert made.returncode == 0, made.stderr
+    assert len(server.asked) == estimate["calls"]
+    again = evaluated(medjudge, asked, server.url, tmp_path / "run", "--dry-run", "--json")
+    assert json.loads(again.stdout)["calls"] == 0
+
+
+def test_items_in_a_batch_are_refused_with_what_to_do_instead(medjudge, asked, tmp_path: Path) -> None:
+    for more in ((), ("--dry-run",)):
+        refused = evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch", *more)
+        assert refused.returncode == 2
+        assert "--batch: not with --items" in refused.stderr
+        assert not (tmp_path / "run").exists()
+    assert (
+        "collect the batch first, and add --items without --batch"
+        in evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch").stderr
+    )

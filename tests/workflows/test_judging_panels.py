@@ -270,11 +270,24 @@ def test_a_member_that_cannot_read_the_language_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_estimates_the_members_behind_an_api(medjudge, tmp_path: Path) -> None:
+    command = ("eval", "--judge", "panel:similarity,openai:gpt-4o,openai:gpt-4o-mini", "--limit", 2, "--run", "run")
+    done = medjudge(*command, "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    members = json.loads(done.stdout)["members"]
+    assert list(members) == ["gpt-4o", "gpt-4o-mini"]
+    assert members["gpt-4o"]["calls"] == members["gpt-4o-mini"]["calls"] == 10
+    assert 0 < members["gpt-4o-mini"]["usd"]["about"] < members["gpt-4o"]["usd"]["about"]
+    shown = medjudge(*command, "--dry-run").stdout
+    assert "member gpt-4o:\n  10 calls to gpt-4o, none of them made" in shown
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_a_panel_cannot_do_is_refused(medjudge, scored_run: Run, tmp_path: Path) -> None:
     spec = "panel:built-in,similarity"
     for more, part in (
         (("--batch",), "--batch: not with a panel"),
-        (("--dry-run",), "--dry-run: not with a panel"),
+        (("--dry-run",), "all members of panel:built-in,similarity run on this machine and cost nothing"),
         (("--escalate-to", "openai:big"), "is a panel; give a local judge"),
     ):
         done = medjudge("eval", "--judge", spec, "--run", "run", *more, OPENAI_API_KEY="k")
