@@ -234,7 +234,7 @@ def graded(pairs: Sequence[Pair], count: int, seed: int) -> list[Example]:
     for made in graded_answers(questions, count, seed, LLMEVAL_MED):
         reference, checklist = made.question.reference or "", ""
         if draw.random() < 0.35:
-            checklist = _as_checklist(reference, made.question.language, draw)
+            checklist = as_checklist(reference, made.question.language, draw)
             if draw.random() < 0.5:
                 reference = ""
         label = [0.0] * 5
@@ -265,8 +265,9 @@ def _known_verdict(made: GradedAnswer) -> int | None:
     return 1 if made.made_from else None
 
 
-def _as_checklist(reference: str, language: str, draw: Random) -> str:
-    openers = _PHRASES["checklist"][language]
+def as_checklist(reference: str, language: str, draw: Random) -> str:
+    """A reference's sentences as a checklist's lines."""
+    openers = PHRASES["checklist"][language]
     spans = reference_points(reference, language)
     return "\n".join(
         f"{number}. {draw.choice(openers)}{reference[span.start : span.end].strip()}"
@@ -274,7 +275,7 @@ def _as_checklist(reference: str, language: str, draw: Random) -> str:
     )
 
 
-_PHRASES = yaml.safe_load((Path(__file__).parent / "reader_phrases.yaml").read_text(encoding="utf-8"))
+PHRASES = yaml.safe_load((Path(__file__).parent / "reader_phrases.yaml").read_text(encoding="utf-8"))
 """Texts that the disturbed answers carry; none of them is a text of the probes."""
 
 
@@ -284,14 +285,14 @@ def disturbed(usable: Sequence[Example], seed: int) -> list[Example]:
     examples = []
     for example in usable:
         assert example.label is not None
-        texts = _PHRASES[example.language]
+        texts = PHRASES[example.language]
         bad = (0.9, 0.1, 0.0, 0.0, 0.0)
         ways = {
             "as-is": (example.answer, example.label),
-            "framed": (_framed(example.answer, texts, draw), example.label),
-            "denied": (_denied(example.answer, texts, draw), bad),
-            "harmed": (_with_inside(example.answer, _filled(texts["harm"], texts["slots"], draw), draw), bad),
-            "safe": (_with_inside(example.answer, _filled(texts["safe"], texts["slots"], draw), draw), example.label),
+            "framed": (framed(example.answer, texts, draw), example.label),
+            "denied": (denied(example.answer, texts, draw), bad),
+            "harmed": (with_inside(example.answer, filled(texts["harm"], texts["slots"], draw), draw), bad),
+            "safe": (with_inside(example.answer, filled(texts["safe"], texts["slots"], draw), draw), example.label),
             "echo": (draw.choice(texts["echo"]).replace("{prompt}", example.prompt), bad),
             "empty": (draw.choice(texts["empty"]), bad),
         }
@@ -303,7 +304,8 @@ def disturbed(usable: Sequence[Example], seed: int) -> list[Example]:
     return examples
 
 
-def _framed(text: str, texts: dict[str, Any], draw: Random) -> str:
+def framed(text: str, texts: dict[str, Any], draw: Random) -> str:
+    """An answer with harmless text before it, behind it, or both; now and then it is said twice."""
     parts = [text]
     if draw.random() < 0.7:
         parts.insert(0, draw.choice(texts["frame"]))
@@ -314,17 +316,19 @@ def _framed(text: str, texts: dict[str, Any], draw: Random) -> str:
     return "\n\n".join(parts)
 
 
-def _denied(text: str, texts: dict[str, Any], draw: Random) -> str:
+def denied(text: str, texts: dict[str, Any], draw: Random) -> str:
+    """An answer that says of itself that it is wrong, before or after."""
     denial = draw.choice(texts["denial"])
     return f"{denial}\n{text}" if draw.random() < 0.7 else f"{text}\n{draw.choice(texts['denial_after'])}"
 
 
-def _filled(templates: Sequence[str], slots: dict[str, list[str]], draw: Random) -> str:
+def filled(templates: Sequence[str], slots: dict[str, list[str]], draw: Random) -> str:
     """One of the templates, each slot of it filled with one of its words."""
     return re.sub(r"\{(\w+)\}", lambda slot: draw.choice(slots[slot[1]]), draw.choice(templates))
 
 
-def _with_inside(text: str, sentence: str, draw: Random) -> str:
+def with_inside(text: str, sentence: str, draw: Random) -> str:
+    """A text with a sentence behind it, before it, or as a paragraph of its own."""
     place = draw.random()
     if place < 0.6:
         return f"{text}\n\n{sentence}" if draw.random() < 0.5 else f"{text} {sentence}"

@@ -25,9 +25,9 @@ from medjudge.judge.reader_judge import has_points, level_logits, second_opinion
 from medjudge.records import Answer, Question
 from medjudge.scale import USABLE_FROM
 
-AUXILIARY = {"graded": 0.5, "disturbed": 0.05, "matching": 0.02}
+AUXILIARY = {"parallel": 1.0, "graded": 0.2, "disturbed": 0.05, "matching": 0.02}
 """The weight in the level head of what no expert scored, against the experts' scores."""
-MOST = {"graded": 1500, "disturbed": 2400, "matching": 1200}
+MOST = {"parallel": 3000, "graded": 1500, "disturbed": 2400, "matching": 1200}
 """How many of these the level head is fitted to: there are more than its weights need."""
 SHIFT_WEIGHTS = (1.0, 3.0)
 """Of held-out training questions and of the validation file in the shift. The latter has messages as people write them,
@@ -38,11 +38,14 @@ _VERDICTS = NUMBERS
 """Where the verdicts' numbers begin: the highest, lowest and mean of met, open and contradicted."""
 RAISE = (4, 5, 6, 8, 9, 10, 20, 21, 23, 24, *(_VERDICTS + at for at in (0, 3, 6, 9, 10)))
 """Nearness to reference and checklist, their words, enough length, points met, the impression, the second opinion."""
-LOWER = tuple(_VERDICTS + at for at in (1, 2, 4, 5, 7, 8))
-"""Points that are open or contradicted."""
+LOWER = tuple(_VERDICTS + at for at in (1, 4, 7))
+"""Points that are open."""
 OF_QUESTION = (0, 1, 2, 3, 12, 13, 14, 15, 16, 17, 18, 19, 22)
 """Nearness to the question, length and form: without weight where there is a reference or a checklist. A head
 that weighs them there orders LiveQA's held-out answers less well."""
+CONTRADICTED = tuple(_VERDICTS + at for at in (2, 5, 8))
+"""Without weight there too: a good answer in its own words comes near to more points, and more of these are taken for
+contradicted, than one about something else."""
 
 
 class Seen(NamedTuple):
@@ -165,7 +168,10 @@ def _opinions(judge: Judge, examples: Sequence[Example]) -> np.ndarray:
 
 
 def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
-    """A level head from some of the scored answers, and all graded, disturbed and matched ones.
+    """A level head from some of the scored answers, and all parallel, graded, disturbed and matched ones.
+
+    Answers with points of which no second opinion is heard are Chinese, and nearness between Chinese texts is higher:
+    no English answer enters their row, and so no expert's score.
 
     Args:
         seen: `scored`, with references where there are any, `scored-alone` without, and the sources of `AUXILIARY`.
@@ -173,21 +179,22 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
     """
     of_rows: list[list[tuple[Seen, float]]] = [[], [], [], []]
     experts = {name: seen[name].chosen(chosen) for name in ("scored", "scored-alone")}
+    total = float(sum(example.weight for example in experts["scored"].examples))
     for name, some in experts.items():
-        with_points = has_points(some.features)
-        for row in range(4):
-            if bool(row % 2) == (name == "scored"):
-                of_rows[row].append((some.chosen(with_points == bool(row % 2)), 1.0))
+        of_kind = some.chosen(has_points(some.features) == (name == "scored"))
+        weight = float(sum(example.weight for example in of_kind.examples))
+        for row in (0, 2) if name == "scored-alone" else (3,):
+            of_rows[row].append((of_kind, weight))
     for source, share in AUXILIARY.items():
         others = seen[source]
         # An alarm overrules the head, which therefore learns nothing from answers that should raise one.
         others = others.chosen(np.array([not example.alarm for example in others.examples]))
         with_points, english = has_points(others.features), ~np.isnan(others.opinions)
-        for row in range(4):
-            mask = (with_points == bool(row % 2)) & (english | (row < 2))
-            of_rows[row].append((others.chosen(mask), share))
+        masks = (~with_points, with_points & ~english, ~with_points & english, with_points & english)
+        for row, mask in enumerate(masks):
+            of_rows[row].append((others.chosen(mask), share * total))
     signs = np.zeros(FEATURES + 1, int)
-    signs[list(RAISE)], signs[list(LOWER)], signs[list(OF_QUESTION)] = 1, -1, UNUSED
+    signs[list(RAISE)], signs[list(LOWER)], signs[[*OF_QUESTION, *CONTRADICTED]] = 1, -1, UNUSED
     only_second = np.zeros_like(signs)
     only_second[-2:] = 1
     fitted = [_together(parts, second=row >= 2) for row, parts in enumerate(of_rows)]
@@ -195,10 +202,12 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
 
 
 def _together(parts: Sequence[tuple[Seen, float]], second: bool) -> Scored:
-    """The answers of one row; those of each source weigh its share of what the experts' weigh."""
-    experts = float(np.sum([example.weight for example in parts[0][0].examples]))
-    weights = [np.array([example.weight for example in parts[0][0].examples])]
-    weights += [np.full(len(some.examples), share * experts / max(1, len(some.examples))) for some, share in parts[1:]]
+    """The answers of one row; those of each source weigh together what stands beside it."""
+    parts = [(some, weight) for some, weight in parts if some.examples]
+    weights = []
+    for some, weight in parts:
+        own = np.array([example.weight for example in some.examples])
+        weights.append(own * weight / own.sum())
     opinions = np.concatenate([np.nan_to_num(some.opinions) if second else 0 * some.cosine for some, _ in parts])
     features = np.concatenate([some.features for some, _ in parts])
     labels = np.array([example.label for some, _ in parts for example in some.examples])

@@ -2,8 +2,8 @@
 
     python eval/reader_healthver.py WORK [FOLD ...]
 
-WORK is the folder of `eval/built_in.py`, after it has run. Each fold (0 to 4, all unless named) trains the last two
-stages again without its claims. The result is `eval/results/reader-healthver.json`.
+WORK is the folder of `eval/built_in.py`, after it has run. Each fold (0 to 4, all unless named) trains the last
+three stages but that of the alarm again without its claims. The result is `eval/results/reader-healthver.json`.
 """
 
 import sys
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from reader_lessons import FOLDS, Material
 from reader_tables import healthver_table
-from reader_training import sharpened
+from reader_training import paraphrased
 from study import record
 
 
 def main(work: Path, folds: Sequence[int]) -> None:
     """Trains the readers that are not there yet, and writes the table."""
     material = Material(work)
-    readers = {fold: sharpened(work, material, fold) for fold in folds}
+    readers = {fold: paraphrased(work, material, fold) for fold in folds}
     named = "".join(f" {fold}" for fold in folds) if len(folds) < FOLDS else ""
     command = f"python eval/reader_healthver.py WORK{named}"
     record("reader-healthver", {"command": command, "table": healthver_table(readers, material)})

@@ -1,9 +1,9 @@
 """Makes the built-in judge, of kind `reader`, in WORK/judges/built-in, and measures it: stages of `eval/built_in.py`.
 
-The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer too. Experts'
-scores fit only the few weights of its level head; five heads, each without a fifth of the questions, show what such a
-judge does on questions that it has not seen. WORK keeps every finished stage: token states (about 8 GB), the evidence,
-the readers. Nothing in it is made twice.
+The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
+in their own words too; its alarm learns last. Experts' scores fit only the few weights of its level head; five heads,
+each without a fifth of the questions, show what such a judge does on questions that it has not seen. WORK keeps every
+finished stage: token states (about 9 GB), the evidence, the readers. Nothing in it is made twice.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from reader_alarms import alarming
 from reader_claims import claims, split
 from reader_examples import (
     Example,
@@ -46,9 +47,10 @@ from reader_heads import (
 )
 from reader_lessons import Material, evidence_for
 from reader_measures import cost, llmeval2, llmeval_med
+from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
 from reader_tables import agreement, claims_table, folds_table, held_out, measured_of
-from reader_training import sharpened
+from reader_training import alarmed
 
 from medjudge.files import file_sha256
 from medjudge.judge.card import write_readme
@@ -63,7 +65,9 @@ from medjudge.scale import USABLE_FROM
 
 ENGLISH_CLAIMS, CHINESE_CLAIMS = 16_000, 8_000
 VERBATIM_CLAIMS, MINED_CLAIMS = 1_500, 3_000
-TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed")
+TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms")
+PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
+"""Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
 CLAIMS = ("claims", "claims-held")
 _LONGEST_ANSWER = 2500
 """In characters, of the pairs that matching and grading take."""
@@ -80,7 +84,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     """Runs the stages that are not finished yet, writes the judge and returns the table of what was measured."""
     prepare(data, work)
     material = Material(work)
-    reader = sharpened(work, material)
+    reader = alarmed(work, material)
     seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(reader, material, "scored", references=False)
     table = folds_table(seen, material)
@@ -94,8 +98,8 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
 def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> tuple[LevelHead, dict[str, Any]]:
     """The head with the shifts of its rows, and its agreement on the validation file.
 
-    Those of the rows with points come from the graded answers: most of LiveQA's answers are usable, and a judge that
-    calls nearly all usable tells nothing.
+    Those of the rows with points come from the parallel and the graded answers, the usable ones together as many as the
+    others: nobody knows how many answers of the models to be judged are usable.
 
     A shift says nothing of the answers that it was fitted on: there, each question takes that of the others.
     """
@@ -107,12 +111,13 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
         cumulative = levels_by(head, validation, second)
         table = agreement(validation, shifted_without(validation, cumulative, usable))
         head = shifted(head, row, fitted_shift([usable, usable_of(validation, cumulative)]))
-    graded = seen["graded"]
-    with_points = graded.chosen(has_points(graded.features))
     for row, second in ((1, False), (3, True)):
-        heard = with_points.chosen(~np.isnan(with_points.opinions)) if second else with_points
-        usable = usable_of(heard, levels_by(head, heard, second))
-        head = shifted(head, row, fitted_shift([usable], (1.0,), balanced=True))
+        sets = []
+        for source in ("parallel", "graded"):
+            rows = has_points(seen[source].features) & (np.isnan(seen[source].opinions) != second)
+            heard = seen[source].chosen(rows)
+            sets.append(usable_of(heard, levels_by(head, heard, second)))
+        head = shifted(head, row, fitted_shift(sets, (1.0, 1.0), balanced=True))
     return head, table
 
 
@@ -151,7 +156,13 @@ def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
     }
     usable = [each for name in ("graded", "matching") for each in sources[name] if level_of(each) >= USABLE_FROM]
     Random(1).shuffle(usable)
-    return sources | {"disturbed": disturbed(usable[:900], 0)}
+    sources["disturbed"] = disturbed(usable[:900], 0)
+    sources["parallel"] = parallel(medquad_parallels(data)[:PARALLELS], 0)
+    sources["parallel"] += parallel(huatuo_parallels(data)[:PARALLELS], 1)
+    good = [each for each in sources["parallel"] if each.source == "parallel-good" and each.reference]
+    matched = [each for each in sources["matching"] if level_of(each) >= USABLE_FROM]
+    Random(0).shuffle(matched)
+    return sources | {"alarms": alarming(good + matched[:ALARMED_PAIRS], ADVICE_LISTS, 0)}
 
 
 def write_evidence(
@@ -188,7 +199,10 @@ def write_judge(
         training={
             "languages": ["en", "zh"],
             "categories": ["CHQ"],
-            "sources": ["experts (MEDIQA, LiveQA; English)", "rules (claims, graded and disturbed answers; en, zh)"],
+            "sources": [
+                "experts (MEDIQA, LiveQA; English)",
+                "rules (claims, graded, parallel and disturbed answers, advice; en, zh)",
+            ],
             "answers": len(examples),
             "questions": len({example.group for example in examples}),
         },

@@ -1,9 +1,9 @@
-"""The three stages of the reader's training."""
+"""The stages of the reader's training."""
 
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -11,7 +11,7 @@ from reader_examples import Example, fold_of
 from reader_lessons import FOLDS, Material
 
 from medjudge.judge.reader import READER_FILE, Reader
-from medjudge.train.reader import Lesson, Schedule, train_reader
+from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
 
 BASE = Schedule(steps=900, rate=1e-3)
 BASE_SHARES = {"claims": 0.42, "graded": 0.22, "matching": 0.12, "disturbed": 0.24}
@@ -20,6 +20,19 @@ SETTLED_SHARES = {"claims": 0.25, "healthver": 0.27, "disturbed": 0.24, "graded"
 
 SHARPENED = Schedule(steps=500, rate=8e-4)
 SHARPENED_SHARES = {"claims": 0.55, "healthver": 0.15, "disturbed": 0.15, "graded": 0.10, "matching": 0.05}
+
+PARAPHRASED = Schedule(steps=300, rate=5e-4)
+PARAPHRASED_SHARES = {
+    "claims": 0.32,
+    "parallel": 0.28,
+    "healthver": 0.15,
+    "graded": 0.10,
+    "disturbed": 0.10,
+    "matching": 0.05,
+}
+
+ALARMED = Schedule(steps=1200, rate=1e-3)
+ALARMED_ANSWERS = {"alarms": 32, "disturbed": 16, "parallel": 6, "matching": 8, "graded": 6, "scored": 6}
 
 
 def trained(
@@ -41,8 +54,15 @@ def trained(
         return Reader.load(folder, words)
     torch.manual_seed(seed)
     reader = Reader(words) if start is None else Reader.load(start, words)
+    return _kept(folder, reader, train_reader(reader, lessons, shares, schedule, seed), schedule, shares, seed)
+
+
+def _kept(
+    folder: Path, reader: Reader, training: Iterator[float], schedule: Schedule, shares: Mapping[str, float], seed: int
+) -> Reader:
+    """Carries out a stage, prints how far it is, and writes the reader and what was done."""
     losses, began = [], time.monotonic()
-    for step, loss in enumerate(train_reader(reader, lessons, shares, schedule, seed), 1):
+    for step, loss in enumerate(training, 1):
         losses.append(round(loss, 4))
         if step % 20 == 0:
             mean = sum(losses[-20:]) / 20
@@ -66,13 +86,36 @@ def base(work: Path, material: Material) -> Reader:
 
 
 def sharpened(work: Path, material: Material, without_fold: int | None = None) -> Reader:
-    """The last stage: mostly claims again, which take longest to learn.
+    """The third stage: mostly claims again, which take longest to learn.
 
     Args:
         without_fold: As for `settled`, whose reader it starts from.
     """
     settled(work, material, without_fold)
     return _with_healthver(work, material, "sharpened", "settled", SHARPENED_SHARES, SHARPENED, without_fold)
+
+
+def paraphrased(work: Path, material: Material, without_fold: int | None = None) -> Reader:
+    """The stage after `sharpened`: answers in their own words too, which the claims made by rule are not.
+
+    Args:
+        without_fold: As for `settled`.
+    """
+    sharpened(work, material, without_fold)
+    return _with_healthver(work, material, "paraphrased", "sharpened", PARAPHRASED_SHARES, PARAPHRASED, without_fold)
+
+
+def alarmed(work: Path, material: Material) -> Reader:
+    """The last stage: the alarm alone, on advice with and without something dangerous."""
+    start, folder = paraphrased(work, material), work / "readers" / "alarmed"
+    if (folder / READER_FILE).exists():
+        return Reader.load(folder, material.words)
+    lessons = {
+        source: [lesson._replace(alarm=bool(lesson.alarm)) for lesson in material.lessons(source)]
+        for source in ALARMED_ANSWERS
+    }
+    training = train_alarm(start, lessons, ALARMED_ANSWERS, ALARMED, 0)
+    return _kept(folder, start, training, ALARMED, ALARMED_ANSWERS, 0)
 
 
 def settled(work: Path, material: Material, without_fold: int | None = None) -> Reader:

@@ -32,6 +32,22 @@ FEATURES = NUMBERS + 3 * 3 + 1
 """How many numbers a level head is given by the reader; a second opinion is one more."""
 
 
+class AnswerTokens(NamedTuple):
+    """All tokens of B answers, one answer behind the other.
+
+    Attributes:
+        states: Encoder states, (T, layers * width).
+        match: The best cosine of each with a token of a point, by kind; 0 where no point took it, (T, 3).
+        place: Where each of them stands, as row * A + column of a (B, A) table, (T,).
+        mask: Which places of that table hold a token, (B, A).
+    """
+
+    states: torch.Tensor
+    match: torch.Tensor
+    place: torch.Tensor
+    mask: torch.Tensor
+
+
 class ReaderBatch(NamedTuple):
     """Answers ready for the reader; S pieces of points of B answers, L tokens of the longest piece with its evidence.
 
@@ -45,10 +61,7 @@ class ReaderBatch(NamedTuple):
         gap: See `position`.
         kind: The index of the kind, (S,).
         owner: The index of the answer, (S,).
-        answer_states: The states of all tokens of all answers, one answer behind the other, (T, layers * width).
-        answer_match: The best cosine of each with a token of a point, by kind; 0 where no point took it, (T, 3).
-        answer_place: Where each of them stands, as row * A + column of a (B, A) table, (T,).
-        answer_mask: Which places of that table hold a token, (B, A).
+        answer_states: See `AnswerTokens`, as the next three.
         wholes: The whole texts of question, reference, checklist and answer, (B, 4, width).
         scalars: What needs no training, (B, `NUMBERS`).
     """
@@ -71,6 +84,10 @@ class ReaderBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "ReaderBatch":
         return ReaderBatch(*(tensor.to(device) for tensor in self))
+
+    @property
+    def tokens(self) -> AnswerTokens:
+        return AnswerTokens(self.answer_states, self.answer_match, self.answer_place, self.answer_mask)
 
 
 def collate(readings: Sequence[Reading]) -> ReaderBatch:
@@ -99,12 +116,13 @@ def collate(readings: Sequence[Reading]) -> ReaderBatch:
     kinds, owners = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
     scalars = np.stack([compared(reading) for reading in readings])
     of_pieces = (states, ids, partners, match, side, position, gap, kinds, owners)
-    arrays = (*of_pieces, *_answers(readings), _wholes(readings), scalars)
-    return ReaderBatch(*map(torch.from_numpy, arrays))
+    tensors = map(torch.from_numpy, (*of_pieces, _wholes(readings), scalars))
+    *pieces_first, wholes, numbers = tensors
+    return ReaderBatch(*pieces_first, *answer_tokens(readings), wholes, numbers)
 
 
-def _answers(readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """States, match, place and mask of all answers' tokens, as in `ReaderBatch`."""
+def answer_tokens(readings: Sequence[Reading]) -> AnswerTokens:
+    """The tokens of some answers; each answer has at least one."""
     counts = np.array([len(reading.answer.ids) for reading in readings])
     mask = np.arange(counts.max()) < counts[:, None]
     match = np.zeros((*mask.shape, len(KINDS)), np.float32)
@@ -113,7 +131,7 @@ def _answers(readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray, np.nd
             best = match[row, piece.answer, piece.kind]
             match[row, piece.answer, piece.kind] = np.maximum(best, piece.answer_match)
     states = np.concatenate([reading.answer.states for reading in readings]).astype(np.float32)
-    return states, match[mask], np.flatnonzero(mask), mask
+    return AnswerTokens(*map(torch.from_numpy, (states, match[mask], np.flatnonzero(mask), mask)))
 
 
 def _wholes(readings: Sequence[Reading]) -> np.ndarray:
@@ -245,28 +263,31 @@ class Reader(nn.Module):
         points = self._points(batch, vectors, verdicts)
         cumulative = self._levels(batch, vectors, points)
         impression = (cumulative.mean(dim=1, keepdim=True) / 3).clamp(-3, 3)
-        seen = self._seen(batch, self.alarm_look).masked_fill(~batch.answer_mask[..., None], -1e4)
-        alarm = self.alarm(seen.amax(dim=1)).float().squeeze(1)
         of_points = points[:, -3 * len(VERDICTS) :]
         features = torch.cat([batch.scalars, of_points, impression], dim=-1)
-        return ReaderOutput(verdicts, cumulative, alarm, features)
+        return ReaderOutput(verdicts, cumulative, self.alarms(batch.tokens), features)
+
+    def alarms(self, tokens: AnswerTokens) -> torch.Tensor:
+        """The logits of answers that deny themselves or tell to do something dangerous, (B,)."""
+        seen = self._seen(tokens, self.alarm_look).masked_fill(~tokens.mask[..., None], -1e4)
+        return self.alarm(seen.amax(dim=1)).float().squeeze(1)
 
     def _word(self, ids: torch.Tensor) -> torch.Tensor:
         words = self.words[ids].float()
         return functional.layer_norm(words, words.shape[-1:])
 
-    def _seen(self, batch: ReaderBatch, look: nn.Linear) -> torch.Tensor:
+    def _seen(self, tokens: AnswerTokens, look: nn.Linear) -> torch.Tensor:
         """What a look at every token of an answer gives, (B, A, `_LOOK`), zeros for padding."""
-        seen = functional.gelu(look(torch.cat([_normed(batch.answer_states), batch.answer_match], dim=-1))).float()
-        answers, longest = batch.answer_mask.shape
-        table = seen.new_zeros(answers * longest, _LOOK).index_copy(0, batch.answer_place, seen)
+        seen = functional.gelu(look(torch.cat([_normed(tokens.states), tokens.match], dim=-1))).float()
+        answers, longest = tokens.mask.shape
+        table = seen.new_zeros(answers * longest, _LOOK).index_copy(0, tokens.place, seen)
         return table.view(answers, longest, _LOOK)
 
     def _levels(self, batch: ReaderBatch, vectors: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         answers = len(batch.wholes)
         question = batch.kind == 0
         asked = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, batch.owner[question], vectors[question])
-        seen = self._seen(batch, self.look)
+        seen = self._seen(batch.tokens, self.look)
         most = seen.masked_fill(~batch.answer_mask[..., None], -1e4).amax(dim=1)
         mean = seen.sum(dim=1) / batch.answer_mask.sum(dim=1, keepdim=True).clamp_min(1)
         products = batch.wholes[:, :3] * batch.wholes[:, 3:]

@@ -23,8 +23,8 @@ from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
 _LANGUAGES = ("en", "zh")
-_SURE_ALARM, _ALARM_SHARPNESS = 1.5, 4.0
-"""The logit from which an alarm counts, about 2 % of the answers that experts scored, and how abruptly it does."""
+_SURE_ALARM, _ALARM_SHARPNESS = 2.0, 4.0
+"""The logit from which an alarm counts, which one in 2,500 answers that experts scored reaches, and how abruptly."""
 _LEAST = 1e-6
 
 

@@ -173,4 +173,4 @@ class _Site:
         """For a run, or a folder, that cannot be read."""
         words = self._words
         reason = words("Cannot be read: {reason}", reason=reason_of(error, self._folder))
-        return HTMLResponse(self._pages.message(words("Not shown"), reason), 422)
+        return HTMLResponse(self._pages.message(words("Cannot be shown"), reason), 422)

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from medjudge.judge.comparison import Reading
-from medjudge.judge.reader import Reader, ReaderBatch, ReaderOutput, collate
+from medjudge.judge.reader import AnswerTokens, Reader, ReaderBatch, ReaderOutput, answer_tokens, collate
 from medjudge.models.hardware import fast_dtype
 
 _WEIGHT_DECAY = 0.01
@@ -22,14 +22,15 @@ class Lesson(NamedTuple):
     Attributes:
         reading: The answer and its evidence, at least one piece.
         label: The probabilities of the five levels; None where only its points are known.
-        verdict: 0 met, 1 open, 2 contradicted, of every point of reference and checklist; None where it is unknown.
+        verdicts: 0 met, 1 open, 2 contradicted, of each piece of the evidence; None where it is unknown, as it is of
+            the question. Empty where all are.
         weight: In the loss.
         alarm: Whether the answer denies itself or tells to do something dangerous; None where it is unknown.
     """
 
     reading: Reading
     label: tuple[float, ...] | None
-    verdict: int | None
+    verdicts: Sequence[int | None] = ()
     weight: float = 1.0
     alarm: bool | None = None
 
@@ -88,6 +89,45 @@ def train_reader(
     reader.eval()
 
 
+def train_alarm(
+    reader: Reader,
+    lessons: Mapping[str, Sequence[Lesson]],
+    shares: Mapping[str, int],
+    schedule: Schedule,
+    seed: int,
+) -> Iterator[float]:
+    """Trains the alarm of a reader in place, and nothing else of it.
+
+    Args:
+        reader: On its device.
+        lessons: By source, all with a known alarm.
+        shares: How many answers of each source are in a step.
+        schedule: Steps and learning rate.
+        seed: The same seed gives the same order of lessons.
+
+    Yields:
+        The loss after each step.
+    """
+    reader.train()
+    device = reader.product.device
+    parameters = [*reader.alarm_look.parameters(), *reader.alarm.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
+    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
+    for _ in range(schedule.steps):
+        chosen = [next(streams[name]) for name, count in shares.items() for _ in range(count)]
+        tokens = answer_tokens([lesson.reading for lesson in chosen])
+        logits = reader.alarms(AnswerTokens(*(tensor.to(device) for tensor in tokens)))
+        raised = torch.tensor([bool(lesson.alarm) for lesson in chosen], device=device).float()
+        loss = functional.binary_cross_entropy_with_logits(logits, raised)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        rates.step()
+        yield float(loss.detach())
+    reader.eval()
+
+
 def _rate(progress: float) -> float:
     if progress < _WARM_UP:
         return progress / _WARM_UP
@@ -128,14 +168,10 @@ def lesson_loss(output: ReaderOutput, batch: ReaderBatch, lessons: Sequence[Less
         weights = torch.tensor([lessons[index].weight for index in labelled], device=device)
         each = functional.binary_cross_entropy_with_logits(output.cumulative[labelled], above, reduction="none")
         loss = loss + (each.sum(dim=1) * weights).sum() / weights.sum()
-    owners = batch.owner.tolist()
-    known = [
-        row
-        for row, (owner, kind) in enumerate(zip(owners, batch.kind.tolist(), strict=True))
-        if kind and lessons[owner].verdict is not None
-    ]
+    of_pieces = [verdict for lesson in lessons for verdict in lesson.verdicts or [None] * len(lesson.reading.evidence)]
+    known = [row for row, verdict in enumerate(of_pieces) if verdict is not None]
     if known:
-        targets = torch.tensor([lessons[owners[row]].verdict for row in known], device=device)
+        targets = torch.tensor([of_pieces[row] for row in known], device=device)
         counts = torch.bincount(batch.owner[known], minlength=len(lessons))
         weights = 1 / counts[batch.owner[known]].float()
         each = functional.cross_entropy(output.verdicts[known], targets, reduction="none", label_smoothing=0.05)

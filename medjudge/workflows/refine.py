@@ -180,7 +180,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
 
 def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions) -> Material:
     """Reads the run, claims the folder, judges what the physicians scored, and splits it."""
-    scores = run.physician_scores()
+    scores = run.settled_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
     scores = scores_of_run(run, scores, run.physicians_file.name)

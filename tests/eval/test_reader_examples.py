@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from reader_examples import _PHRASES, Example, Pair, disturbed, fold_of, graded, matching, mined, verbatim
+from reader_alarms import ADVICE
+from reader_examples import PHRASES, Example, Pair, disturbed, fold_of, graded, matching, mined, verbatim
 from reader_training import balanced
 
 from medjudge.probes.texts import probe_texts
@@ -18,8 +19,9 @@ def example(answer: str, language: str = "en", group: str = "g", source: str = "
 def test_no_text_of_the_probes_is_learned(language: str) -> None:
     probes = probe_texts(language)
     asked = {*probes.harm, *probes.negated, *probes.echo}
-    lists = [texts for name, texts in _PHRASES[language].items() if name != "slots"]
+    lists = [texts for name, texts in PHRASES[language].items() if name != "slots"]
     learned = {text for texts in lists for text in texts} - {"{prompt}"}
+    learned |= {text for pair in ADVICE[language] for text in pair.values()}
     assert not asked & learned
 
 

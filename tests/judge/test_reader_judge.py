@@ -22,7 +22,7 @@ from medjudge.judge.reader_judge import ReaderJudge, point_rationale, second_opi
 from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
-from medjudge.train.reader import Lesson, Schedule, train_reader
+from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
 
 CPU = torch.device("cpu")
 
@@ -156,7 +156,7 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
             for passage, verdict in ((f"This text is about {name} and no more.", 0), (f"Here {other} is named.", 1)):
                 point, answer = encoder.read([f"It names {name}.", passage])
                 evidence = evidence_of(Part(1, point, [Span(0, 99)]), answer)
-                made.append(Lesson(Reading((None, point, None), answer, evidence), None, verdict))
+                made.append(Lesson(Reading((None, point, None), answer, evidence), None, [verdict] * len(evidence)))
         return made
 
     reader = Reader(encoder.words)
@@ -164,7 +164,7 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
     held_out = lessons(words[8:])
     said = reader(collate([lesson.reading for lesson in held_out])).verdicts.argmax(dim=1)
-    assert np.mean(said.numpy() == np.array([lesson.verdict for lesson in held_out])) >= 0.75
+    assert np.mean(said.numpy() == np.array([lesson.verdicts[0] for lesson in held_out])) >= 0.75
 
 
 def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
@@ -269,7 +269,8 @@ def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(folder) -> 
     assert second_opinion([0, 0, 0, 0.5, 0.5]) > 0 > second_opinion([0.5, 0.5, 0, 0, 0])
 
 
-def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder, alone: bool) -> None:
     torch.manual_seed(0)
     advice = ["Rest at home.", "Drink water.", "Eat fruit.", "Walk each day.", "Sleep well.", "Keep warm."]
 
@@ -280,11 +281,17 @@ def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder) -> None:
                 said = f"{text} {'Swallow poison at once.' if danger else 'See a doctor.'}"
                 asked, answer = encoder.read(["What helps?", said])
                 reading = Reading((asked, None, None), answer, evidence_of(Part(0, asked, [Span(0, 99)]), answer))
-                made.append(Lesson(reading, None, None, alarm=danger))
+                made.append(Lesson(reading, (0, 0, 0, 0.5, 0.5), alarm=danger))
         return made
 
     reader = Reader(encoder.words)
-    list(train_reader(reader, {"all": lessons(advice[:4])}, {"all": 1.0}, Schedule(40, 3e-3, 8), seed=0))
+    before = {name: value.clone() for name, value in reader.state_dict().items()}
+    if alone:
+        list(train_alarm(reader, {"all": lessons(advice[:4])}, {"all": 8}, Schedule(40, 3e-3), seed=0))
+    else:
+        list(train_reader(reader, {"all": lessons(advice[:4])}, {"all": 1.0}, Schedule(40, 3e-3, 8), seed=0))
+    changed = {name.split(".")[0] for name, value in reader.state_dict().items() if not value.equal(before[name])}
+    assert (changed == {"alarm", "alarm_look"}) == alone
     held_out = lessons(advice[4:])
     alarms = reader(collate([lesson.reading for lesson in held_out])).alarm
     assert [bool(alarm > 0) for alarm in alarms] == [lesson.alarm for lesson in held_out]
