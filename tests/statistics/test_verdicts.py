@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from scipy.stats import bootstrap, mannwhitneyu
 from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.proportion import proportion_confint
 
 from medjudge.statistics.pointwise_pairs import likeliest, pair_probabilities
 from medjudge.statistics.verdicts import both_orders, swaps, verdict_agreement
@@ -18,7 +20,28 @@ def test_a_judge_that_always_takes_the_first_shows_it() -> None:
     assert measured.consistency["value"] == 0
     assert measured.shown_first["value"] == 1
     # All resamples repeat the value: the interval is Wilson's, for 20 questions.
-    assert measured.shown_first["low"] == pytest.approx(0.8389, abs=1e-4)
+    assert measured.shown_first["low"] == pytest.approx(proportion_confint(20, 20, method="wilson")[0], abs=1e-4)
+
+
+def test_the_intervals_of_swaps_are_those_of_scipy_s_bootstrap_over_questions() -> None:
+    generator = np.random.default_rng(3)
+    forward = generator.choice([-1, 0, 1], 240, p=[0.3, 0.2, 0.5])
+    backward = np.where(generator.random(240) < 0.6, forward, generator.choice([-1, 0, 1], 240, p=[0.5, 0.2, 0.3]))
+    measured = swaps(forward, backward, np.repeat(np.arange(60), 4), resamples=4000)
+    first, second = [
+        ((forward == side).astype(int) + (backward == -side)).reshape(60, 4).sum(axis=1) for side in (1, -1)
+    ]
+
+    def share(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
+        return first.sum(axis=axis) / (first + second).sum(axis=axis)
+
+    biased = bootstrap((first, second), share, paired=True, vectorized=True, n_resamples=4000, random_state=0)
+    assert measured.shown_first["value"] == pytest.approx(first.sum() / (first + second).sum(), abs=1e-6)
+    ends = measured.shown_first["low"], measured.shown_first["high"]
+    assert ends == pytest.approx(biased.confidence_interval, abs=0.006)
+    same = (forward == backward).reshape(60, 4).mean(axis=1)
+    equal = bootstrap((same,), np.mean, n_resamples=4000, random_state=0).confidence_interval
+    assert (measured.consistency["low"], measured.consistency["high"]) == pytest.approx(equal, abs=0.006)
 
 
 def test_a_judge_without_position_bias_prefers_the_first_half_of_the_time() -> None:
@@ -58,6 +81,10 @@ def test_pairs_of_distributions_equal_a_simulation() -> None:
     drawn = [np.mean(levels[0] > levels[1]), np.mean(levels[0] == levels[1]), np.mean(levels[0] < levels[1])]
     assert pair_probabilities(first, second) == pytest.approx(drawn, abs=0.005)
     assert pair_probabilities(np.stack([first, second]), second).shape == (2, 3)
+    # P(first > second) + P(tie) / 2 is Mann and Whitney's U over the number of pairs.
+    tens = [np.repeat(np.arange(5), (10 * shares).round().astype(int)) for shares in (first, second)]
+    better, tie, _ = pair_probabilities(first, second)
+    assert better + tie / 2 == pytest.approx(mannwhitneyu(*tens).statistic / 100)
 
 
 def test_the_likeliest_verdict_is_a_tie_where_neither_stands_out() -> None:
