@@ -29,7 +29,8 @@ from medjudge.files import (
     write_whole,
 )
 from medjudge.item_records import ItemJudgment, ItemScore
-from medjudge.records import AgreedScore, Answer, Judgment, PairJudgment, PhysicianPair, PhysicianScore, Question
+from medjudge.pair_records import PairJudgment, PhysicianPair
+from medjudge.records import AgreedScore, Answer, Judgment, PhysicianScore, Question
 from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside

@@ -10,7 +10,7 @@ from medjudge.annotate.pair_plan import FIELDS, PairFormTexts, PairToCompare, pa
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
 from medjudge.files import read_json, replacing, write_json, write_whole
-from medjudge.records import Preferred
+from medjudge.pair_records import Preferred
 from medjudge.tables.spreadsheets import Sheet, column_letters, is_blank, read_sheets
 
 _FIRST_SHEET, _SHEET, _RATER = "Read me 说明", "Pairs 成对比较", "Rater 评分人"

@@ -13,7 +13,7 @@ from medjudge.annotate.pair_plan import PairPlan, PairToCompare, pairs_to_compar
 from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines
 from medjudge.judge.pair_store import physician_pairs, physician_pairs_file
-from medjudge.records import PhysicianPair
+from medjudge.pair_records import PhysicianPair
 from medjudge.store import Run, append_lines, repair_last_line, write_records
 from medjudge.tables.spreadsheets import is_blank
 

@@ -15,7 +15,8 @@ from medjudge.annotate.wording import form_texts
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
-from medjudge.records import Answer, AnswerKey, PhysicianPair, Preferred, Question, earlier_turns
+from medjudge.pair_records import PhysicianPair, Preferred
+from medjudge.records import Answer, AnswerKey, Question, earlier_turns
 from medjudge.store import Run
 
 FIELDS = ("question", "reference", "checklist", "first", "second")

@@ -15,7 +15,7 @@ from medjudge.annotate.rendering import message_page, page_template
 from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
 from medjudge.judge.pair_store import physician_pairs
-from medjudge.records import PhysicianPair, Preferred
+from medjudge.pair_records import PhysicianPair, Preferred
 from medjudge.store import Run
 
 _LANGUAGE_COOKIE = "medjudge-language"

@@ -53,7 +53,11 @@ def physician_item_lines(people: "PhysicianItemStudy | None") -> list[str]:
     if len(people.by_theme) > 1:
         lines += [f"  {theme}: {_agreement(measured)}" for theme, measured in people.by_theme.items()]
     worst = [row for row in people.by_item if row.disagreements][:MOST_ITEMS]
-    lines += [f"  {row.disagreements} of {row.verdicts} differ on {row.question_id}: {row.item}" for row in worst]
+    lines += [
+        f"  {row.disagreements} of {row.verdicts} differ (kappa {_value(row.kappa)}, macro-F1 {_value(row.macro_f1)}) "
+        f"on {row.question_id}: {row.item}"
+        for row in worst
+    ]
     if people.among is not None:
         lines.append(f"  physicians with each other: {_agreement(people.among)}")
     if people.alt_test is not None:
@@ -75,3 +79,7 @@ def _agreement(agreement: "ItemAgreement") -> str:
         f"agreement {percent(agreement.agreement)}, kappa {span(agreement.kappa)}, "
         f"macro-F1 {span(agreement.macro_f1)}, {agreement.verdicts} verdicts on {agreement.answers} answers"
     )
+
+
+def _value(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -13,6 +13,7 @@ from medjudge.shipped import config_file
 if TYPE_CHECKING:
     from medjudge.judge.study import Study
     from medjudge.workflows.leave_out import LeaveOut
+    from medjudge.workflows.validate_marks import MarksStudy
 
 _SCORES, _MORE, _STATISTICS = "Physicians' scores", "Further questions", "Statistics"
 
@@ -171,16 +172,24 @@ def validate(
 ) -> None:
     """Measure a judge against physicians, and check it against the acceptance gate.
 
+    Where physicians marked only items or compared only pairs, shows the agreement on these, without a gate.
     Refuses questions that the judge was trained on. Exits with 1 if the gate fails or an answer could not be scored.
     """
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.judge.inference import Inference
+    from medjudge.store import Run
     from medjudge.validation.study import Settings
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.validate import ValidateOptions
     from medjudge.workflows.validate import validate as validate_run
+    from medjudge.workflows.validate_marks import only_marked, validate_marks
 
+    # Each of these needs levels: without them the answer is how to give some.
+    asks_for_levels = (against, teacher, since, leave_out, rater_columns, label_map, gate, plan_width, probes or None)
+    if physicians is None and all(option is None for option in asks_for_levels) and only_marked(Run.existing(run)):
+        _print_marks(validate_marks(run, judge, scheme), as_json)
+        return
     server = Server(base_url, concurrency, tokens_per_minute)
     study = validate_run(
         run,
@@ -246,3 +255,17 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
         screen.print(f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {run}` first")
     file = Run(run).agreement_file(study.judge, against)
     screen.print(f"\n{file} has everything; next: medjudge report {run}")
+
+
+def _print_marks(study: "MarksStudy", as_json: bool) -> None:
+    from medjudge.cli.compare import physician_lines
+    from medjudge.cli.item_screen import physician_item_lines
+    from medjudge.cli.output import console, print_json
+
+    if as_json:
+        print_json(study.as_json())
+    screen = console(as_json)
+    screen.print(f"Judge {study.judge}: physicians scored no answer, so there is no gate to check")
+    for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
+        screen.print(line)
+    screen.print(f"\nnext: medjudge report {study.run.path}")

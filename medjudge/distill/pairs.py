@@ -6,17 +6,8 @@ from typing import Literal, NamedTuple, TypedDict
 
 from medjudge.errors import InputError
 from medjudge.judge.pairs import verdict_on
-from medjudge.records import (
-    CONSTRUCTED,
-    Answer,
-    AnswerKey,
-    PairJudgment,
-    PairKey,
-    PhysicianPair,
-    Question,
-    TrainingPair,
-    earlier_turns,
-)
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question, TrainingPair, earlier_turns
 from medjudge.statistics.verdicts import majority
 
 _PairSource = Literal["physician", "constructed", "teacher"]

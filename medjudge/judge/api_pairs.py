@@ -8,7 +8,8 @@ from medjudge.chat_api.spending import Spending
 from medjudge.judge.api import AFTER_REMINDER, MAX_TOKENS, file_name
 from medjudge.judge.pairs import PairAssignment, judged_pair, split_empty_pairs, unjudged_pair
 from medjudge.languages.texts import languages_of
-from medjudge.records import ErrorKind, PairJudgment
+from medjudge.pair_records import PairJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.pair_prompt import PAIR_SCHEMA, pair_replies, read_pair_reply, render_pair
 
 

@@ -14,7 +14,8 @@ from medjudge.judge.prompts import token_ids, tokenised
 from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
-from medjudge.records import ErrorKind, PairJudgment
+from medjudge.pair_records import PairJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.pair_prompt import render_pair
 
 LABELS = ("A", "C", "B")

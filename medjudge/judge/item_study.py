@@ -56,7 +56,10 @@ class ItemAgreement(_Model):
 
 
 class AgreementOnItem(_Model):
-    """One item over the answers to its question; kappa is None where one verdict was given throughout."""
+    """One item over the answers to its question; kappa is None where one verdict was given throughout.
+
+    There are no intervals: all verdicts on an item come from one conversation, which leaves nothing to resample.
+    """
 
     question_id: str
     item: str

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TypeVar
 
-from medjudge.records import PairJudgment, PhysicianPair
+from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.store import Run, read_records
 
 _Pair = TypeVar("_Pair", PairJudgment, PhysicianPair)

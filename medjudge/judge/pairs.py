@@ -5,7 +5,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from medjudge.records import Answer, ErrorKind, PairJudgment, PairKey, PhysicianPair, Preferred, Question
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair, Preferred
+from medjudge.records import Answer, ErrorKind, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.pointwise_pairs import likeliest
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, StrictUndefined
 
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
-from medjudge.records import Preferred, Question
+from medjudge.pair_records import Preferred
+from medjudge.records import Question
 from medjudge.rubrics.render import JudgePrompt, Style, fence_code, neutralise, standard
 from medjudge.rubrics.verdict import MOST_CHARACTERS
 from medjudge.scheme import LLMEVAL_MED, Scheme

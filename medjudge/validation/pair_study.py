@@ -18,17 +18,8 @@ from medjudge.judge.pair_study import (
     SwapStudy,
 )
 from medjudge.judge.pairs import verdict_on
-from medjudge.records import (
-    CONSTRUCTED,
-    Answer,
-    AnswerKey,
-    ErrorKind,
-    Judgment,
-    PairJudgment,
-    PairKey,
-    PhysicianPair,
-    Question,
-)
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Judgment, Question
 from medjudge.rounds import scored_rounds
 from medjudge.scale import LEVELS
 from medjudge.statistics.bootstrap import Method, Sums, bootstrap, dense_tally

@@ -17,11 +17,12 @@ from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.generative_pairs import GenerativePairJudge
 from medjudge.judge.identity import folder_identity
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
-from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_file, physician_pairs
-from medjudge.judge.pair_study import PairStudy, read_pair_study
+from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_file, physician_pairs, physician_pairs_file
+from medjudge.judge.pair_study import PairStudy, PhysicianPairStudy, read_pair_study
 from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
 from medjudge.models.hardware import choose_device
-from medjudge.records import AnswerKey, PairJudgment, PairKey, PhysicianPair, earlier_turns
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.records import AnswerKey, earlier_turns
 from medjudge.rubrics.pair_prompt import pair_prompts_sha256
 from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained
@@ -175,6 +176,18 @@ def refresh_pair_study(run: Run, judge_ref: JudgeRef) -> PairStudy | None:
     present = {answer.model for answer in run.answers()}
     models = [model for model in before.compared if model in present]
     return write_pair_study(run, judge_ref, models, PairSettings(before.length_controlled))
+
+
+def physicians_pairs(run: Run, judge_ref: JudgeRef) -> PhysicianPairStudy | None:
+    """The judge's pairs against physicians', where both compared answers of the run."""
+    compared = physician_pairs(run)
+    study = refresh_pair_study(run, judge_ref) if compared else None
+    if compared and study is None:
+        say(
+            f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {run.path} --judge "
+            f"{judge_ref.name}` lets this judge compare them, too"
+        )
+    return None if study is None else study.physicians
 
 
 def models_to_compare(run: Run, named: Sequence[str]) -> list[str]:

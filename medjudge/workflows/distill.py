@@ -20,17 +20,8 @@ from medjudge.distill.training_set import (
 from medjudge.errors import InputError
 from medjudge.files import json_lines, write_json, write_whole
 from medjudge.judge.pair_store import pair_judgments, physician_pairs
-from medjudge.records import (
-    Answer,
-    AnswerKey,
-    Judgment,
-    PairJudgment,
-    PhysicianPair,
-    PhysicianScore,
-    Question,
-    TrainingLine,
-    TrainingPair,
-)
+from medjudge.pair_records import PairJudgment, PhysicianPair
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, TrainingPair
 from medjudge.scheme import Scheme
 from medjudge.store import Run, remove_leftovers, write_scheme
 from medjudge.workflows.run_folder import adopt_scheme

@@ -45,20 +45,31 @@ def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequenc
         InputError: The judge or its engine cannot check items, several processes share the work, or there is no item.
     """
     if not checks_items(judge_ref):
-        kind = judge_ref.card.kind if judge_ref.card is not None else "no judge folder"
         raise InputError(
-            f"--items: judge {judge_ref.name} ({kind}) gives no verdicts on items; name an openai: judge, or a "
-            "folder of kind generative or reader"
+            f"--items: judge {judge_ref.name} ({_kind_of(judge_ref)}) gives no verdicts on items; name an openai: "
+            "judge, or a folder of kind generative or reader"
         )
     if options.engine != "transformers" and judge_ref.folder is not None:
-        raise InputError(f"--items: not with the engine {options.engine}; leave out --judge-engine and --engine")
+        raise InputError(
+            f"--items: not with the engine {options.engine}; score the answers first, and add --items without "
+            "--judge-engine and --engine"
+        )
     if processes > 1:
-        raise InputError("--items: runs in one process; start it without `accelerate launch`")
+        raise InputError(
+            "--items: runs in one process; score the answers first, and add --items without `accelerate launch`"
+        )
     if not any(items_of(question) for question in questions):
         raise InputError(
             "--items: no question has items or a numbered checklist; `medjudge data check` counts them, and "
             "docs/items.md shows how to write them"
         )
+
+
+def _kind_of(judge_ref: JudgeRef) -> str:
+    """What a judge that cannot check items is, for the message."""
+    if judge_ref.panel is not None:
+        return "a panel"
+    return "no judge folder" if judge_ref.card is None else judge_ref.card.kind
 
 
 def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Judge | None = None) -> ItemStudy:

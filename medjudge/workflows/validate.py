@@ -16,8 +16,6 @@ from medjudge.judge.open import (
     resolve_judge_or_panel,
     similarity_folder,
 )
-from medjudge.judge.pair_store import physician_pairs, physician_pairs_file
-from medjudge.judge.pair_study import PhysicianPairStudy
 from medjudge.judge.panel import read_panel_record
 from medjudge.judge.panel_study import PanelStudy
 from medjudge.judge.signed import signed_files
@@ -34,7 +32,7 @@ from medjudge.validation.pairs import paired
 from medjudge.validation.panel import PanelJudgments, panel_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.validation.validations import use_in
-from medjudge.workflows.compare import refresh_pair_study
+from medjudge.workflows.compare import physicians_pairs
 from medjudge.workflows.drift import earlier_study
 from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
@@ -188,7 +186,7 @@ def validate_judge(
     use = use_in(run, judge_ref.name)
     recorded = judge_ref.imported or judge_ref.panel is not None
     measured = {
-        "pairs": None if source.against else _physicians_pairs(run, judge_ref),
+        "pairs": None if source.against else physicians_pairs(run, judge_ref),
         "items": None if source.against else physicians_items(run, judge_ref),
         "file": source.name,
         "sha256": source.sha256,
@@ -199,18 +197,6 @@ def validate_judge(
     study = study.model_copy(update=measured)
     write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
     return study
-
-
-def _physicians_pairs(run: Run, judge_ref: JudgeRef) -> PhysicianPairStudy | None:
-    """The judge's pairs against physicians', where both compared answers of the run."""
-    compared = physician_pairs(run)
-    study = refresh_pair_study(run, judge_ref) if compared else None
-    if compared and study is None:
-        say(
-            f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {run.path} --judge "
-            f"{judge_ref.name}` lets this judge compare them, too"
-        )
-    return None if study is None else study.physicians
 
 
 def _unseen_judgments(

@@ -6,7 +6,8 @@ import numpy as np
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.item_records import ItemScore
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, PhysicianPair, PhysicianScore, Question
+from medjudge.pair_records import PhysicianPair
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.item_scores import level_of_items
 from medjudge.store import read_records

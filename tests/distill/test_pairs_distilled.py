@@ -6,7 +6,8 @@ import pytest
 
 from medjudge.distill.pairs import ComparedAnswers, training_pairs
 from medjudge.errors import InputError
-from medjudge.records import Answer, PairJudgment, PhysicianPair, Preferred, Question
+from medjudge.pair_records import PairJudgment, PhysicianPair, Preferred
+from medjudge.records import Answer, Question
 
 
 def by_rater(rater: str, question_id: str, preferred: Preferred, swapped: bool = False) -> PhysicianPair:

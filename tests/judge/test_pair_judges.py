@@ -12,7 +12,8 @@ from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.generative_pairs import LABELS, GenerativePairJudge, pair_prompts
 from medjudge.judge.pairs import PairAssignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.records import ErrorKind, PairJudgment
+from medjudge.pair_records import PairJudgment
+from medjudge.records import ErrorKind
 from medjudge.rubrics.pair_prompt import read_pair_reply, render_pair
 
 

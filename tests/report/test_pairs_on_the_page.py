@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medjudge.judge.pair_study import read_pair_study
-from medjudge.records import PairJudgment, PhysicianPair
+from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.store import Run
 
 MODELS = ("model-a", "model-b", "model-c")

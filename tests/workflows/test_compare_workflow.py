@@ -1,5 +1,6 @@
 """`medjudge compare` on the sample: a server on loopback, a tiny generative judge, judges of single answers."""
 
+import html
 import json
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from chat_server import completion, failure
 from tiny_models import build_generative_judge
 
 from medjudge.judge.pair_store import pair_judgments
-from medjudge.records import Judgment, PairJudgment, PhysicianPair
+from medjudge.pair_records import PairJudgment, PhysicianPair
+from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
 
 MODELS = [f"model-{letter}" for letter in "abcde"]
@@ -212,6 +214,19 @@ def test_pairs_and_single_scores_are_shown_beside_each_other_and_physicians(
     assert people["judge"]["pairs"] == 2
     assert people["judge"]["agreement"]["value"] == 0.5
     assert people["among"]["pairs"] == 1
+    # Pairs alone are enough to validate: the sample's levels are taken away.
+    (small_run / "physician_scores.jsonl").unlink(missing_ok=True)
+    done = medjudge("validate", small_run, *where, OPENAI_API_KEY="x")
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "physicians scored no answer, so there is no gate to check" in shown
+    assert "pairs against physicians (dr, xu): agreement 50.0 %" in shown
+    assert "physicians with each other: agreement 100.0 %" in shown
+    validated = json.loads(medjudge("validate", small_run, *where, "--json", OPENAI_API_KEY="x").stdout)
+    assert validated == {"judge": "gpt", "pairs": people, "items": None}
+    assert medjudge("report", small_run).returncode == 0
+    page = (small_run / "report.html").read_text()
+    assert "Pairs against physicians" in html.unescape(page)
 
 
 @pytest.mark.parametrize(

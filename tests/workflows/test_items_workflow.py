@@ -8,11 +8,15 @@ import pytest
 from chat_server import completion
 from tiny_models import build_generative_judge
 
+from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
 from medjudge.judge.item_store import item_judgments
+from medjudge.judge.open import resolve_judge
 from medjudge.records import ErrorKind
 from medjudge.store import Run, write_records
 from medjudge.text.checklist_items import items_of
+from medjudge.workflows.judge import JudgeOptions
+from medjudge.workflows.mark_items import require_items
 
 IDS = ("MK-en-01", "MK-en-03", "MK-zh-01")
 
@@ -144,6 +148,56 @@ def test_physicians_verdicts_are_compared_by_eval_and_by_validate(medjudge, chat
     assert {"core", "secondary", "other"} == set(written["items"]["by_theme"])
 
 
+def test_a_physician_who_marked_only_items_is_enough_to_validate(medjudge, chat_server, asked, tmp_path) -> None:
+    server = chat_server(marking())
+    folder = tmp_path / "run"
+    assert evaluated(medjudge, asked, server.url, folder).returncode == 0
+    run = Run(folder)
+    judgments = item_judgments(run, "gpt")
+    write_records(
+        run.items_file,
+        [
+            ItemScore(
+                **judgment.answer_key._asdict(),
+                rater="dr-a",
+                item=one.item,
+                # The physician says the opposite of the first item of model-a's answer to MK-en-03.
+                verdict="met"
+                if one.is_met != (place == 0 and judgment.answer_key[:2] == ("MK-en-03", "model-a"))
+                else "not_met",
+            )
+            for judgment in judgments
+            for place, one in enumerate(judgment.items)
+        ],
+    )
+    known = ("--judge", "openai:gpt", "--base-url", server.url)
+    asked_before = len(server.asked)
+    done = medjudge("validate", folder, *known, OPENAI_API_KEY="of no value")
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "physicians scored no answer, so there is no gate to check" in shown
+    assert "items against physicians (dr-a): agreement" in shown
+    assert " core: agreement" in shown
+    # One verdict differs, and with two answers one of the two sides gave one verdict throughout: kappa is 0.
+    assert re.search(r"1 of 2 differ \(kappa 0\.00, macro-F1 0\.33\) on MK-en-03: ", shown)
+    written = json.loads(medjudge("validate", folder, *known, "--json", OPENAI_API_KEY="of no value").stdout)
+    assert (written["judge"], written["pairs"]) == ("gpt", None)
+    verdicts = sum(len(judgment.items) for judgment in judgments)
+    assert written["items"]["judge"]["agreement"]["value"] == pytest.approx(1 - 1 / verdicts, abs=1e-6)
+    assert written["items"] == json.loads((folder / "items" / "gpt.json").read_text())["physicians"]
+    assert len(server.asked) == asked_before
+    assert not (folder / "agreement").exists()
+    assert medjudge("report", folder).returncode == 0
+    assert "Items against physicians" in (folder / "report.html").read_text()
+    # What needs levels says so, and a judge without verdicts is told how to get some.
+    gated = medjudge("validate", folder, *known, "--probes", OPENAI_API_KEY="of no value")
+    assert gated.returncode == 2
+    assert "has no physician_scores.jsonl; give --physicians FILE" in gated.stderr
+    blank = medjudge("validate", folder, "--judge", "similarity")
+    assert blank.returncode == 2
+    assert "can be compared with this judge; for verdicts on items run `medjudge eval --items` with it" in blank.stderr
+
+
 def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, asked, tmp_path) -> None:
     judge = build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm, max_length=8192)
     questions, answers = asked
@@ -161,6 +215,9 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(me
     done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
     assert done.returncode == 2
     assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
+    done = medjudge("eval", "--benchmark", questions, "--judge", "panel:similarity,built-in", *options)
+    assert done.returncode == 2
+    assert "panel-similarity+built-in (a panel) gives no verdicts on items; name an openai: judge" in done.stderr
     one = jsonl("bare.jsonl", {"id": "plain", "category": "MK", "prompt": "Why?"})
     given = jsonl("given.jsonl", {"question_id": "plain", "model": "m", "text": "So."})
     bare = ("--benchmark", one, "--answers", given, "--judge", "openai:gpt", "--run", tmp_path / "run", "--items")
@@ -198,3 +255,16 @@ def test_items_in_a_batch_are_refused_with_what_to_do_instead(medjudge, asked, t
         "collect the batch first, and add --items without --batch"
         in evaluated(medjudge, asked, "http://127.0.0.1:9", tmp_path / "run", "--batch").stderr
     )
+
+
+def test_items_in_vllm_or_on_several_processes_are_refused_with_what_to_do_instead(
+    sample_run: Path, tiny_lm: Path, tmp_path: Path
+) -> None:
+    questions = Run(sample_run).questions()
+    judge = resolve_judge(str(build_generative_judge(tmp_path / "judges" / "tiny", tiny_lm)))
+    require_items(judge, JudgeOptions(), questions, processes=1)
+    in_vllm = "not with the engine vllm; score the answers first, and add --items without --judge-engine and --engine"
+    with pytest.raises(InputError, match=in_vllm):
+        require_items(judge, JudgeOptions(engine="vllm"), questions, processes=1)
+    with pytest.raises(InputError, match="one process; score the answers first, and add --items without `accelerate"):
+        require_items(judge, JudgeOptions(), questions, processes=2)

@@ -1,0 +1,94 @@
+"""The records of pairs: which of two answers a judge or a rater prefers, one JSON object per line."""
+
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from medjudge.records import AnswerKey, Count, ErrorKind, StrictRecord, Text
+
+Preferred = Literal["first", "tie", "second"]
+"""The better one of two answers."""
+PairShare = Annotated[float, Field(ge=0, le=1)]
+
+
+class PairKey(NamedTuple):
+    """Names two models' answers to one question, whichever is named first."""
+
+    question_id: str
+    models: tuple[str, str]
+    sample: int
+
+
+class _Pair(StrictRecord):
+    """Two models' answers to one question; `first` and `second` are the models, and both answers have `sample`."""
+
+    question_id: Text
+    first: Text
+    second: Text
+    sample: Count = 0
+
+    @model_validator(mode="after")
+    def _two_models(self) -> "_Pair":
+        if self.first == self.second:
+            raise ValueError(f"first and second are both {self.first}; a pair has answers of two models")
+        return self
+
+    @property
+    def pair_key(self) -> PairKey:
+        first, second = sorted((self.first, self.second))
+        return PairKey(self.question_id, (first, second), self.sample)
+
+    @property
+    def answer_keys(self) -> tuple[AnswerKey, AnswerKey]:
+        """The answer of `first` and that of `second`."""
+        return (
+            AnswerKey(self.question_id, self.first, self.sample),
+            AnswerKey(self.question_id, self.second, self.sample),
+        )
+
+
+class PairJudgment(_Pair):
+    """A judge's verdict on two answers in one order, or no verdict and the reason; `first` was shown first.
+
+    `probabilities` are those of `first`, `tie` and `second`.
+    """
+
+    judge: Text
+    preferred: Preferred | None
+    probabilities: Annotated[list[PairShare], Field(min_length=3, max_length=3)] | None = None
+    rationale: str | None = None
+    raw: str | None = None
+    error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None
+    error: str | None = None
+    answer_tokens_cut: Count = 0
+
+    @model_validator(mode="after")
+    def _judged_or_explained(self) -> "PairJudgment":
+        if (self.preferred is None) == (self.error is None):
+            raise ValueError("a pair has either preferred or an error that explains why there is no verdict")
+        if self.error_kind is not None and self.error is None:
+            raise ValueError("error_kind is set, and error is missing")
+        if self.probabilities is not None and abs(sum(self.probabilities) - 1) > 1e-3:
+            raise ValueError(f"probabilities add up to {sum(self.probabilities):.4f}, not 1")
+        return self
+
+    @property
+    def key(self) -> tuple[str, str, str, int, str]:
+        return (self.question_id, self.first, self.second, self.sample, self.judge)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another request may yield a verdict."""
+        return self.error is not None and self.error_kind in (None, ErrorKind.REQUEST_FAILED)
+
+
+class PhysicianPair(_Pair):
+    """One rater's preference between two answers; `first` was shown as A."""
+
+    rater: Text
+    preferred: Preferred
+    comment: str | None = None
+
+    @property
+    def key(self) -> tuple[str, tuple[str, str], int, str]:
+        return (*self.pair_key, self.rater)
