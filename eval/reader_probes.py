@@ -2,10 +2,11 @@
 
     python eval/reader_probes.py DATA WORK
 
-DATA holds llmeval-2/, WORK is the folder of `eval/built_in.py`, after it has run. The result is
-`eval/results/reader-probes.json`.
+DATA holds llmeval-2/, WORK is the folder of `eval/built_in.py`, after it has run; what was measured there is kept as
+`probes-SET.json`. The result is `eval/results/reader-probes.json`.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -21,10 +22,13 @@ from medjudge.judge.open import built_in_folder
 def main(data: Path, work: Path) -> None:
     """Judges each answer as it is and changed by each probe, and writes the table."""
     judge = load_judge(built_in_folder(), "built-in", torch.device("cpu"))
-    table = {
-        "mediqa validation": probes(judge, read_sets(work).validation),
-        "llmeval-2": probes(judge, llmeval2_lines(data, 200, seed=0)),
-    }
+    sets = {"mediqa validation": read_sets(work).validation, "llmeval-2": llmeval2_lines(data, 200, seed=0)}
+    table = {}
+    for name, lines in sets.items():
+        kept = work / f"probes-{name.replace(' ', '-')}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(probes(judge, lines)))
+        table[name] = json.loads(kept.read_text())
     record("reader-probes", {"command": "python eval/reader_probes.py DATA WORK", "table": table})
 
 

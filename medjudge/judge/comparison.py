@@ -17,6 +17,9 @@ PARTS = 3
 NUMBERS = 4 * PARTS + 2 + 6 + 5
 REFERENCE_THERE, CHECKLIST_THERE = 7, 11
 """The numbers that are 1 where the answer was compared with a reference, or with a checklist."""
+ECHOED = 13
+"""The number that says how much of the answer is the question's words, in units of `_ECHO_SPREAD` from `_ECHO`."""
+_ECHO, _ECHO_SPREAD = 0.2, 0.15
 NEAREST = (0.6, 0.2, 0.0, 0.0, 0.3, 0.3, 0.1, 0.0, 0.1, 0.4, 0.2, 0.0)
 """Weights of the first numbers that make the untrained baseline: whole texts, mean and least nearness of points."""
 
@@ -54,11 +57,16 @@ def compared(reading: Reading) -> np.ndarray:
     question, reference, checklist = reading.parts
     answer = reading.answer
     echoed = 0.0 if question is None else float(np.isin(answer.ids, question.ids).mean())
-    values += [log(1 + len(answer.ids)) - 5, (echoed - 0.2) / 0.15]
+    values += [log(1 + len(answer.ids)) - 5, echo_number(echoed)]
     values += _beside_question(question, answer) if question is not None and len(question.ids) else [0.0] * 6
     values += _beside_reference(reference, answer) if reference is not None and len(reference.ids) else [0.0] * 4
     values.append(_words_there(checklist, answer) if checklist is not None and len(checklist.ids) else 0.0)
     return np.array(values, np.float32)
+
+
+def echo_number(share: float) -> float:
+    """The number `ECHOED` of an answer of whose tokens this share stands in the question."""
+    return (share - _ECHO) / _ECHO_SPREAD
 
 
 def _standard(cosine: float) -> float:

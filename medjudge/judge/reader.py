@@ -116,9 +116,8 @@ def collate(readings: Sequence[Reading]) -> ReaderBatch:
     kinds, owners = np.array([piece.kind for _, piece in pieces]), np.array([owner for owner, _ in pieces])
     scalars = np.stack([compared(reading) for reading in readings])
     of_pieces = (states, ids, partners, match, side, position, gap, kinds, owners)
-    tensors = map(torch.from_numpy, (*of_pieces, _wholes(readings), scalars))
-    *pieces_first, wholes, numbers = tensors
-    return ReaderBatch(*pieces_first, *answer_tokens(readings), wholes, numbers)
+    before, behind = (map(torch.from_numpy, arrays) for arrays in (of_pieces, (_wholes(readings), scalars)))
+    return ReaderBatch(*[*before, *answer_tokens(readings), *behind])
 
 
 def answer_tokens(readings: Sequence[Reading]) -> AnswerTokens:

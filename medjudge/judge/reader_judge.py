@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy.special import expit, logit
 
-from medjudge.judge.comparison import CHECKLIST_THERE, REFERENCE_THERE, Reading
+from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
 from medjudge.judge.level_head import LevelHead, row_of
@@ -25,6 +25,9 @@ _PIECES = 256
 _LANGUAGES = ("en", "zh")
 _SURE_ALARM, _ALARM_SHARPNESS = 2.0, 4.0
 """The logit from which an alarm counts, which one in 2,500 answers that experts scored reaches, and how abruptly."""
+_REPEATS = 0.75
+"""The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
+0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
 _LEAST = 1e-6
 
 
@@ -154,7 +157,8 @@ def second_opinion(probabilities: Sequence[float] | None) -> float:
 def level_logits(head: LevelHead, features: np.ndarray, opinions: np.ndarray, alarms: np.ndarray) -> np.ndarray:
     """Logits of level > 1, > 2, > 3, > 4, shape (n, 4).
 
-    A sure alarm leaves level 1, whatever the head says: no nearness to a reference makes up for it.
+    A sure alarm leaves level 1, whatever the head says: no nearness to a reference makes up for it. So does repeating a
+    question that has neither reference nor checklist: nothing lies nearer to it than itself.
 
     Args:
         features: What the reader says, (n, `FEATURES`).
@@ -164,6 +168,7 @@ def level_logits(head: LevelHead, features: np.ndarray, opinions: np.ndarray, al
     together = np.column_stack([features, np.nan_to_num(opinions)])
     cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
     quiet = expit(-_ALARM_SHARPNESS * (alarms - _SURE_ALARM))
+    quiet[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
     return logit(np.clip(expit(cumulative) * quiet[:, None], _LEAST, 1 - _LEAST))
 
 

@@ -9,7 +9,7 @@ import torch
 from tiny_models import build_tiny_encoder
 
 from medjudge.errors import InputError
-from medjudge.judge.comparison import Reading
+from medjudge.judge.comparison import ECHOED, REFERENCE_THERE, Reading, echo_number
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import JudgeCard, load_judge
 from medjudge.judge.items import item_assignments
@@ -18,10 +18,11 @@ from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference
 from medjudge.judge.protocol import Assignment, scored, unscored
 from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_items import ReaderItemJudge
-from medjudge.judge.reader_judge import ReaderJudge, point_rationale, second_opinion
+from medjudge.judge.reader_judge import ReaderJudge, level_logits, point_rationale, second_opinion
 from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
+from medjudge.scale import USABLE_FROM
 from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
 
 CPU = torch.device("cpu")
@@ -295,6 +296,17 @@ def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder, alone: bool) -
     held_out = lessons(advice[4:])
     alarms = reader(collate([lesson.reading for lesson in held_out])).alarm
     assert [bool(alarm > 0) for alarm in alarms] == [lesson.alarm for lesson in held_out]
+
+
+def test_a_sure_alarm_and_a_question_said_again_are_unusable_whatever_the_head_says() -> None:
+    lenient = LevelHead(np.zeros((ROWS, FEATURES + 1)), np.tile([-9.0, -8.0, -7.0, -6.0], (ROWS, 1)))
+    features = np.zeros((4, FEATURES))
+    features[1:3, ECHOED] = echo_number(0.9)
+    features[2, REFERENCE_THERE] = 1
+    alarms = np.array([0.0, 0.0, 0.0, 9.0])
+    logits = level_logits(lenient, features, np.full(4, np.nan), alarms)
+    # With a reference, a right answer may be one of the question's own words.
+    assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False]
 
 
 def test_items_are_points_that_the_reader_compares(folder) -> None:

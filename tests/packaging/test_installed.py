@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,11 +45,8 @@ def installed(wheel: Path, folder: Path) -> str:
 
 
 def unpacked_sdist(tmp_path: Path) -> Path:
-    import tarfile
-
     archive = built(REPOSITORY, "sdist", tmp_path / "sdist")
-    with tarfile.open(archive) as file:
-        file.extractall(tmp_path / "unpacked", filter="data")
+    shutil.unpack_archive(archive, tmp_path / "unpacked")
     (folder,) = (tmp_path / "unpacked").iterdir()
     return folder
 
