@@ -76,7 +76,8 @@ def open_pages(
         listener.public_url,
         for_others=not network.for_this_machine,
     )
-    app = app_of(access)
+    with web_server_needed(command, "annotate"):
+        app = app_of(access)
     network.warn_unencrypted("Links, answers and scores", ", and score in the name of each rater")
     links = {
         rater: RaterLink(f"{listener.address}/?token={token}", len(set(by_rater[rater])))

@@ -125,12 +125,12 @@ def test_a_fold_sees_one_gpu_of_several(train, no_training, tmp_path, monkeypatc
     assert (tmp_path / "folds" / "tiny-all" / "training" / "log.txt").read_text() == f"sees {first}\n"
 
 
-def test_models_that_would_share_a_folder_are_refused(training_files, no_training, tmp_path) -> None:
+def test_models_that_would_share_a_folder_are_refused(training_files, train) -> None:
     for file in training_files:
         text = file.read_text().replace('"model-a"', '"org/x"').replace('"model-b"', '"org--x"')
         file.write_text(text)
     with pytest.raises(InputError, match="rename one"):
-        train_folds(tmp_path / "c.yaml", *training_files, "model", ["org/x", "org--x"], tmp_path / "folds")
+        train(["org/x", "org--x"])
 
 
 def test_a_missing_config_ends_before_any_training(training_files, no_training, tmp_path) -> None:
