@@ -143,8 +143,11 @@ def main() -> None:
         signal.signal(signal.SIGTERM, at_term)
 
 
-class _TerminatedError(BaseException):
-    """The process was asked to end (SIGTERM), as by a scheduler; like Ctrl-C, no `except Exception` catches it."""
+class _TerminatedError(SystemExit):
+    """The process was asked to end (SIGTERM), as by a scheduler; like Ctrl-C, no `except Exception` catches it.
+
+    asyncio's transports swallow all that a signal raises while they write but `SystemExit` and `KeyboardInterrupt`.
+    """
 
 
 def _end(*_: object) -> NoReturn:
