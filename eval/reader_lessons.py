@@ -18,9 +18,9 @@ from medjudge.train.reader import Lesson
 
 FOLDS = 5
 SAID = {"en": 0.90, "zh": 0.94}
-"""The nearness that 2 % of the points of answers about another condition reach, and 7 % of related answers'."""
+"""The nearness that fewer than 2 % of the points reach in answers about another condition, and 10 % in related ones."""
 LEFT = {"en": 0.86, "zh": 0.90}
-"""The nearness below which a related answer's point is taken for open: three in four of them."""
+"""The nearness below which a related answer's point is taken for open: about three in four of them."""
 
 
 def evidence_for(example: Example, store: StateStore) -> list[Evidence]:

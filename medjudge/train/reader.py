@@ -1,6 +1,6 @@
 """Trains the reader on frozen states: ordinal levels of answers, verdicts on points, both in one batch."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -70,8 +70,7 @@ def train_reader(
     """
     reader.train()
     device = reader.product.device
-    optimizer = torch.optim.AdamW(reader.parameters(), lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
-    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
+    optimizer, rates = _optimizer(reader.parameters(), schedule)
     streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
     dtype = fast_dtype(device)
     for _ in range(schedule.steps):
@@ -110,9 +109,7 @@ def train_alarm(
     """
     reader.train()
     device = reader.product.device
-    parameters = [*reader.alarm_look.parameters(), *reader.alarm.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
-    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
+    optimizer, rates = _optimizer([*reader.alarm_look.parameters(), *reader.alarm.parameters()], schedule)
     streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
     for _ in range(schedule.steps):
         chosen = [next(streams[name]) for name, count in shares.items() for _ in range(count)]
@@ -126,6 +123,13 @@ def train_alarm(
         rates.step()
         yield float(loss.detach())
     reader.eval()
+
+
+def _optimizer(
+    parameters: Iterable[torch.nn.Parameter], schedule: Schedule
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+    optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
 
 
 def _rate(progress: float) -> float:

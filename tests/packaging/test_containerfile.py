@@ -30,7 +30,7 @@ def test_it_starts_a_command_that_the_app_knows_on_the_port_that_it_exposes() ->
 
 
 def test_the_package_can_be_built_from_what_it_copies(tmp_path) -> None:
-    pytest.importorskip("hatchling")
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel; pip install hatchling")
     source = tmp_path / "src"
     for copied in instructions("COPY"):
         *names, target = copied.split()

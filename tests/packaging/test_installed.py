@@ -29,7 +29,7 @@ def python(*arguments: str | Path, cwd: Path, path: str = "") -> subprocess.Comp
 
 def built(source: Path, target: str, out: Path) -> Path:
     """Builds a source tree with the backend that pip would call; `target` is wheel, editable or sdist."""
-    pytest.importorskip("hatchling")
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel; pip install hatchling")
     out.mkdir()
     call = f"import hatchling.build as backend; print(backend.build_{target}({str(out)!r}))"
     done = python("-c", call, cwd=source, path=os.environ.get("PYTHONPATH", ""))

@@ -222,7 +222,7 @@ def test_liger_kernels_are_asked_for_where_they_are_missing(recipe, tiny_lm) -> 
 
 @pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
 def test_qlora_trains_on_a_base_in_nf4_and_judges(recipe, tiny_lm, training_files, monkeypatch) -> None:
-    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     kept = []
     original = GenerativeTrainer.save_model
     monkeypatch.setattr(

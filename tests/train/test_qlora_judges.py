@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 
 def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
-    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     read_in_training = []
     original = GenerativeTrainer.score_logits
 
