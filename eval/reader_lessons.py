@@ -17,9 +17,9 @@ from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson
 
 FOLDS = 5
-SAID = {"en": 0.90, "zh": 0.94}
+MET_FROM = {"en": 0.90, "zh": 0.94}
 """The nearness that fewer than 2 % of the points reach in answers about another condition, and 10 % in related ones."""
-LEFT = {"en": 0.86, "zh": 0.90}
+OPEN_BELOW = {"en": 0.86, "zh": 0.90}
 """The nearness below which a related answer's point is taken for open: about three in four of them."""
 
 
@@ -59,9 +59,9 @@ def verdict_on(example: Example, piece: Evidence) -> int | None:
         return None if KINDS[piece.kind] == "question" else example.verdict
     near = nearness(piece)
     if example.source == "parallel-good":
-        return 0 if near >= SAID[example.language] else None
+        return 0 if near >= MET_FROM[example.language] else None
     if example.source == "parallel-elsewhere" or (
-        example.source == "parallel-related" and near < LEFT[example.language]
+        example.source == "parallel-related" and near < OPEN_BELOW[example.language]
     ):
         return 1
     return None
