@@ -22,6 +22,7 @@ from medjudge.judge.level_head import UNUSED, LevelHead, Scored, fit_level_head
 from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_judge import has_points, level_logits, second_opinion
+from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts, with_sure
 from medjudge.records import Answer, Question
 from medjudge.scale import USABLE_FROM
 
@@ -43,7 +44,7 @@ LOWER = tuple(_VERDICTS + at for at in (1, 4, 7))
 OF_QUESTION = (0, 1, 2, 3, 12, 13, 14, 15, 16, 17, 18, 19, 22)
 """Nearness to the question, length and form: without weight where there is a reference or a checklist. A head
 that weighs them there orders LiveQA's held-out answers less well."""
-CONTRADICTED = tuple(_VERDICTS + at for at in (2, 5, 8))
+OF_CONTRADICTED = tuple(_VERDICTS + at for at in (2, 5, 8))
 """Without weight there too: a good answer in its own words comes near to more points, and more of these are taken for
 contradicted, than one about something else."""
 
@@ -57,6 +58,7 @@ class Seen(NamedTuple):
         alarms: The logits of its alarms, (n,).
         opinions: Second opinions, (n,); not a number where there is none.
         verdicts: The probabilities of met, open and contradicted of the first point, (n, 3).
+        contradicted: Whether a fact is surely stated otherwise, (n,).
         nearness: The untrained baseline: the mean nearness of all points, (n,).
         cosine: The untrained cosine of question and answer, (n,).
     """
@@ -66,6 +68,7 @@ class Seen(NamedTuple):
     alarms: np.ndarray
     opinions: np.ndarray
     verdicts: np.ndarray
+    contradicted: np.ndarray
     nearness: np.ndarray
     cosine: np.ndarray
 
@@ -94,8 +97,16 @@ def features_of(
     kept = material.work / f"features-{name or source}{'' if references else '-alone'}.npz"
     if not kept.exists():
         features, alarms, verdicts = _read(reader, readings)
-        opinions = second_opinions(material, source, examples)
-        np.savez(kept, features=features, alarms=alarms, verdicts=verdicts, opinions=opinions)
+        found = [sure_verdicts(example.texts, reading) for example, reading in zip(examples, readings, strict=True)]
+        # The first piece of an answer with a question is the question, of which nothing is sure.
+        np.savez(
+            kept,
+            features=features,
+            alarms=alarms,
+            verdicts=with_sure(verdicts, np.array([each[0] for each in found])),
+            contradicted=np.array([(each == CONTRADICTED).any() for each in found]),
+            opinions=second_opinions(material, source, examples),
+        )
     arrays = np.load(kept)
     return Seen(
         examples,
@@ -103,6 +114,7 @@ def features_of(
         arrays["alarms"],
         arrays["opinions"],
         arrays["verdicts"],
+        arrays["contradicted"],
         np.array([np.mean([nearness(piece) for piece in reading.evidence]) for reading in readings]),
         np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
     )
@@ -194,7 +206,7 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray) -> LevelHead:
         for row, mask in enumerate(masks):
             of_rows[row].append((others.chosen(mask), share * total))
     signs = np.zeros(FEATURES + 1, int)
-    signs[list(RAISE)], signs[list(LOWER)], signs[[*OF_QUESTION, *CONTRADICTED]] = 1, -1, UNUSED
+    signs[list(RAISE)], signs[list(LOWER)], signs[[*OF_QUESTION, *OF_CONTRADICTED]] = 1, -1, UNUSED
     only_second = np.zeros_like(signs)
     only_second[-2:] = 1
     fitted = [_together(parts, second=row >= 2) for row, parts in enumerate(of_rows)]
@@ -217,7 +229,7 @@ def _together(parts: Sequence[tuple[Seen, float]], second: bool) -> Scored:
 def levels_by(head: LevelHead, seen: Seen, second: bool = True) -> np.ndarray:
     """Logits of level > 1, ..., > 4, shape (n, 4), with or without the second opinions."""
     opinions = seen.opinions if second else np.full(len(seen.examples), np.nan)
-    return level_logits(head, seen.features, opinions, seen.alarms)
+    return level_logits(head, seen.features, opinions, seen.alarms, seen.contradicted)
 
 
 class Usable(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from reader_alarms import alarming
+from reader_asides import with_asides
 from reader_claims import claims, split
 from reader_examples import (
     Example,
@@ -84,7 +85,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     """Runs the stages that are not finished yet, writes the judge and returns the table of what was measured."""
     prepare(data, work)
     material = Material(work)
-    reader = alarmed(work, material)
+    reader = with_asides(work, material, alarmed(work, material))
     seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(reader, material, "scored", references=False)
     table = folds_table(seen, material)

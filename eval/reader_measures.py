@@ -124,11 +124,11 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
             and other.category == question.category
             and other.subcategory == question.subcategory
         ]
-        changed = _with_changed_facts(source, draw)
+        changed = with_changed_facts(source, draw)
         unchanged += changed is None
         texts = {
             "reference": question.reference,
-            "reworded": _reworded(source, draw),
+            "reworded": reworded(source, draw),
             "of another question": draw.choice(others).reference if others else None,
             "changed facts": changed,
         }
@@ -227,13 +227,13 @@ def _share(values: Sequence[bool], groups: Sequence[str]) -> dict[str, float]:
     return {"answers": len(values), **interval(groups, lambda rows: float(numbers[rows].mean()))}
 
 
-def _reworded(source: Source, draw: Random) -> str:
+def reworded(source: Source, draw: Random) -> str:
     """The reference in another order and behind an opening."""
     text = reordered(source.text, source.wording.grammar, draw)
     return opened(text, source.question.prompt, source.wording, draw)
 
 
-def _with_changed_facts(source: Source, draw: Random) -> str | None:
+def with_changed_facts(source: Source, draw: Random) -> str | None:
     """The reference with one to three facts changed, as many as it allows; None where it allows none."""
     parts = list(source.outline.parts)
     places = [(at, kind) for at in range(len(parts)) for kind in ALTERATIONS]

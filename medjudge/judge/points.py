@@ -29,13 +29,21 @@ def reference_points(reference: str, language: str) -> list[Span]:
     Args:
         language: The language of its grammar, such as `en`.
     """
+    return _at_most(_joined_where_short(sentence_spans(reference, language)))
+
+
+def sentence_spans(text: str, language: str) -> list[Span]:
+    """The sentences of a text, those that are not empty.
+
+    Args:
+        language: The language of its grammar, such as `en`.
+    """
     grammar = grammar_of(language)
     spans: list[Span] = []
-    for line in _lines(reference):
-        text = reference[line.start : line.end]
-        starts = [line.start + start for start in sentence_starts(text, grammar)]
+    for line in _lines(text):
+        starts = [line.start + start for start in sentence_starts(text[line.start : line.end], grammar)]
         spans += [Span(start, end) for start, end in zip(starts, [*starts[1:], line.end], strict=True)]
-    return _at_most(_joined_where_short([span for span in spans if reference[span.start : span.end].strip()]))
+    return [span for span in spans if text[span.start : span.end].strip()]
 
 
 def checklist_points(checklist: str) -> list[Span]:

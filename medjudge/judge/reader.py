@@ -19,12 +19,14 @@ from medjudge.judge.adapter import require_finite
 from medjudge.judge.comparison import NEAREST, NUMBERS, Reading, compared
 from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS
 from medjudge.judge.level_head import NAMES, ROWS, LevelHead
-from medjudge.judge.states import LAYERS
+from medjudge.judge.states import LAYERS, layer_normed
 
 READER_FILE = "reader.safetensors"
 VERDICTS = ("met", "open", "contradicted")
 _HEADS, _LAYERS = 5, 3
 _LOOK = 64
+_NO_ASIDE = -10.0
+"""The logit of every sentence before `aside` is fitted: none is left out."""
 _NEAR = 3
 _NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
 """The weights of a point's mean and least nearness and of its shared tokens before training: the untrained verdict."""
@@ -196,12 +198,6 @@ def _near(batch: ReaderBatch) -> torch.Tensor:
     return torch.stack([(mean - 0.92) / 0.04, (least - 0.84) / 0.05, (shared - 0.6) / 0.25], dim=1)
 
 
-def _normed(states: torch.Tensor) -> torch.Tensor:
-    """Each layer's states with mean 0 and variance 1, shape as given."""
-    width = states.shape[-1] // len(LAYERS)
-    return torch.cat([functional.layer_norm(part, (width,)) for part in states.chunk(len(LAYERS), dim=-1)], dim=-1)
-
-
 class Reader(nn.Module):
     """The reader.
 
@@ -230,6 +226,7 @@ class Reader(nn.Module):
         self.look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm_look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm = nn.Linear(_LOOK, 1)
+        self.aside = nn.Linear(len(LAYERS) * encoder, 1)
         self.product = nn.Parameter(torch.zeros(len(KINDS), encoder))
         self.weigh = nn.Linear(width, 1)
         features = 4 * width + 2 * _LOOK + 3 * len(VERDICTS) + NUMBERS
@@ -242,13 +239,15 @@ class Reader(nn.Module):
             nn.init.normal_(embedding.weight, std=0.02)
         nn.init.zeros_(self.score.weight)
         nn.init.zeros_(self.plain.weight)
+        nn.init.zeros_(self.aside.weight)
+        nn.init.constant_(self.aside.bias, _NO_ASIDE)
         with torch.no_grad():
             self.plain.weight[0, : len(NEAREST)].copy_(torch.tensor(NEAREST))
             self.near.weight.copy_(torch.tensor(_NEAR_START))
 
     def forward(self, batch: ReaderBatch) -> ReaderOutput:
         """Reads a batch from `collate`."""
-        hidden = self.from_states(_normed(batch.states)) + self.from_word(self._word(batch.ids))
+        hidden = self.from_states(layer_normed(batch.states)) + self.from_word(self._word(batch.ids))
         hidden = hidden + self.from_partner(self._word(batch.partners))
         hidden = hidden + self.from_match(torch.cat([batch.match, batch.gap[..., None].float()], dim=-1))
         hidden = hidden + self.side(batch.side) + self.position(batch.position)
@@ -277,7 +276,7 @@ class Reader(nn.Module):
 
     def _seen(self, tokens: AnswerTokens, look: nn.Linear) -> torch.Tensor:
         """What a look at every token of an answer gives, (B, A, `_LOOK`), zeros for padding."""
-        seen = functional.gelu(look(torch.cat([_normed(tokens.states), tokens.match], dim=-1))).float()
+        seen = functional.gelu(look(torch.cat([layer_normed(tokens.states), tokens.match], dim=-1))).float()
         answers, longest = tokens.mask.shape
         table = seen.new_zeros(answers * longest, _LOOK).index_copy(0, tokens.place, seen)
         return table.view(answers, longest, _LOOK)

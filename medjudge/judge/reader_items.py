@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
 
 from medjudge.item_records import ItemJudgment
@@ -12,6 +13,7 @@ from medjudge.judge.language import other_language
 from medjudge.judge.points import Span
 from medjudge.judge.reader_judge import ReaderJudge, runs
 from medjudge.judge.states import TextStates
+from medjudge.judge.sure_verdicts import sure_verdicts, with_sure
 from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import one_line
 
@@ -54,7 +56,9 @@ class ReaderItemJudge:
         readings = [_reading(item, known) for item in chunk]
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
-            verdicts = torch.softmax(self.judge.read_batch(part).verdicts.float(), dim=-1)[:, 0].cpu().tolist()
+            verdicts = torch.softmax(self.judge.read_batch(part).verdicts.float(), dim=-1).cpu().numpy()
+            sure = [sure_verdicts(_parts(item), each) for item, each in zip(chunk[start:end], part, strict=True)]
+            verdicts = with_sure(verdicts, np.concatenate(sure))[:, 0].tolist()
             at = 0
             for assignment, reading in zip(chunk[start:end], part, strict=True):
                 shares = verdicts[at : at + len(reading.evidence)]
@@ -80,6 +84,12 @@ def _texts(assignment: ItemAssignment) -> tuple[str, str, str]:
     """The question with its earlier turns, the items, and the answer."""
     prompt = "\n".join([*assignment.earlier, assignment.question.prompt])
     return prompt, "\n".join(one_line(item.text) for item in assignment.items), assignment.answer.text
+
+
+def _parts(assignment: ItemAssignment) -> tuple[str, str, str, str]:
+    """Question, reference, checklist and answer; the items stand for the checklist."""
+    question, items, answer = _texts(assignment)
+    return question, "", items, answer
 
 
 def _reading(assignment: ItemAssignment, known: Mapping[str, TextStates]) -> Reading:

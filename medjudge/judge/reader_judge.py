@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from scipy.special import expit, logit
 
+from medjudge.judge.asides import Cut, sentences_of, without_asides
 from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
@@ -14,17 +15,21 @@ from medjudge.judge.level_head import LevelHead, row_of
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
-from medjudge.judge.reader import Reader, ReaderOutput, collate
+from medjudge.judge.reader import AnswerTokens, Reader, ReaderOutput, answer_tokens, collate
 from medjudge.judge.states import FrozenEncoder, TextStates
+from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
 from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.models.hardware import fast_dtype
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict
+from medjudge.scale import USABLE_FROM
 
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
 _LANGUAGES = ("en", "zh")
 _SURE_ALARM, _ALARM_SHARPNESS = 2.0, 4.0
 """The logit from which an alarm counts, which one in 2,500 answers that experts scored reaches, and how abruptly."""
+_QUIET = -50.0
+"""The logit of an answer in which there is nothing to raise an alarm."""
 _REPEATS = 0.75
 """The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
 0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
@@ -102,30 +107,46 @@ class ReaderJudge:
         return {text: known[text] if text in known else read[text] for text in texts}
 
     def _judged(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> Iterator[Judgment]:
-        readings = [reading_of(item, known) for item in chunk]
+        whole = [reading_of(item, known) for item in chunk]
+        cuts = [self._cut(item, reading) for item, reading in zip(chunk, whole, strict=True)]
+        readings = [
+            reading if cut is None else reading_of(item, {**known, item.answer.text: cut.states})
+            for item, reading, cut in zip(chunk, whole, cuts, strict=True)
+        ]
+        heard = [_with_text(item, cut.text) if cut else item for item, cut in zip(chunk, cuts, strict=True)]
+        sure = [sure_verdicts(_texts(item), reading) for item, reading in zip(chunk, readings, strict=True)]
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
-            opinions = self._second_opinions(chunk[start:end])
-            features, alarms = (each.double().cpu().numpy() for each in (output.features, output.alarm))
-            cumulative = level_logits(self.head, features, opinions, alarms)
+            opinions = self._second_opinions(heard[start:end])
+            features = output.features.double().cpu().numpy()
+            # A sentence that denies the answer may look like an aside, and the alarm must hear it.
+            alarms = self._alarms(chunk[start:end], whole[start:end])
+            contradicted = np.array([(each == CONTRADICTED).any() for each in sure[start:end]])
+            cumulative = level_logits(self.head, features, opinions, alarms, contradicted)
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
+            verdicts = with_sure(verdicts, np.concatenate(sure[start:end]))
             at = 0
             for assignment, reading, row in zip(chunk[start:end], part, rows, strict=True):
                 count = len(reading.evidence)
                 points = _point_verdicts(assignment, reading.evidence, verdicts[at : at + count])
                 at += count
-                cut = sum(text.left_out for text in reading.parts if text is not None)
+                left_out = sum(text.left_out for text in reading.parts if text is not None)
                 yield scored(
                     assignment,
                     self.name,
                     row,
                     rationale=point_rationale(points, assignment.question.language),
                     answer_tokens_cut=reading.answer.left_out,
-                    context_tokens_cut=cut,
+                    context_tokens_cut=left_out,
                     points=points,
                 )
+
+    def _cut(self, item: Assignment, reading: Reading) -> Cut | None:
+        """An answer without its asides; None where it has none."""
+        text = item.answer.text
+        return without_asides(text, reading.answer, language_of(text, _LANGUAGES), self.reader.aside)
 
     def _second_opinions(self, assignments: Sequence[Assignment]) -> np.ndarray:
         """What the second judge says of answers, (n,); not a number where it says nothing."""
@@ -137,9 +158,42 @@ class ReaderJudge:
     def read_batch(self, readings: Sequence[Reading]) -> ReaderOutput:
         """What the reader says of some answers."""
         device = self.reader.product.device
-        dtype = fast_dtype(device)
-        with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        with torch.inference_mode(), _fast(device):
             return self.reader(collate(readings).to(device))
+
+    def _alarms(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> np.ndarray:
+        """The logits of the alarm, (n,); a sentence that the reference has word for word raises none."""
+        pairs = zip(assignments, readings, strict=True)
+        heard = [_beyond_reference(item, reading) for item, reading in pairs]
+        some = [reading for reading in heard if reading is not None]
+        alarms = np.full(len(readings), _QUIET)
+        if some:
+            device = self.reader.product.device
+            with torch.inference_mode(), _fast(device):
+                logits = self.reader.alarms(AnswerTokens(*(each.to(device) for each in answer_tokens(some))))
+            alarms[[reading is not None for reading in heard]] = logits.double().cpu().numpy()
+        return alarms
+
+
+def _beyond_reference(assignment: Assignment, reading: Reading) -> Reading | None:
+    """A reading without the answer's sentences that stand in the reference; None where no other is left."""
+    texts = _texts(assignment)
+    reference = " ".join(texts.reference.split())
+    if not reference:
+        return reading
+    sentences = sentences_of(texts.answer, reading.answer, language_of(texts.answer, _LANGUAGES))
+    new = [each for each in sentences if " ".join(texts.answer[slice(*each.span)].split()) not in reference]
+    if len(new) == len(sentences):
+        return reading
+    if not new:
+        return None
+    # The alarm also hears how near each token lies to a point, which a part of the answer no longer tells.
+    return Reading(reading.parts, reading.answer.chosen(np.concatenate([each.rows for each in new])), ())
+
+
+def _fast(device: torch.device) -> torch.autocast:
+    dtype = fast_dtype(device)
+    return torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
 
 
 def second_opinion(probabilities: Sequence[float] | None) -> float:
@@ -154,22 +208,28 @@ def second_opinion(probabilities: Sequence[float] | None) -> float:
     return float(logit(np.clip(above, 1e-4, 1 - 1e-4)).mean())
 
 
-def level_logits(head: LevelHead, features: np.ndarray, opinions: np.ndarray, alarms: np.ndarray) -> np.ndarray:
+def level_logits(
+    head: LevelHead, features: np.ndarray, opinions: np.ndarray, alarms: np.ndarray, contradicted: np.ndarray
+) -> np.ndarray:
     """Logits of level > 1, > 2, > 3, > 4, shape (n, 4).
 
     A sure alarm leaves level 1, whatever the head says: no nearness to a reference makes up for it. So does repeating a
-    question that has neither reference nor checklist: nothing lies nearer to it than itself.
+    question that has neither reference nor checklist: nothing lies nearer to it than itself. A wrong fact leaves no
+    usable level.
 
     Args:
         features: What the reader says, (n, `FEATURES`).
         opinions: Second opinions, (n,); not a number where there is none.
         alarms: Logits, (n,).
+        contradicted: Whether an answer surely states a fact otherwise than a point, (n,).
     """
     together = np.column_stack([features, np.nan_to_num(opinions)])
     cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
     quiet = expit(-_ALARM_SHARPNESS * (alarms - _SURE_ALARM))
     quiet[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
-    return logit(np.clip(expit(cumulative) * quiet[:, None], _LEAST, 1 - _LEAST))
+    chances = expit(cumulative) * quiet[:, None]
+    chances[:, USABLE_FROM - 2 :] *= np.where(contradicted, 1 - SURE, 1.0)[:, None]
+    return logit(np.clip(chances, _LEAST, 1 - _LEAST))
 
 
 def has_points(features: np.ndarray) -> np.ndarray:
@@ -202,6 +262,11 @@ def spans_of(assignment: Assignment) -> tuple[list[Span], list[Span], list[Span]
         reference_points(texts.reference, language) if texts.reference.strip() else [],
         checklist_points(texts.checklist) if texts.checklist.strip() else [],
     )
+
+
+def _with_text(assignment: Assignment, text: str) -> Assignment:
+    """The assignment with another text as its answer."""
+    return assignment._replace(answer=assignment.answer.model_copy(update={"text": text}))
 
 
 def _texts(assignment: Assignment) -> _Texts:

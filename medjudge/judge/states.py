@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.models.batching import MemoryLimit
@@ -40,6 +41,12 @@ class TextStates(NamedTuple):
     def last(self) -> np.ndarray:
         """The last layer's states, shape (tokens, width)."""
         return self.states[:, -len(self.whole) :]
+
+    def chosen(self, rows: np.ndarray) -> "TextStates":
+        """The text of some of its tokens."""
+        whole = self.last[rows].astype(np.float32).mean(axis=0)
+        whole /= max(float(np.linalg.norm(whole)), 1e-9)
+        return TextStates(self.ids[rows], self.spans[rows], self.states[rows], whole, self.left_out)
 
 
 class _Window(NamedTuple):
@@ -148,6 +155,12 @@ class FrozenEncoder:
             ).hidden_states
         hidden: np.ndarray = torch.cat([output[layer].float() for layer in LAYERS], dim=-1).cpu().numpy()
         return hidden
+
+
+def layer_normed(states: torch.Tensor) -> torch.Tensor:
+    """Each layer's states with mean 0 and variance 1, shape as given."""
+    width = states.shape[-1] // len(LAYERS)
+    return torch.cat([functional.layer_norm(part, (width,)) for part in states.chunk(len(LAYERS), dim=-1)], dim=-1)
 
 
 def vocabulary_sha256(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -232,9 +232,9 @@ def test_a_validated_judge_defers_by_its_conformal_sets(
     medjudge, validate, sample_run, judge_folder, physicians
 ) -> None:
     physicians()
-    assert validate(sample_run, "--judge", judge_folder, "--error-rate", "0.3").returncode == 1
+    assert validate(sample_run, "--judge", judge_folder, "--error-rate", "0.2").returncode == 1
     done = medjudge("eval", "--judge", judge_folder, "--run", "run", "--defer-to-physicians", "1")
-    assert "conformal sets at error rate 0.3 first" in done.stdout
+    assert "conformal sets at error rate 0.2 first" in done.stdout
     lines = [json.loads(line) for line in (sample_run.parent / "run" / "for_physicians.jsonl").open()]
     certain = [len(line["not_ruled_out"]) == 1 for line in lines]
     assert certain == sorted(certain)

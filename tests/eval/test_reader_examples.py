@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reader_alarms import ADVICE
+from reader_asides import phrases_of
 from reader_examples import PHRASES, Example, Pair, disturbed, fold_of, graded, matching, mined, verbatim
 from reader_training import balanced
 
@@ -23,6 +24,8 @@ def test_no_text_of_the_probes_is_learned(language: str) -> None:
     learned = {text for texts in lists for text in texts} - {"{prompt}"}
     learned |= {text for pair in ADVICE[language] for text in pair.values()}
     assert not asked & learned
+    around = {*probes.filler.begin, *probes.filler.between, *probes.filler.end, *probes.instruction, *probes.authority}
+    assert not (around | set(probes.quoted_rubric)) & set(phrases_of(language))
 
 
 def test_what_spoils_an_answer_takes_its_usable_label_and_what_frames_it_does_not() -> None:

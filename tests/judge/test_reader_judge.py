@@ -298,15 +298,18 @@ def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder, alone: bool) -
     assert [bool(alarm > 0) for alarm in alarms] == [lesson.alarm for lesson in held_out]
 
 
-def test_a_sure_alarm_and_a_question_said_again_are_unusable_whatever_the_head_says() -> None:
+def test_a_sure_alarm_a_question_said_again_and_a_wrong_fact_are_unusable_whatever_the_head_says() -> None:
     lenient = LevelHead(np.zeros((ROWS, FEATURES + 1)), np.tile([-9.0, -8.0, -7.0, -6.0], (ROWS, 1)))
-    features = np.zeros((4, FEATURES))
+    features = np.zeros((5, FEATURES))
     features[1:3, ECHOED] = echo_number(0.9)
     features[2, REFERENCE_THERE] = 1
-    alarms = np.array([0.0, 0.0, 0.0, 9.0])
-    logits = level_logits(lenient, features, np.full(4, np.nan), alarms)
+    alarms = np.array([-3.0, -3.0, -3.0, 9.0, -3.0])
+    contradicted = np.array([False, False, False, False, True])
+    logits = level_logits(lenient, features, np.full(5, np.nan), alarms, contradicted)
     # With a reference, a right answer may be one of the question's own words.
-    assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False]
+    assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False, False]
+    # A wrong fact takes the usable label, and nothing more.
+    assert logits[4, 0] == logits[0, 0]
 
 
 def test_items_are_points_that_the_reader_compares(folder) -> None:

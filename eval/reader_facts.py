@@ -1,0 +1,109 @@
+"""How often a fact of an answer is taken for another than a point's: what the least nearness of facts is chosen by.
+
+    python eval/reader_facts.py DATA
+
+prints, for each least nearness, the share of pairs with a conflict: texts that answer one question independently (the
+judge should find none), references in another order and with changed facts, and claims made by rule by their label.
+DATA is that of `eval/built_in.py`; LLMEval-Med and LLMEval-2, which the judge is measured on, have no part in it.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+from reader_claims import claims, split
+from reader_examples import Pair, chinese_pairs, medquad
+from reader_measures import reworded, with_changed_facts
+from reader_parallel import huatuo_parallels, medquad_parallels
+from reader_states import encoder
+
+from medjudge.distill.sources import Source
+from medjudge.judge import conflicts
+from medjudge.judge.conflicts import FactsOfText, Least, facts_by_token
+from medjudge.judge.evidence import Evidence, Part, evidence_of
+from medjudge.judge.points import Span, reference_points
+from medjudge.judge.states import TextStates
+from medjudge.records import Question
+
+PARALLELS, REFERENCES, CLAIMS = 120, 130, 1500
+"""Of a language; and claims of both together."""
+NEAR = (0.88, 0.90, 0.92, 0.94, 0.96, 0.97)
+_SHORTEST, _LONGEST = 60, 1200
+"""In characters, of references."""
+
+
+class Compared(NamedTuple):
+    """A text that holds points, an answer, and what the pair is an example of."""
+
+    source: str
+    part: str
+    answer: str
+    whole: bool
+    language: str
+
+
+def pairs_of(data: Path) -> list[Compared]:
+    """The pairs of every source."""
+    draw, found = Random("facts"), []
+    for parallels in (medquad_parallels(data), huatuo_parallels(data)):
+        for each in draw.sample(parallels, min(PARALLELS, len(parallels))):
+            found.append(Compared("answers to one question", each.reference, each.answer, False, each.language))
+    chinese = [pair for pair in chinese_pairs(data) if pair.topic == "huatuo"]
+    for pairs in (medquad(data), chinese):
+        fitting = [pair for pair in pairs if _SHORTEST <= len(pair.answer) <= _LONGEST]
+        for number, pair in enumerate(draw.sample(fitting, REFERENCES)):
+            found += _altered(pair, number, draw)
+    for claim in draw.sample(split(claims(data, 2 * CLAIMS, CLAIMS, 5)).train, CLAIMS):
+        label = ("supported", "open", "contradicted")[claim.label]
+        found.append(Compared(f"claims, {label}", claim.claim, claim.passage, True, claim.language))
+    return found
+
+
+def _altered(pair: Pair, number: int, draw: Random) -> list[Compared]:
+    asked = Question(
+        id=str(number),
+        category="MK",
+        group=str(number),
+        prompt=pair.question,
+        reference=pair.answer,
+        language=pair.language,
+    )
+    source = Source(asked)
+    texts = {"in another order": reworded(source, draw), "with changed facts": with_changed_facts(source, draw)}
+    return [
+        Compared(f"references {name}", pair.answer, text, False, pair.language) for name, text in texts.items() if text
+    ]
+
+
+def main(data: Path) -> None:
+    """Prints the table."""
+    pairs, reader = pairs_of(data), encoder()
+    texts = sorted({text for pair in pairs for text in (pair.part, pair.answer)})
+    states = dict(zip(texts, reader.read(texts), strict=True))
+    facts = {text: facts_by_token(text, states[text]) for text in texts}
+    evidence = [_evidence(pair, states) for pair in pairs]
+    Find = Callable[[Evidence, FactsOfText, FactsOfText, Least], bool]
+    ways: dict[str, Find] = {"other fact": conflicts.other_fact, "denial": conflicts.denied}
+    for name, find in ways.items():
+        for near in NEAR:
+            least = Least(near, conflicts.OF_FACT.together)
+            shares: dict[str, list[bool]] = {}
+            for pair, pieces in zip(pairs, evidence, strict=True):
+                hit = any(find(piece, facts[pair.part], facts[pair.answer], least) for piece in pieces)
+                shares.setdefault(f"{pair.source}, {pair.language}", []).append(hit)
+            row = ", ".join(f"{source} {100 * np.mean(hits):.1f} %" for source, hits in sorted(shares.items()))
+            print(f"{name}, from {near:.2f}: {row}", flush=True)
+
+
+def _evidence(pair: Compared, states: dict[str, TextStates]) -> list[Evidence]:
+    spans = [Span(0, len(pair.part))] if pair.whole else reference_points(pair.part, pair.language)
+    return evidence_of(Part(1, states[pair.part], spans), states[pair.answer])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python eval/reader_facts.py DATA")
+    main(Path(sys.argv[1]))
