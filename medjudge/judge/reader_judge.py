@@ -22,6 +22,7 @@ from medjudge.languages.texts import PACKAGED, Texts
 from medjudge.models.hardware import fast_dtype
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict
 from medjudge.scale import USABLE_FROM
+from medjudge.text.answer_keys import Stated, in_words, stated
 
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
@@ -34,10 +35,16 @@ _REPEATS = 0.75
 """The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
 0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
 _LEAST = 1e-6
+_SURE_OF_KEY: dict[Stated, float] = {"right": SURE, "wrong": SURE, "term": 0.8}
+"""What an answer's statement of a key makes of its level; terms may be named beside wrong ones."""
 
 
 class _Texts(NamedTuple):
-    """The texts of one assignment; empty where there is none."""
+    """The texts of one assignment; empty where there is none.
+
+    A reference that is the key of a multiple choice is the options in words; one that only notes that there is none is
+    empty.
+    """
 
     question: str
     reference: str
@@ -114,7 +121,10 @@ class ReaderJudge:
             for item, reading, cut in zip(chunk, whole, cuts, strict=True)
         ]
         heard = [_with_text(item, cut.text) if cut else item for item, cut in zip(chunk, cuts, strict=True)]
-        sure = [sure_verdicts(_texts(item), reading) for item, reading in zip(chunk, readings, strict=True)]
+        keys = [_stated(item) for item in chunk]
+        sure = [
+            sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(chunk, readings, keys, strict=True)
+        ]
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = readings[start:end]
             output = self.read_batch(part)
@@ -123,7 +133,7 @@ class ReaderJudge:
             # A sentence that denies the answer may look like an aside, and the alarm must hear it.
             alarms = self._alarms(chunk[start:end], whole[start:end])
             contradicted = np.array([(each == CONTRADICTED).any() for each in sure[start:end]])
-            cumulative = level_logits(self.head, features, opinions, alarms, contradicted)
+            cumulative = level_logits(self.head, features, opinions, alarms, contradicted, keys[start:end])
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
             verdicts = with_sure(verdicts, np.concatenate(sure[start:end]))
@@ -209,25 +219,38 @@ def second_opinion(probabilities: Sequence[float] | None) -> float:
 
 
 def level_logits(
-    head: LevelHead, features: np.ndarray, opinions: np.ndarray, alarms: np.ndarray, contradicted: np.ndarray
+    head: LevelHead,
+    features: np.ndarray,
+    opinions: np.ndarray,
+    alarms: np.ndarray,
+    contradicted: np.ndarray,
+    keys: Sequence[Stated | None] = (),
 ) -> np.ndarray:
     """Logits of level > 1, > 2, > 3, > 4, shape (n, 4).
 
     A sure alarm leaves level 1, whatever the head says: no nearness to a reference makes up for it. So does repeating a
     question that has neither reference nor checklist: nothing lies nearer to it than itself. A wrong fact leaves no
-    usable level.
+    usable level. Where the reference is the key of an objective question, the level is mostly whether the answer states
+    it.
 
     Args:
         features: What the reader says, (n, `FEATURES`).
         opinions: Second opinions, (n,); not a number where there is none.
         alarms: Logits, (n,).
         contradicted: Whether an answer surely states a fact otherwise than a point, (n,).
+        keys: How each answer states the key of its question, n of them; omitted where no reference is a key.
     """
     together = np.column_stack([features, np.nan_to_num(opinions)])
     cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
     quiet = expit(-_ALARM_SHARPNESS * (alarms - _SURE_ALARM))
     quiet[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
-    chances = expit(cumulative) * quiet[:, None]
+    chances = expit(cumulative)
+    for row, key in zip(chances, keys, strict=bool(keys)):
+        if key is not None:
+            sure = _SURE_OF_KEY[key]
+            row *= 1 - sure
+            row += 0.0 if key == "wrong" else sure
+    chances *= quiet[:, None]
     chances[:, USABLE_FROM - 2 :] *= np.where(contradicted, 1 - SURE, 1.0)[:, None]
     return logit(np.clip(chances, _LEAST, 1 - _LEAST))
 
@@ -271,8 +294,18 @@ def _with_text(assignment: Assignment, text: str) -> Assignment:
 
 def _texts(assignment: Assignment) -> _Texts:
     question = assignment.question
-    prompt = "\n".join([*assignment.earlier, question.prompt])
-    return _Texts(prompt, question.reference or "", question.checklist or "", assignment.answer.text)
+    prompt = _prompt(assignment)
+    reference = in_words(prompt, question.reference or "")
+    return _Texts(prompt, reference, question.checklist or "", assignment.answer.text)
+
+
+def _prompt(assignment: Assignment) -> str:
+    return "\n".join([*assignment.earlier, assignment.question.prompt])
+
+
+def _stated(assignment: Assignment) -> Stated | None:
+    """How the answer states the key that its question's reference is."""
+    return stated(_prompt(assignment), assignment.question.reference or "", assignment.answer.text)
 
 
 def _point_verdicts(assignment: Assignment, evidence: Sequence[Evidence], verdicts: np.ndarray) -> list[PointVerdict]:

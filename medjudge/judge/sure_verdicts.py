@@ -8,6 +8,7 @@ from medjudge.judge.comparison import Reading
 from medjudge.judge.conflicts import facts_by_token, is_contradicted
 from medjudge.judge.evidence import KINDS, Evidence
 from medjudge.judge.states import TextStates
+from medjudge.text.answer_keys import Stated
 
 MET, CONTRADICTED, UNSURE = 0, 2, -1
 """As in `reader.VERDICTS`; and where the reader decides."""
@@ -15,12 +16,13 @@ SURE = 0.95
 """The share of a verdict that is sure."""
 
 
-def sure_verdicts(texts: Sequence[str], reading: Reading) -> np.ndarray:
+def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None = None) -> np.ndarray:
     """What is sure of each piece of evidence: `MET`, `CONTRADICTED` or `UNSURE`, (pieces,).
 
     Args:
         texts: Question, reference, checklist and answer.
         reading: Of these texts.
+        stated: How the answer states the key that the reference is; None where it is none, or the answer is not clear.
     """
     answer, words = facts_by_token(texts[-1], reading.answer), _words(texts[-1])
     parts = [
@@ -32,6 +34,8 @@ def sure_verdicts(texts: Sequence[str], reading: Reading) -> np.ndarray:
         part, states = parts[piece.kind], reading.parts[piece.kind]
         if KINDS[piece.kind] == "question" or part is None or states is None:
             return UNSURE
+        if stated is not None and KINDS[piece.kind] == "reference":
+            return CONTRADICTED if stated == "wrong" else MET
         if _words(_text_of(texts[piece.kind], states, piece)) in words:
             return MET
         return CONTRADICTED if is_contradicted(piece, part, answer) else UNSURE
