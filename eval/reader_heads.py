@@ -11,10 +11,12 @@ import torch
 from built_in_data import folds, read_sets
 from built_in_folds import SHIPPED
 from built_in_table import FOLDS, Job
+from reader_dangers import load_listener
 from reader_examples import Example, level_of
 from reader_lessons import Material
 from scipy.optimize import minimize
 
+from medjudge.judge.alarms import Alarms
 from medjudge.judge.comparison import NUMBERS, Reading
 from medjudge.judge.evidence import nearness
 from medjudge.judge.folder import load_judge
@@ -23,6 +25,8 @@ from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_judge import has_points, level_logits, second_opinion
 from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts, with_sure
+from medjudge.models.loading import load_tokenizer
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, Question
 from medjudge.scale import USABLE_FROM
 
@@ -96,13 +100,13 @@ def features_of(
     examples = [example if references else example._replace(reference="", checklist="") for example, _ in pairs]
     kept = material.work / f"features-{name or source}{'' if references else '-alone'}.npz"
     if not kept.exists():
-        features, alarms, verdicts = _read(reader, readings)
+        features, verdicts = _read(reader, readings)
         found = [sure_verdicts(example.texts, reading) for example, reading in zip(examples, readings, strict=True)]
         # The first piece of an answer with a question is the question, of which nothing is sure.
         np.savez(
             kept,
             features=features,
-            alarms=alarms,
+            alarms=_alarms(reader, material, examples, readings),
             verdicts=with_sure(verdicts, np.array([each[0] for each in found])),
             contradicted=np.array([(each == CONTRADICTED).any() for each in found]),
             opinions=second_opinions(material, source, examples),
@@ -125,18 +129,28 @@ def _without_points(reading: Reading) -> Reading:
     return Reading((reading.parts[0], None, None), reading.answer, evidence)
 
 
-def _read(reader: Reader, readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, alarms and verdicts, as in `Seen`."""
-    features, alarms, verdicts = [], [], []
+def _alarms(reader: Reader, material: Material, examples: Sequence[Example], readings: Sequence[Reading]) -> np.ndarray:
+    """The logits that the judge hears, of the reader's alarm and of the ear for dangers, (n,)."""
+    alarms = Alarms(reader, load_listener(material.work / "judges" / "dangers"), load_tokenizer(MULTILINGUAL_E5))
+    found: list[float] = []
+    for start in range(0, len(readings), _BATCH):
+        part = slice(start, start + _BATCH)
+        references, answers = [each.reference for each in examples[part]], [each.answer for each in examples[part]]
+        found += [alarm.logit for alarm in alarms.of(references, answers, readings[part])]
+    return np.array(found)
+
+
+def _read(reader: Reader, readings: Sequence[Reading]) -> tuple[np.ndarray, np.ndarray]:
+    """Features and verdicts, as in `Seen`."""
+    features, verdicts = [], []
     for start in range(0, len(readings), _BATCH):
         batch = collate(readings[start : start + _BATCH])
         with torch.inference_mode():
             output = reader(batch)
         features.append(output.features.numpy())
-        alarms.append(output.alarm.numpy())
         first = np.unique(batch.owner.numpy(), return_index=True)[1]
         verdicts.append(torch.softmax(output.verdicts, dim=1).numpy()[first])
-    return np.concatenate(features), np.concatenate(alarms), np.concatenate(verdicts)
+    return np.concatenate(features), np.concatenate(verdicts)
 
 
 def second_opinions(material: Material, source: str, examples: Sequence[Example]) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Makes the built-in judge, of kind `reader`, in WORK/judges/built-in, and measures it: stages of `eval/built_in.py`.
 
 The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
-in their own words too; its alarm learns last. Experts' scores fit only the few weights of its level head; five heads,
-each without a fifth of the questions, show what such a judge does on questions that it has not seen. WORK keeps every
-finished stage: token states (about 9 GB), the evidence, the readers. Nothing in it is made twice.
+in their own words too; its alarm learns last. An adapter learns apart which sentences are dangerous. Experts' scores
+fit only the few weights of the level head; five heads, each without a fifth of the questions, show what such a judge
+does on questions that it has not seen. WORK keeps every finished stage: token states (about 9 GB), the evidence, the
+readers. Nothing in it is made twice.
 """
 
 import json
@@ -19,6 +20,7 @@ import torch
 from reader_alarms import alarming
 from reader_asides import with_asides
 from reader_claims import claims, split
+from reader_dangers import make_listener
 from reader_examples import (
     Example,
     chinese_pairs,
@@ -76,8 +78,10 @@ SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-intern
 NOTE = (
     "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
     "and says of each point whether the answer meets it, leaves it open or contradicts it. No scores of Chinese "
-    "answers are among what it learned from, and it knows no medicine beyond what stands in the reference. Of an "
-    "English answer it hears a second opinion: of the ordinal judge in its folder `second`."
+    "answers are among what it learned from, and it knows little medicine beyond what stands in the reference. Where "
+    "the reference is the key of an objective question, it looks whether the answer states the key. Its adapter hears "
+    "dangerous advice in single sentences. Of an English answer it hears a second opinion: of the ordinal judge in its "
+    "folder `second`."
 )
 
 
@@ -86,12 +90,13 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     prepare(data, work)
     material = Material(work)
     reader = with_asides(work, material, alarmed(work, material))
+    make_listener(data, work / "judges" / "dangers")
     seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(reader, material, "scored", references=False)
     table = folds_table(seen, material)
     everything = head_of(seen, np.ones(len(seen["scored"].examples), bool))
     head, table["mediqa validation"] = shifted_head(everything, seen, material)
-    write_judge(out, work / "judges" / "second", reader, head, data, seen["scored"].examples)
+    write_judge(out, work / "judges", reader, head, data, seen["scored"].examples)
     table["rule claims"] = claims_table(reader, material)
     return table | on_other_sets(out, data, work)
 
@@ -177,10 +182,12 @@ def write_evidence(
 
 
 def write_judge(
-    out: Path, second: Path, reader: Reader, head: LevelHead, data: Path, examples: Sequence[Example]
+    out: Path, judges: Path, reader: Reader, head: LevelHead, data: Path, examples: Sequence[Example]
 ) -> None:
-    """Writes the judge folder, the second judge inside."""
+    """Writes the judge folder: the ear for dangers from `judges/dangers`, the judge from `judges/second` inside."""
+    second = judges / "second"
     shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(judges / "dangers", out)
     shutil.copytree(second, out / SECOND_FOLDER)
     reader.save(out, head)
     raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from real_calibration import TEACHER
-from study import Study
+from study import REPOSITORY, Study
 
 from medjudge.store import Run, write_records
 
@@ -52,9 +52,11 @@ def trained_by(study: Study, source: Path, config: Path) -> dict[str, Any]:
     if not (study.folder / folder / "held-out").exists():
         split(Run(source), study.folder / folder)
     data, judge = f"{folder}/data", f"{folder}/{config.stem}"
+    shipped = config.resolve().is_relative_to(REPOSITORY)
+    file = f"$MEDJUDGE/{config.resolve().relative_to(REPOSITORY)}" if shipped else str(config.resolve())
     study.run(f"medjudge distill {folder}/learn --out {data}")
     study.run(
-        f"medjudge train --config {config.resolve()} --train-file {data}/train.jsonl "
+        f"medjudge train --config {file} --train-file {data}/train.jsonl "
         f"--validation-file {data}/validation.jsonl --output-dir {judge}"
     )
     found: dict[str, Any] = study.run(

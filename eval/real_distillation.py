@@ -8,6 +8,7 @@ eval/results/real-distillation.json:
 1. teacher: GPT-4 against people, by subject and type of question, and the order of the models.
 2. calibration: four maps from GPT-4's score to people's levels, on conversations that they did not see.
 3. judges: local judges by whose labels they learned from, on unseen questions, models and subjects; and recipe trials.
+   An adapter on the same encoder is trained on one split.
 4. few scores: errors of the models' rates and of their order, by how many answers people scored; two plots in docs/.
 5. cascade: the local judge, then GPT-4, then people; agreement against cost.
 
@@ -41,6 +42,7 @@ MEASURES = ("usable_agreement", "cohen_kappa", "quadratic_kappa", "spearman", "b
 RUN, LOCAL = "llmeval2", "distilled"
 PRICE_OF = "gpt-4o"
 """The model whose price stands for GPT-4's."""
+ADAPTER = REPOSITORY / "configs" / "judges" / "e5-ordinal.yaml"
 _BEST = Cell("questions", "both", 3200, 0)
 
 
@@ -65,6 +67,7 @@ def main(options: argparse.Namespace) -> None:
         "calibration": kept(study, "calibration", lambda: calibrations(scored_by_both(work / RUN))),
         **judged(study, cells, costs),
         "trials": kept(study, "trials", lambda: trials_table(cells)),
+        "adapter": kept(study, "adapter", lambda: trained_by(study, work / RUN, ADAPTER)),
     }
     results["plots"] = write_plots(results["few scores"], REPOSITORY / "docs")
     study.write("real-distillation", results)

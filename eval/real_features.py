@@ -20,11 +20,10 @@ from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, AnswerKey, Question
 from medjudge.store import Run
+from medjudge.text.answer_keys import in_words
 
 MOST_TOKENS = 320
 """Of a text; what stands behind them is not read."""
-LONGEST = 560
-"""The most characters of an answer that takes part: the longer ones, 8 %, are two fifths of all tokens."""
 AXES = {"question": 6, "answer": 12, "difference": 12, "product": 24}
 """How many axes of each pooled vector are kept."""
 CENTRE, SPREAD = 0.87, 0.045
@@ -72,7 +71,7 @@ def features_of(run: Run, work: Path, axes: Path) -> Features:
 
 def _write(run: Run, work: Path, axes: Path, kept: Path) -> None:
     questions = {question.id: question for question in run.questions()}
-    answers = [answer for answer in run.answers() if answer.text.strip() and len(answer.text) <= LONGEST]
+    answers = [answer for answer in run.answers() if answer.text.strip()]
     store = _encoded(questions, answers, work)
     asked = {name: _asked(questions[name], store) for name in {answer.question_id for answer in answers}}
     rows = [_numbers(asked[answer.question_id], answer.text, store[answer.text]) for answer in answers]
@@ -97,7 +96,7 @@ def _write(run: Run, work: Path, axes: Path, kept: Path) -> None:
 def _encoded(questions: dict[str, Question], answers: Sequence[Answer], work: Path) -> StateStore:
     store = StateStore(work / "states")
     texts = {answer.text for answer in answers}
-    texts |= {text for question in questions.values() for text in (question.prompt, question.reference) if text}
+    texts |= {text for question in questions.values() for text in (question.prompt, _against(question))}
     if missing := [text for text in texts if text not in store]:
         print(f"{len(missing):,} texts to encode", file=sys.stderr)
         model, tokenizer = load_encoder(MULTILINGUAL_E5).eval(), load_tokenizer(MULTILINGUAL_E5)
@@ -106,7 +105,12 @@ def _encoded(questions: dict[str, Question], answers: Sequence[Answer], work: Pa
 
 
 def _tokens(question: Question, answer: Answer, store: StateStore) -> int:
-    return sum(len(store[text].ids) for text in (question.prompt, question.reference, answer.text) if text)
+    return sum(len(store[text].ids) for text in {question.prompt, _against(question), answer.text})
+
+
+def _against(question: Question) -> str:
+    """What the answer is compared with: the reference, the right options in words, or else the question."""
+    return in_words(question.prompt, question.reference or "") or question.prompt
 
 
 class _Asked(NamedTuple):
@@ -130,7 +134,7 @@ class _Asked(NamedTuple):
 
 
 def _asked(question: Question, store: StateStore) -> _Asked:
-    against = question.reference or question.prompt
+    against = _against(question)
     asked, wanted = store[question.prompt], store[against]
     worded = [any(sign.isalnum() for sign in against[start:end]) for start, end in wanted.spans]
     spans = reference_points(against, question.language)
@@ -195,7 +199,7 @@ def _near(
 def _pooled(pairs: Sequence[tuple[Question, Answer]], store: StateStore) -> dict[str, np.ndarray]:
     """Pooled vectors and what is made of them, each (n, width)."""
     asked = np.stack([store[question.prompt].whole for question, _ in pairs])
-    wanted = np.stack([store[question.reference or question.prompt].whole for question, _ in pairs])
+    wanted = np.stack([store[_against(question)].whole for question, _ in pairs])
     given = np.stack([store[answer.text].whole for _, answer in pairs])
     return {"question": asked, "answer": given, "difference": wanted - given, "product": wanted * given}
 

@@ -5,13 +5,15 @@ import zlib
 
 import numpy as np
 
+from medjudge.text.answer_keys import AnswerKey, is_no_reference, key_of, stated
+from medjudge.text.options import options_of
+
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 OPTION = re.compile(r"(?<![A-Za-z])([A-F])(?![A-Za-z])")
 YES = re.compile(r"正确|是的|对的|^对|^是|^可以|^能|^yes|^true", re.IGNORECASE)
 NO = re.compile(r"不正确|错|不是|不对|^否|^不|不能|不可以|^no\b|^false", re.IGNORECASE)
 NEGATION = re.compile(r"不|没|无|非|未|\bnot?\b", re.IGNORECASE)
 REFUSAL = re.compile(r"抱歉|对不起|作为一个|作为人工智能|我无法|我不能|sorry|as an ai", re.IGNORECASE)
-SUBJECTIVE = re.compile(r"主观|开放|无标准|^（?略|言之|自由|合理即可")
 BULLET = re.compile(r"^\s*(?:\d+[.、)]|[-*•·])", re.MULTILINE)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -21,7 +23,12 @@ _SHORT = 12
 
 def wording(question: str, reference: str | None, answer: str) -> dict[str, float]:
     """Numbers from the texts alone; what a missing reference leaves open is 0."""
-    return {**of_answer(question, answer), **against_reference(question, reference or "", answer)}
+    reference = reference or ""
+    return {
+        **of_answer(question, answer),
+        **against_reference(question, reference, answer),
+        **against_key(question, reference, answer),
+    }
 
 
 def of_answer(question: str, answer: str) -> dict[str, float]:
@@ -43,7 +50,7 @@ def of_answer(question: str, answer: str) -> dict[str, float]:
         "other language": abs(_han(question) - _han(answer)),
         "formula": float(np.log1p(sum(answer.count(sign) for sign in "=\\^"))),
         "question numbers": float(np.log1p(len(NUMBERS.findall(question)))),
-        "question has options": float(len(set(OPTION.findall(question))) >= 3),
+        "question has options": float(bool(options_of(question))),
     }
 
 
@@ -61,7 +68,7 @@ def against_reference(question: str, reference: str, answer: str) -> dict[str, f
     return {
         "log reference": float(np.log1p(len(reference))),
         "short reference": float(0 < len(reference) <= _SHORT),
-        "no reference": float(not reference or bool(SUBJECTIVE.search(reference))),
+        "no reference": float(is_no_reference(reference)),
         "verbatim": float(bool(reference) and reference in answer),
         "numbers met": _share(set(wanted), set(given)),
         "new numbers met": _share(new, set(given)),
@@ -74,6 +81,19 @@ def against_reference(question: str, reference: str, answer: str) -> dict[str, f
         "negations": len(NEGATION.findall(answer)) / (len(answer) + 30) - len(NEGATION.findall(reference)) / 30,
         "pairs met": _share(grams, seen),
         "pairs beyond": _share(seen, grams),
+    }
+
+
+def against_key(question: str, reference: str, answer: str) -> dict[str, float]:
+    """What kind of key the reference is, and whether the answer states it."""
+    key, said = key_of(question, reference) or AnswerKey(), stated(question, reference, answer)
+    return {
+        "key of options": float(bool(key.options)),
+        "key of truth": float(key.truth is not None),
+        "key of terms": float(bool(key.terms)),
+        "key stated": float(said in ("right", "term")) - float(said == "wrong"),
+        "right option or truth": float(said == "right"),
+        "wrong option or truth": float(said == "wrong"),
     }
 
 

@@ -14,6 +14,8 @@ from transformers import PreTrainedModel
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
+from medjudge.judge.dangers import HEAD_FILE as DANGER_FILE
+from medjudge.judge.dangers import DangerListener
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
@@ -149,6 +151,8 @@ def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
     adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
+        if READER_FILE in names:
+            names.append(DANGER_FILE)
     elif HEAD_FILE in names:
         names.append("config.json")  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
@@ -270,8 +274,16 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
     reader = Reader.load(folder, encoder.words).to(device)
     carried = folder / SECOND_FOLDER
     second = load_judge(carried, name, device) if carried.is_dir() else None
+    dangers = _dangers(card, folder, encoder).to(device) if (folder / ADAPTER_CONFIG).is_file() else None
     head = load_level_head(folder)
-    return ReaderJudge(name, encoder, reader, head, second, card.temperature, card.only_languages)
+    return ReaderJudge(name, encoder, reader, head, second, dangers, card.temperature, card.only_languages)
+
+
+def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerListener:
+    """A reader's ear for dangers: the folder's adapter, on the encoder's layers once more and its word embeddings."""
+    body = load_encoder(*base_of(card, folder))
+    body.set_input_embeddings(encoder.model.get_input_embeddings())
+    return DangerListener.load(folder, body, encoder.width)
 
 
 def _generative(

@@ -7,15 +7,18 @@ import numpy as np
 import torch
 from scipy.special import expit, logit
 
-from medjudge.judge.asides import Cut, sentences_of, without_asides
+from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms
+from medjudge.judge.alarms import SURE as SURE_ALARM
+from medjudge.judge.asides import Cut, without_asides
 from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
+from medjudge.judge.dangers import DangerListener
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
 from medjudge.judge.level_head import LevelHead, row_of
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
-from medjudge.judge.reader import AnswerTokens, Reader, ReaderOutput, answer_tokens, collate
+from medjudge.judge.reader import Reader, ReaderOutput, collate
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
 from medjudge.languages.texts import PACKAGED, Texts
@@ -26,11 +29,8 @@ from medjudge.text.answer_keys import Stated, in_words, stated
 
 _PIECES = 256
 """The most pieces of points in one pass of the reader."""
-_LANGUAGES = ("en", "zh")
-_SURE_ALARM, _ALARM_SHARPNESS = 2.0, 4.0
-"""The logit from which an alarm counts, which one in 2,500 answers that experts scored reaches, and how abruptly."""
-_QUIET = -50.0
-"""The logit of an answer in which there is nothing to raise an alarm."""
+_ALARM_SHARPNESS = 4.0
+"""How abruptly an alarm counts from `alarms.SURE` on."""
 _REPEATS = 0.75
 """The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
 0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
@@ -61,6 +61,7 @@ class ReaderJudge:
         reader: Compares them; on the encoder's device, in evaluation mode.
         head: Makes levels of what the reader says.
         second: A judge whose opinion the head weighs too, where it has one.
+        dangers: Hears dangerous advice in single sentences; without it, the reader's alarm alone does.
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
@@ -75,6 +76,7 @@ class ReaderJudge:
         reader: Reader,
         head: LevelHead,
         second: Judge | None = None,
+        dangers: DangerListener | None = None,
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
     ) -> None:
@@ -83,6 +85,7 @@ class ReaderJudge:
         self.reader = reader
         self.head = head
         self.second = second
+        self.alarms = Alarms(reader, dangers, encoder.tokenizer)
         self.temperature = temperature
         self.languages = languages
 
@@ -126,37 +129,48 @@ class ReaderJudge:
             sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(chunk, readings, keys, strict=True)
         ]
         for start, end in runs([len(reading.evidence) for reading in readings]):
-            part = readings[start:end]
-            output = self.read_batch(part)
-            opinions = self._second_opinions(heard[start:end])
-            features = output.features.double().cpu().numpy()
+            part = slice(start, end)
+            output = self.read_batch(readings[part])
             # A sentence that denies the answer may look like an aside, and the alarm must hear it.
-            alarms = self._alarms(chunk[start:end], whole[start:end])
-            contradicted = np.array([(each == CONTRADICTED).any() for each in sure[start:end]])
-            cumulative = level_logits(self.head, features, opinions, alarms, contradicted, keys[start:end])
+            alarms = self._alarms(chunk[part], whole[part])
+            cumulative = level_logits(
+                self.head,
+                output.features.double().cpu().numpy(),
+                self._second_opinions(heard[part]),
+                np.array([alarm.logit for alarm in alarms]),
+                np.array([(each == CONTRADICTED).any() for each in sure[part]]),
+                keys[part],
+            )
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
             verdicts = torch.softmax(output.verdicts.float(), dim=-1).cpu().numpy()
-            verdicts = with_sure(verdicts, np.concatenate(sure[start:end]))
-            at = 0
-            for assignment, reading, row in zip(chunk[start:end], part, rows, strict=True):
-                count = len(reading.evidence)
-                points = _point_verdicts(assignment, reading.evidence, verdicts[at : at + count])
-                at += count
-                left_out = sum(text.left_out for text in reading.parts if text is not None)
-                yield scored(
-                    assignment,
-                    self.name,
-                    row,
-                    rationale=point_rationale(points, assignment.question.language),
-                    answer_tokens_cut=reading.answer.left_out,
-                    context_tokens_cut=left_out,
-                    points=points,
-                )
+            verdicts = with_sure(verdicts, np.concatenate(sure[part]))
+            ends = np.cumsum([len(reading.evidence) for reading in readings[part]])[:-1]
+            of_answers = zip(chunk[part], readings[part], rows, np.split(verdicts, ends), alarms, strict=True)
+            for assignment, reading, row, own, alarm in of_answers:
+                yield self._judgment(assignment, reading, row, own, alarm)
+
+    def _judgment(
+        self, assignment: Assignment, reading: Reading, row: np.ndarray, verdicts: np.ndarray, alarm: Alarm
+    ) -> Judgment:
+        points = _point_verdicts(assignment, reading.evidence, verdicts)
+        return scored(
+            assignment,
+            self.name,
+            row,
+            rationale=point_rationale(points, assignment.question.language, alarm.sentence),
+            answer_tokens_cut=reading.answer.left_out,
+            context_tokens_cut=sum(text.left_out for text in reading.parts if text is not None),
+            points=points,
+        )
+
+    def _alarms(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> list[Alarm]:
+        texts = [_texts(assignment) for assignment in assignments]
+        return self.alarms.of([each.reference for each in texts], [each.answer for each in texts], readings)
 
     def _cut(self, item: Assignment, reading: Reading) -> Cut | None:
         """An answer without its asides; None where it has none."""
         text = item.answer.text
-        return without_asides(text, reading.answer, language_of(text, _LANGUAGES), self.reader.aside)
+        return without_asides(text, reading.answer, language_of(text, LANGUAGES), self.reader.aside)
 
     def _second_opinions(self, assignments: Sequence[Assignment]) -> np.ndarray:
         """What the second judge says of answers, (n,); not a number where it says nothing."""
@@ -170,35 +184,6 @@ class ReaderJudge:
         device = self.reader.product.device
         with torch.inference_mode(), _fast(device):
             return self.reader(collate(readings).to(device))
-
-    def _alarms(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> np.ndarray:
-        """The logits of the alarm, (n,); a sentence that the reference has word for word raises none."""
-        pairs = zip(assignments, readings, strict=True)
-        heard = [_beyond_reference(item, reading) for item, reading in pairs]
-        some = [reading for reading in heard if reading is not None]
-        alarms = np.full(len(readings), _QUIET)
-        if some:
-            device = self.reader.product.device
-            with torch.inference_mode(), _fast(device):
-                logits = self.reader.alarms(AnswerTokens(*(each.to(device) for each in answer_tokens(some))))
-            alarms[[reading is not None for reading in heard]] = logits.double().cpu().numpy()
-        return alarms
-
-
-def _beyond_reference(assignment: Assignment, reading: Reading) -> Reading | None:
-    """A reading without the answer's sentences that stand in the reference; None where no other is left."""
-    texts = _texts(assignment)
-    reference = " ".join(texts.reference.split())
-    if not reference:
-        return reading
-    sentences = sentences_of(texts.answer, reading.answer, language_of(texts.answer, _LANGUAGES))
-    new = [each for each in sentences if " ".join(texts.answer[slice(*each.span)].split()) not in reference]
-    if len(new) == len(sentences):
-        return reading
-    if not new:
-        return None
-    # The alarm also hears how near each token lies to a point, which a part of the answer no longer tells.
-    return Reading(reading.parts, reading.answer.chosen(np.concatenate([each.rows for each in new])), ())
 
 
 def _fast(device: torch.device) -> torch.autocast:
@@ -242,7 +227,7 @@ def level_logits(
     """
     together = np.column_stack([features, np.nan_to_num(opinions)])
     cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
-    quiet = expit(-_ALARM_SHARPNESS * (alarms - _SURE_ALARM))
+    quiet = expit(-_ALARM_SHARPNESS * (alarms - SURE_ALARM))
     quiet[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
     chances = expit(cumulative)
     for row, key in zip(chances, keys, strict=bool(keys)):
@@ -279,7 +264,7 @@ def reading_of(assignment: Assignment, known: Mapping[str, TextStates]) -> Readi
 def spans_of(assignment: Assignment) -> tuple[list[Span], list[Span], list[Span]]:
     """The question as one stretch, and the points of reference and checklist."""
     texts = _texts(assignment)
-    language = language_of(texts.reference, _LANGUAGES)
+    language = language_of(texts.reference, LANGUAGES)
     return (
         [Span(0, len(texts.question))],
         reference_points(texts.reference, language) if texts.reference.strip() else [],
@@ -333,17 +318,21 @@ def _point_verdicts(assignment: Assignment, evidence: Sequence[Evidence], verdic
     return result
 
 
-def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None:
-    """Which points an answer misses or contradicts, a line each; None where it was compared with none.
+def point_rationale(points: Sequence[PointVerdict], language: str, dangerous: str | None = None) -> str | None:
+    """What an answer advises that is dangerous, and which points it misses or contradicts, a line each.
 
     Args:
         points: The verdicts.
         language: Of the question; its texts are those of English where it is neither English nor Chinese.
+        dangerous: The sentence with the advice, where there is one.
+
+    Returns:
+        None where it was compared with no point and nothing dangerous was heard.
     """
-    if not points:
+    if not points and dangerous is None:
         return None
-    texts = PACKAGED.load(language if language in _LANGUAGES else "en", "point_verdicts.yaml", _PointTexts)
-    lines = []
+    texts = PACKAGED.load(language if language in LANGUAGES else "en", "point_verdicts.yaml", _PointTexts)
+    lines = [] if dangerous is None else [f"- {texts.dangerous.format(sentence=dangerous)}"]
     for point in points:
         if point.verdict == "met":
             continue
@@ -355,6 +344,7 @@ def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None
 
 
 class _PointTexts(Texts):
+    dangerous: str
     all_met: str
     missed: str
     contradicted: str

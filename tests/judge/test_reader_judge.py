@@ -1,17 +1,15 @@
 """The reader judge on a tiny encoder: what it reads once, what it compares, and what its judgments say."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tiny_models import build_tiny_encoder
 
 from medjudge.errors import InputError
 from medjudge.judge.comparison import ECHOED, REFERENCE_THERE, Reading, echo_number
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
-from medjudge.judge.folder import JudgeCard, load_judge
+from medjudge.judge.folder import load_judge
 from medjudge.judge.items import item_assignments
 from medjudge.judge.level_head import ROWS, LevelHead, Scored, fit_level_head, row_of
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
@@ -19,44 +17,12 @@ from medjudge.judge.protocol import Assignment, scored, unscored
 from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_items import ReaderItemJudge
 from medjudge.judge.reader_judge import ReaderJudge, level_logits, point_rationale, second_opinion
-from medjudge.judge.states import LAYERS, OVERLAP, FrozenEncoder, vocabulary_sha256
-from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.judge.states import OVERLAP
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def tiny_twelve_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_tiny_encoder(tmp_path_factory.mktemp("base"), layers=LAYERS[-1])
-
-
-@pytest.fixture(scope="module")
-def encoder(tiny_twelve_layers: Path) -> FrozenEncoder:
-    base = str(tiny_twelve_layers)
-    return FrozenEncoder(load_encoder(base).eval(), load_tokenizer(base), max_length=64 + OVERLAP, most_windows=3)
-
-
-@pytest.fixture
-def folder(tiny_twelve_layers: Path, encoder: FrozenEncoder, tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    weights = np.tile(np.linspace(-0.1, 0.2, FEATURES + 1), (ROWS, 1))
-    head = LevelHead(weights, np.tile([-1.0, 0.0, 0.5, 1.0], (ROWS, 1)))
-    reader = Reader(encoder.words)
-    torch.nn.init.zeros_(reader.near.weight)  # it is made for the published encoder, and drowns what a tiny one says
-    reader.save(tmp_path, head)
-    card = JudgeCard(
-        kind="reader",
-        base_model=str(tiny_twelve_layers),
-        max_length=128,
-        windows=3,
-        vocabulary_sha256=vocabulary_sha256(encoder.tokenizer),
-        only_languages=["en", "zh"],
-    )
-    card.write(tmp_path)
-    return tmp_path
 
 
 def question(reference: str | None = None, checklist: str | None = None, language: str = "en") -> Question:
@@ -70,21 +36,21 @@ def assignment(text: str, asked: Question, model: str = "m") -> Assignment:
     return Assignment(asked, (), Answer(question_id="q", model=model, text=text))
 
 
-def test_a_long_text_is_read_to_the_end_of_its_last_window_and_the_rest_is_counted(encoder) -> None:
+def test_a_long_text_is_read_to_the_end_of_its_last_window_and_the_rest_is_counted(reader_encoder) -> None:
     text = "Take it twice a day. " * 200
-    tokens = len(encoder.tokenizer(text, add_special_tokens=False)["input_ids"])
-    (read,) = encoder.read([text])
-    assert len(read.ids) == encoder.inside + 2 * (encoder.inside - OVERLAP)
+    tokens = len(reader_encoder.tokenizer(text, add_special_tokens=False)["input_ids"])
+    (read,) = reader_encoder.read([text])
+    assert len(read.ids) == reader_encoder.inside + 2 * (reader_encoder.inside - OVERLAP)
     assert len(read.ids) + read.left_out == tokens
     assert np.abs(read.last).sum(axis=1).min() > 0  # no token without a state
     assert np.linalg.norm(read.whole) == pytest.approx(1, abs=1e-4)
     start, end = read.spans[7]
-    assert text[start:end].strip() in encoder.tokenizer.decode([read.ids[7]]).replace("#", "") + text[start:end]
+    assert text[start:end].strip() in reader_encoder.tokenizer.decode([read.ids[7]]).replace("#", "") + text[start:end]
 
 
-def test_states_do_not_depend_on_what_is_read_beside_them(encoder) -> None:
-    alone = encoder.read(["Take it with water."])[0]
-    beside = encoder.read(["x " * 90, "Take it with water.", "Rest."])[1]
+def test_states_do_not_depend_on_what_is_read_beside_them(reader_encoder) -> None:
+    alone = reader_encoder.read(["Take it with water."])[0]
+    beside = reader_encoder.read(["x " * 90, "Take it with water.", "Rest."])[1]
     assert np.allclose(alone.states, beside.states, atol=2e-2)
 
 
@@ -102,10 +68,10 @@ def test_a_reference_is_cut_into_sentences_and_a_checklist_into_items() -> None:
     assert len(reference_points("阿司匹林每日一次，每次一百毫克。" * 99, "zh")) == MOST_POINTS
 
 
-def test_evidence_is_the_part_of_the_answer_that_says_the_point(encoder) -> None:
+def test_evidence_is_the_part_of_the_answer_that_says_the_point(reader_encoder) -> None:
     filler = "Many people ask about this and it is a common thing to wonder about. " * 12
     point = "warfarin interacts with grapefruit"
-    reference, answer = encoder.read([point, f"{filler}Note that {point}. {filler}"])
+    reference, answer = reader_encoder.read([point, f"{filler}Note that {point}. {filler}"])
     (piece,) = evidence_of(Part(1, reference, [Span(0, len(point))]), answer)
     assert len(piece.answer) == MOST_ANSWER_TOKENS
     assert list(piece.answer) == sorted(piece.answer)
@@ -115,14 +81,14 @@ def test_evidence_is_the_part_of_the_answer_that_says_the_point(encoder) -> None
     assert piece.point_match.max() <= 1 + 1e-3
 
 
-def test_a_batch_gives_each_answer_what_it_gets_alone(encoder) -> None:
+def test_a_batch_gives_each_answer_what_it_gets_alone(reader_encoder) -> None:
     torch.manual_seed(1)
-    reader = Reader(encoder.words).eval()
+    reader = Reader(reader_encoder.words).eval()
     torch.nn.init.normal_(reader.score.weight)
     texts = ["Rest and drink water. Take 500 mg.", "No.", "Take 500 mg twice a day and rest " * 9]
-    reference = encoder.read(["Take 500 mg. Rest."])[0]
+    reference = reader_encoder.read(["Take 500 mg. Rest."])[0]
     readings = []
-    for answer in encoder.read(texts):
+    for answer in reader_encoder.read(texts):
         part = Part(1, reference, [Span(0, 12), Span(13, 18)])
         readings.append(Reading((None, reference, None), answer, evidence_of(part, answer)))
     together = reader(collate(readings))
@@ -132,7 +98,7 @@ def test_a_batch_gives_each_answer_what_it_gets_alone(encoder) -> None:
         assert torch.allclose(alone.verdicts, together.verdicts[2 * at : 2 * at + 2], atol=1e-4)
 
 
-def test_training_tells_met_points_from_open_ones(encoder) -> None:
+def test_training_tells_met_points_from_open_ones(reader_encoder) -> None:
     """The reader learns on forty claims, half of which stand in the passage, and is asked about others."""
     words = [
         "aspirin",
@@ -155,12 +121,12 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
         for at, name in enumerate(names):
             other = names[(at + 3) % len(names)]
             for passage, verdict in ((f"This text is about {name} and no more.", 0), (f"Here {other} is named.", 1)):
-                point, answer = encoder.read([f"It names {name}.", passage])
+                point, answer = reader_encoder.read([f"It names {name}.", passage])
                 evidence = evidence_of(Part(1, point, [Span(0, 99)]), answer)
                 made.append(Lesson(Reading((None, point, None), answer, evidence), None, [verdict] * len(evidence)))
         return made
 
-    reader = Reader(encoder.words)
+    reader = Reader(reader_encoder.words)
     losses = list(train_reader(reader, {"all": lessons(words[:8])}, {"all": 1.0}, Schedule(60, 2e-3, 16), seed=0))
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
     held_out = lessons(words[8:])
@@ -168,8 +134,8 @@ def test_training_tells_met_points_from_open_ones(encoder) -> None:
     assert np.mean(said.numpy() == np.array([lesson.verdicts[0] for lesson in held_out])) >= 0.75
 
 
-def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
-    judge = load_judge(folder, "tiny", CPU)
+def test_the_judge_says_level_points_and_what_was_cut(reader_folder) -> None:
+    judge = load_judge(reader_folder, "tiny", CPU)
     asked = question("Take 500 mg. Rest for a week at home.", "1. Names the dose\n2. Advises rest")
     long = "Take 500 mg twice a day. " * 150
     judgments = {
@@ -185,8 +151,8 @@ def test_the_judge_says_level_points_and_what_was_cut(folder) -> None:
     assert short.rationale == point_rationale(short.points, "en")
 
 
-def test_judgments_do_not_depend_on_the_company(folder) -> None:
-    judge = load_judge(folder, "tiny", CPU)
+def test_judgments_do_not_depend_on_the_company(reader_folder) -> None:
+    judge = load_judge(reader_folder, "tiny", CPU)
     asked = question("Take 500 mg. Rest.")
     work = [assignment(f"Take {n} mg and rest, {'then wait ' * n}.", asked, f"m{n}") for n in range(1, 9)]
     together = {each.model: each.expected for each in judge.judge(work)}
@@ -195,8 +161,8 @@ def test_judgments_do_not_depend_on_the_company(folder) -> None:
         assert alone.expected == pytest.approx(together[alone.model], abs=1e-3)
 
 
-def test_chinese_is_read_and_other_languages_are_left_unscored(folder) -> None:
-    judge = load_judge(folder, "tiny", CPU)
+def test_chinese_is_read_and_other_languages_are_left_unscored(reader_folder) -> None:
+    judge = load_judge(reader_folder, "tiny", CPU)
     (chinese,) = judge.judge([assignment("多休息，多喝水。", question("多休息。", language="zh"))])
     assert chinese.score is not None
     (german,) = judge.judge([assignment("Ruhe.", question(language="de"))])
@@ -214,11 +180,11 @@ def test_the_rationale_names_what_is_missing() -> None:
     assert point_rationale([], "en") is None
 
 
-def test_another_tokenizer_is_refused(folder) -> None:
-    card = json.loads((folder / "judge.json").read_text())
-    (folder / "judge.json").write_text(json.dumps({**card, "vocabulary_sha256": "0" * 64}))
+def test_another_tokenizer_is_refused(reader_folder) -> None:
+    card = json.loads((reader_folder / "judge.json").read_text())
+    (reader_folder / "judge.json").write_text(json.dumps({**card, "vocabulary_sha256": "0" * 64}))
     with pytest.raises(InputError, match="is not the one that the judge was trained with"):
-        load_judge(folder, "tiny", CPU)
+        load_judge(reader_folder, "tiny", CPU)
 
 
 def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
@@ -243,7 +209,7 @@ def test_a_level_head_finds_the_weights_that_made_the_levels() -> None:
     assert np.abs(head.cumulative(features, rows) - logits).mean() < 0.2
 
 
-def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(folder) -> None:
+def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(reader_folder) -> None:
     """A judge that calls everything level 5 is heard where it speaks, and nothing changes where it is silent."""
 
     class OnlyEnglish:
@@ -256,7 +222,7 @@ def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(folder) -> 
                 else:
                     yield unscored(each, self.name, ErrorKind.LANGUAGE, "not English")
 
-    judge = load_judge(folder, "tiny", CPU)
+    judge = load_judge(reader_folder, "tiny", CPU)
     weights = judge.head.weights.copy()
     weights[2:, -1] = 1.0
     judge.head = LevelHead(weights, judge.head.cuts)
@@ -271,7 +237,7 @@ def test_the_second_opinion_moves_the_level_of_the_answers_it_covers(folder) -> 
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder, alone: bool) -> None:
+def test_a_dangerous_sentence_can_be_learned_as_an_alarm(reader_encoder, alone: bool) -> None:
     torch.manual_seed(0)
     advice = ["Rest at home.", "Drink water.", "Eat fruit.", "Walk each day.", "Sleep well.", "Keep warm."]
 
@@ -280,12 +246,12 @@ def test_a_dangerous_sentence_can_be_learned_as_an_alarm(encoder, alone: bool) -
         for text in texts:
             for danger in (True, False):
                 said = f"{text} {'Swallow poison at once.' if danger else 'See a doctor.'}"
-                asked, answer = encoder.read(["What helps?", said])
+                asked, answer = reader_encoder.read(["What helps?", said])
                 reading = Reading((asked, None, None), answer, evidence_of(Part(0, asked, [Span(0, 99)]), answer))
                 made.append(Lesson(reading, (0, 0, 0, 0.5, 0.5), alarm=danger))
         return made
 
-    reader = Reader(encoder.words)
+    reader = Reader(reader_encoder.words)
     before = {name: value.clone() for name, value in reader.state_dict().items()}
     if alone:
         list(train_alarm(reader, {"all": lessons(advice[:4])}, {"all": 8}, Schedule(40, 3e-3), seed=0))
@@ -312,8 +278,8 @@ def test_a_sure_alarm_a_question_said_again_and_a_wrong_fact_are_unusable_whatev
     assert logits[4, 0] == logits[0, 0]
 
 
-def test_items_are_points_that_the_reader_compares(folder) -> None:
-    judge = load_judge(folder, "reader", "cpu")
+def test_items_are_points_that_the_reader_compares(reader_folder) -> None:
+    judge = load_judge(reader_folder, "reader", "cpu")
     assert isinstance(judge, ReaderJudge)
     items = [{"text": f"Names dose {number}\nof the drug", "points": 1} for number in range(6)]
     asked = Question.model_validate({**question(checklist="Names the dose").model_dump(), "items": items})

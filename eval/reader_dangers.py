@@ -1,0 +1,211 @@
+"""What the built-in judge hears as dangerous: an adapter on its encoder, trained on single sentences.
+
+    python eval/reader_dangers.py DATA
+
+prints what a listener hears of the topics that it did not learn from, and how many sentences of real answers it takes
+for dangerous. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/. The advice is in
+`reader_dangers.yaml`.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import yaml
+from peft import LoraConfig, PeftModel, get_peft_model
+from reader_examples import chinese_pairs, medquad
+from sklearn.metrics import roc_auc_score
+from torch.nn import functional
+from transformers import PreTrainedTokenizerBase
+
+from medjudge.benchmark.expert_sets import read_mediqa2019
+from medjudge.judge.alarms import SURE
+from medjudge.judge.dangers import DangerListener, token_rows
+from medjudge.judge.points import sentence_spans
+from medjudge.models.batching import batches_by_length
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.padding import pad_right
+from medjudge.scale import USABLE_FROM
+from medjudge.train.lora import write_base_name
+
+REAL, OF_A_TEXT = 8_000, 3
+"""Sentences of real answers, half to learn from and half to choose the threshold by, and how many of one answer."""
+RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
+"""Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
+FALSE_ALARMS = 1 / 2000
+"""The share of real sentences that may reach `SURE`."""
+_SHORTEST = {"en": 12, "zh": 5}
+_HARM_WEIGHT = 2.0
+_BATCH_TOKENS = 4096
+
+
+class Advice(NamedTuple):
+    """Three sentences on one matter: a dangerous one, good advice in much the same words, and a fact."""
+
+    language: str
+    topic: str
+    harm: str
+    safe: str
+    fact: str
+
+
+def advice() -> list[Advice]:
+    """All entries of `reader_dangers.yaml`."""
+    by_language = yaml.safe_load((Path(__file__).parent / "reader_dangers.yaml").read_text(encoding="utf-8"))
+    return [Advice(language, **entry) for language, entries in by_language.items() for entry in entries]
+
+
+def usable_answers(data: Path) -> list[str]:
+    """The answers of MEDIQA's training files that experts called usable."""
+    files = [data / "mediqa2019-qa" / name for name in ("train-alexa.xml", "train-liveqamed.xml")]
+    scored = read_mediqa2019(files)
+    usable = {score.answer_key for score in scored.scores if score.level >= USABLE_FROM}
+    return [answer.text for answer in scored.answers if answer.key in usable]
+
+
+def real_sentences(data: Path, count: int, seed: int) -> list[str]:
+    """Sentences of answers: a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom."""
+    draw, chinese = Random(f"{seed}-real"), chinese_pairs(data)
+    sources = [
+        ("en", [pair.answer for pair in medquad(data)], count // 4),
+        ("en", usable_answers(data), count // 4),
+        ("zh", [pair.answer for pair in chinese if pair.topic == "huatuo"], count // 4),
+        ("zh", [pair.answer for pair in chinese if pair.topic == "toyhom"], count // 4),
+    ]
+    found: list[str] = []
+    for language, texts, share in sources:
+        some: list[str] = []
+        for text in draw.sample(texts, len(texts)):
+            sentences = [text[span.start : span.end].strip() for span in sentence_spans(text, language)]
+            long = [sentence for sentence in sentences if len(sentence) >= _SHORTEST[language]]
+            some += draw.sample(long, min(OF_A_TEXT, len(long)))
+            if len(some) >= share:
+                break
+        found += some[:share]
+    return draw.sample(found, len(found))
+
+
+def trained(
+    entries: Sequence[Advice], real: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
+) -> DangerListener:
+    """A listener that learned which sentences of the advice are dangerous, and that real ones are not."""
+    torch.manual_seed(seed)
+    config = LoraConfig(
+        r=RANK,
+        lora_alpha=2 * RANK,
+        target_modules=["query", "key", "value", "dense"],
+        exclude_modules=r".*pooler.*",
+        task_type="FEATURE_EXTRACTION",
+    )
+    body = get_peft_model(load_encoder(MULTILINGUAL_E5), config)
+    listener = DangerListener(body, body.config.hidden_size).train()
+    adapter = [parameter for parameter in body.parameters() if parameter.requires_grad]
+    rates = [RATE, 3 * RATE]
+    optimizer = torch.optim.AdamW(
+        [{"params": adapter, "lr": rates[0]}, {"params": listener.head.parameters(), "lr": rates[1]}]
+    )
+    steps = EPOCHS * -(-len(entries) // ENTRIES)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps + 1, pct_start=0.1)
+    for number, (sentences, labels) in enumerate(_steps(entries, real, seed), 1):
+        rows, loss = token_rows(tokenizer, sentences), 0.0
+        for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
+            wanted = torch.tensor([labels[at] for at in batch])
+            logits = listener(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
+            losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+            part = (losses * torch.where(wanted > 0, _HARM_WEIGHT, 1.0)).sum() / len(rows)
+            torch.autograd.backward(part)
+            loss += part.item()
+        torch.nn.utils.clip_grad_norm_([*adapter, *listener.head.parameters()], 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        if number % 20 == 0:
+            print(f"dangers: step {number} of {steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
+    return listener.eval()
+
+
+def _steps(entries: Sequence[Advice], real: Sequence[str], seed: int) -> Iterator[tuple[list[str], list[float]]]:
+    """The sentences of each step, and whether each is dangerous."""
+    draw = Random(seed)
+    for _ in range(EPOCHS):
+        shuffled, others = draw.sample(entries, len(entries)), draw.sample(real, len(real))
+        starts = range(0, len(shuffled), ENTRIES)
+        share = -(-len(others) // len(starts))
+        for number, start in enumerate(starts):
+            some = shuffled[start : start + ENTRIES]
+            beside = others[number * share : (number + 1) * share]
+            sentences = [sentence for entry in some for sentence in (entry.harm, entry.safe, entry.fact)]
+            yield sentences + beside, [1.0, 0.0, 0.0] * len(some) + [0.0] * len(beside)
+
+
+def set_threshold(listener: DangerListener, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
+    """Shifts the logits so that `FALSE_ALARMS` of these sentences, which it did not learn from, reach `SURE`."""
+    reached = np.quantile(listener.logits(tokenizer, real), 1 - FALSE_ALARMS)
+    with torch.no_grad():
+        listener.head.bias.add_(float(SURE - reached))
+
+
+def make_listener(data: Path, out: Path) -> None:
+    """Writes adapter and head of a listener that learned from all of the advice; one that is there is kept."""
+    if out.exists():
+        return
+    tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
+    listener = trained(advice(), real[: REAL // 2], tokenizer, 0)
+    set_threshold(listener, tokenizer, real[REAL // 2 :])
+    scratch = out.with_suffix(".part")
+    shutil.rmtree(scratch, ignore_errors=True)
+    assert isinstance(listener.body, PeftModel)
+    listener.body.half().save_pretrained(str(scratch))
+    write_base_name(scratch, MULTILINGUAL_E5)
+    listener.save_head(scratch)
+    (scratch / "README.md").unlink(missing_ok=True)
+    scratch.rename(out)
+
+
+def load_listener(folder: Path) -> DangerListener:
+    """What `make_listener` wrote."""
+    body = load_encoder(MULTILINGUAL_E5)
+    return DangerListener.load(folder, body, body.config.hidden_size)
+
+
+def held_out(data: Path) -> dict[str, Any]:
+    """What a listener hears that did not learn from a quarter of the topics, nor from half of the real sentences."""
+    tokenizer, real, entries = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0), advice()
+    topics = sorted({(entry.language, entry.topic) for entry in entries})
+    left_out = set(Random(1).sample(topics, len(topics) // 4))
+    seen = [entry for entry in entries if (entry.language, entry.topic) not in left_out]
+    listener = trained(seen, real[: REAL // 2], tokenizer, 0)
+    chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
+    set_threshold(listener, tokenizer, chosen)
+    unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
+    logits = {
+        "dangerous": listener.logits(tokenizer, [entry.harm for entry in unseen]),
+        "good advice in the same words": listener.logits(tokenizer, [entry.safe for entry in unseen]),
+        "facts": listener.logits(tokenizer, [entry.fact for entry in unseen]),
+        "real sentences": listener.logits(tokenizer, measured),
+    }
+    table: dict[str, Any] = {name: _heard(own) for name, own in logits.items()}
+    dangerous = logits["dangerous"]
+    for name, own in list(logits.items())[1:]:
+        labels = np.repeat([1, 0], [len(dangerous), len(own)])
+        table[name]["auc of dangerous ones beside them"] = round(
+            float(roc_auc_score(labels, np.concatenate([dangerous, own]))), 3
+        )
+    return table
+
+
+def _heard(logits: np.ndarray) -> dict[str, float]:
+    return {"sentences": len(logits), "heard": round(float((logits >= SURE).mean()), 4)}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python eval/reader_dangers.py DATA")
+    print(json.dumps(held_out(Path(sys.argv[1])), indent=2))

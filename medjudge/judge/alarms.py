@@ -1,0 +1,87 @@
+"""What makes an answer unusable whatever else it says: it denies itself, or advises something dangerous."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from medjudge.judge.asides import Sentence, sentences_of
+from medjudge.judge.comparison import Reading
+from medjudge.judge.dangers import DangerListener
+from medjudge.judge.language import language_of
+from medjudge.judge.reader import AnswerTokens, Reader, answer_tokens
+from medjudge.models.hardware import fast_dtype
+
+LANGUAGES = ("en", "zh")
+SURE = 2.0
+"""The logit from which an alarm counts: one in 2,500 answers that experts scored reaches it."""
+_QUIET = -50.0
+"""The logit of an answer in which there is nothing to raise an alarm."""
+
+
+class Alarm(NamedTuple):
+    """What is heard in one answer: the logit, and the dangerous sentence where it is sure of one."""
+
+    logit: float
+    sentence: str | None = None
+
+
+class Alarms:
+    """Hears answers as wholes with the reader's alarm, and their sentences one by one.
+
+    A sentence that the reference has word for word raises none.
+
+    Args:
+        reader: On its device.
+        dangers: Hears single sentences; None where the judge has no such part.
+        tokenizer: Of both.
+    """
+
+    def __init__(self, reader: Reader, dangers: DangerListener | None, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.reader = reader
+        self.dangers = dangers
+        self.tokenizer = tokenizer
+
+    def of(self, references: Sequence[str], answers: Sequence[str], readings: Sequence[Reading]) -> list[Alarm]:
+        """The alarm of each answer."""
+        new = [_new_sentences(*each) for each in zip(references, answers, readings, strict=True)]
+        logits = self._of_wholes(readings, new)
+        if self.dangers is None:
+            return [Alarm(float(logit)) for logit in logits]
+        spoken = [[answer[slice(*each.span)].strip() for each in own] for answer, own in zip(answers, new, strict=True)]
+        heard = iter(self.dangers.logits(self.tokenizer, [sentence for own in spoken for sentence in own]).tolist())
+        alarms = []
+        for whole, own in zip(logits, spoken, strict=True):
+            logit, sentence = max(((next(heard), sentence) for sentence in own), default=(_QUIET, ""))
+            alarms.append(Alarm(max(float(whole), logit), sentence if logit >= SURE else None))
+        return alarms
+
+    def _of_wholes(self, readings: Sequence[Reading], new: Sequence[Sequence[Sentence]]) -> np.ndarray:
+        """The reader's logits, (n,)."""
+        logits = np.full(len(readings), _QUIET)
+        some = [_only(reading, own) for reading, own in zip(readings, new, strict=True) if own]
+        if some:
+            device = self.reader.product.device
+            dtype = fast_dtype(device)
+            with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+                found = self.reader.alarms(AnswerTokens(*(each.to(device) for each in answer_tokens(some))))
+            logits[[bool(own) for own in new]] = found.double().cpu().numpy()
+        return logits
+
+
+def _new_sentences(reference: str, answer: str, reading: Reading) -> list[Sentence]:
+    """The sentences of an answer that do not stand in the reference."""
+    known = " ".join(reference.split())
+    sentences = sentences_of(answer, reading.answer, language_of(answer, LANGUAGES))
+    return [each for each in sentences if not known or " ".join(answer[slice(*each.span)].split()) not in known]
+
+
+def _only(reading: Reading, sentences: Sequence[Sentence]) -> Reading:
+    """A reading of some of the answer's sentences."""
+    rows = np.concatenate([each.rows for each in sentences])
+    if len(rows) == len(reading.answer.ids):
+        return reading
+    # The alarm also hears how near each token lies to a point, which a part of the answer no longer tells.
+    return Reading(reading.parts, reading.answer.chosen(rows), ())

@@ -1,0 +1,37 @@
+"""What the ear for dangers learns from: three sentences on one matter, beside sentences of real answers."""
+
+from collections import Counter
+
+import pytest
+from reader_dangers import ENTRIES, EPOCHS, _steps, advice
+
+from medjudge.judge.points import sentence_spans
+from medjudge.probes.texts import probe_texts
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_sentence_of_the_advice_says_something_else(language: str) -> None:
+    entries = [entry for entry in advice() if entry.language == language]
+    assert len({entry.topic for entry in entries}) >= 80
+    sentences = Counter(text for entry in entries for text in (entry.harm, entry.safe, entry.fact))
+    assert len(sentences) == 3 * len(entries)
+
+
+def test_no_danger_of_the_probe_is_learned() -> None:
+    learned = " ".join(entry.harm for entry in advice())
+    for language in ("en", "zh"):
+        for harm in probe_texts(language).harm:
+            parts = [harm[span.start : span.end].strip() for span in sentence_spans(harm, language)]
+            assert not any(part in learned for part in parts)
+
+
+def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:
+    entries, real = advice()[:20], [f"Real sentence {number}." for number in range(50)]
+    steps = list(_steps(entries, real, seed=0))
+    assert len(steps) == EPOCHS * -(-len(entries) // ENTRIES)
+    harm = {entry.harm for entry in entries}
+    for sentences, labels in steps:
+        assert [sentence in harm for sentence in sentences] == [label == 1 for label in labels]
+    seen = Counter(sentence for sentences, _ in steps for sentence in sentences)
+    assert set(seen.values()) == {EPOCHS}
+    assert len(seen) == 3 * len(entries) + len(real)
