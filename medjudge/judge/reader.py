@@ -20,11 +20,14 @@ from medjudge.judge.comparison import NEAREST, NUMBERS, Reading, compared
 from medjudge.judge.evidence import KINDS, MOST_ANSWER_TOKENS, MOST_QUESTION_TOKENS
 from medjudge.judge.level_head import NAMES, ROWS, LevelHead
 from medjudge.judge.states import LAYERS, layer_normed
+from medjudge.models.batching import batches_by_length
 
 READER_FILE = "reader.safetensors"
 VERDICTS = ("met", "open", "contradicted")
 _HEADS, _LAYERS = 5, 3
 _LOOK = 64
+_TOGETHER = 8192
+"""The most tokens of pieces that are read together, padding included."""
 _NO_ASIDE = -10.0
 """The logit of every sentence before `aside` is fitted: none is left out."""
 _NEAR = 3
@@ -247,16 +250,7 @@ class Reader(nn.Module):
 
     def forward(self, batch: ReaderBatch) -> ReaderOutput:
         """Reads a batch from `collate`."""
-        hidden = self.from_states(layer_normed(batch.states)) + self.from_word(self._word(batch.ids))
-        hidden = hidden + self.from_partner(self._word(batch.partners))
-        hidden = hidden + self.from_match(torch.cat([batch.match, batch.gap[..., None].float()], dim=-1))
-        hidden = hidden + self.side(batch.side) + self.position(batch.position)
-        hidden = torch.cat([self.first(batch.kind)[:, None], hidden], dim=1)
-        mask = functional.pad(batch.side > 0, (1, 0), value=True)
-        added = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e4)[:, None, None]
-        for block in self.blocks:
-            hidden = block(hidden, added)
-        vectors = self.after(hidden[:, 0]).float()
+        vectors = self._pieces(batch)
         verdicts = self.verdict(vectors).float() + self.near(_near(batch))
         points = self._points(batch, vectors, verdicts)
         cumulative = self._levels(batch, vectors, points)
@@ -264,6 +258,32 @@ class Reader(nn.Module):
         of_points = points[:, -3 * len(VERDICTS) :]
         features = torch.cat([batch.scalars, of_points, impression], dim=-1)
         return ReaderOutput(verdicts, cumulative, self.alarms(batch.tokens), features)
+
+    def _pieces(self, batch: ReaderBatch) -> torch.Tensor:
+        """What is made of each piece with its evidence, (S, width); those of similar length are read together."""
+        lengths = (batch.side > 0).sum(dim=1).tolist()
+        groups = batches_by_length(lengths, _TOGETHER)
+        vectors = torch.cat([self._group(batch, group, lengths[group[0]]) for group in groups])
+        order = torch.tensor([row for group in groups for row in group], device=vectors.device)
+        return torch.zeros_like(vectors).index_copy(0, order, vectors)
+
+    def _group(self, batch: ReaderBatch, rows: Sequence[int], longest: int) -> torch.Tensor:
+        """The vectors of some pieces, of which the first is the longest, (rows, width)."""
+        index = torch.tensor(rows, device=batch.side.device)
+        states, ids, partners, match, side, position, gap = (
+            each[index, :longest]
+            for each in (batch.states, batch.ids, batch.partners, batch.match, batch.side, batch.position, batch.gap)
+        )
+        hidden = self.from_states(layer_normed(states)) + self.from_word(self._word(ids))
+        hidden = hidden + self.from_partner(self._word(partners))
+        hidden = hidden + self.from_match(torch.cat([match, gap[..., None].float()], dim=-1))
+        hidden = hidden + self.side(side) + self.position(position)
+        hidden = torch.cat([self.first(batch.kind[index])[:, None], hidden], dim=1)
+        mask = functional.pad(side > 0, (1, 0), value=True)
+        added = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e4)[:, None, None]
+        for block in self.blocks:
+            hidden = block(hidden, added)
+        return self.after(hidden[:, 0]).float()
 
     def alarms(self, tokens: AnswerTokens) -> torch.Tensor:
         """The logits of answers that deny themselves or tell to do something dangerous, (B,)."""
