@@ -27,6 +27,7 @@ _SENTENCE = re.compile(r"[。！!？?\n]|[.;；](?=\s|$)")
 _IN_BRACKETS = re.compile(r"[(（\[【][^)）\]】]*[)）\]】]")
 _FORMULA = re.compile(r"[=^{}\\*+<>]|\b\w-\w\b")
 """Formulas are written in many ways."""
+_WORD_BEFORE, _WORD_BEHIND = re.compile(r"[A-Za-z][A-Za-z]$"), re.compile(r"[A-Za-z](?!e?s\b)[A-Za-z]")
 _NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?![\d.]*\d)")
 
 Stated = Literal["right", "wrong", "term"]
@@ -172,7 +173,16 @@ def _names(term: str, answer: str) -> bool:
         sentences = [each for each in _SENTENCE.split(answer) if each.strip()]
         return any(_same_number(term, sentence) for sentence in sentences[:1] + sentences[-1:])
     said, wanted = plain_with_places(answer), plain(term)
-    return any(not _is_denied(answer[: said.places[match.start()]]) for match in _whole(wanted).finditer(said.text))
+    for match in _whole(wanted).finditer(said.text):
+        start, end = said.places[match.start()], said.places[match.end() - 1] + 1
+        if not _is_inside_a_word(answer, start, end) and not _is_denied(answer[:start]):
+            return True
+    return False
+
+
+def _is_inside_a_word(text: str, start: int, end: int) -> bool:
+    """Whether a stretch is a part of a longer word of a script with spaces; a plural is none."""
+    return bool(_WORD_BEFORE.search(text[:start] + text[start]) or _WORD_BEHIND.match(text[end - 1 :]))
 
 
 @lru_cache(maxsize=1024)
