@@ -21,12 +21,15 @@ from medjudge.text.options import (
 )
 
 _LONGEST_KEY, _LONGEST_NOTE = 40, 40
-"""In characters."""
+"""In characters; two Latin ones count as one."""
 _MOST_TERMS = 6
 _SENTENCE = re.compile(r"[。！!？?\n]|[.;；](?=\s|$)")
 _IN_BRACKETS = re.compile(r"[(（\[【][^)）\]】]*[)）\]】]")
 _FORMULA = re.compile(r"[=^{}\\*+<>]|\b\w-\w\b")
 """Formulas are written in many ways."""
+_QUOTED = re.compile(r"[“\"「『]([^”\"」』]+)[”\"」』]")
+_SLASH = r"(?<![A-Za-z0-9%])/|/(?![A-Za-z0-9])"
+"""A slash between alternatives, and not between units."""
 _WORD_BEFORE, _WORD_BEHIND = re.compile(r"[A-Za-z][A-Za-z]$"), re.compile(r"[A-Za-z](?!e?s\b)[A-Za-z]")
 _NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?![\d.]*\d)")
 
@@ -40,19 +43,19 @@ class AnswerKey(NamedTuple):
     Attributes:
         options: Labels of the right options; empty where the question has none.
         truth: Whether the question's statement is true; None where the key says neither.
-        terms: What an answer has to name; empty for the other kinds.
+        terms: What an answer has to name, each with its alternatives; empty for the other kinds.
     """
 
     options: frozenset[str] = frozenset()
     truth: bool | None = None
-    terms: tuple[str, ...] = ()
+    terms: tuple[tuple[str, ...], ...] = ()
 
 
 @lru_cache(maxsize=1024)
 def is_no_reference(reference: str) -> bool:
     """Whether a reference only notes that there is none, such as "subjective question"."""
     bare = unicodedata.normalize("NFKC", reference).strip(" \t\n()[]【】。.")
-    if not bare or len(bare) > _LONGEST_NOTE:
+    if not bare or _width(bare) > _LONGEST_NOTE:
         return not bare
     return any(re.match(note, bare, re.IGNORECASE) for texts in key_texts() for note in texts.no_reference)
 
@@ -63,7 +66,7 @@ def key_of(question: str, reference: str) -> AnswerKey | None:
 
     Args:
         question: Its options tell what the letters of a key stand for.
-        reference: At most 40 characters for a key of terms, any length for the texts of options.
+        reference: Of a width of at most 40 for a key of terms, any length for the texts of options.
     """
     bare = _without_heading(reference)
     options = options_of(question)
@@ -71,7 +74,7 @@ def key_of(question: str, reference: str) -> AnswerKey | None:
         return AnswerKey(options=letters)
     if (truth := _truth_of(bare)) is not None:
         return AnswerKey(truth=truth)
-    if 0 < len(bare) <= _LONGEST_KEY and not _SENTENCE.search(bare.rstrip("。.;；")):
+    if 0 < _width(bare) <= _LONGEST_KEY and not _SENTENCE.search(bare.rstrip("。.;；")):
         terms = _terms_of(bare, question)
         return AnswerKey(terms=terms) if terms else None
     return None
@@ -82,7 +85,7 @@ def in_words(question: str, reference: str) -> str:
     if is_no_reference(reference):
         return ""
     key = key_of(question, reference)
-    if key is None or not key.options or len(reference) > _LONGEST_KEY:
+    if key is None or not key.options or _width(reference) > _LONGEST_KEY:
         return reference
     options = options_of(question)
     return "\n".join(f"{label}. {options[label]}" for label in option_labels(key.options))
@@ -121,6 +124,10 @@ def stated_truth(answer: str) -> bool | None:
     return said.pop() if len(said) == 1 else None
 
 
+def _width(text: str) -> float:
+    return sum(0.5 if sign.isascii() else 1.0 for sign in text)
+
+
 def _without_heading(reference: str) -> str:
     headings = "|".join(texts.heading for texts in key_texts())
     text = re.sub(rf"^\s*(?:{headings})\s*(?:[:：]|是|为|\s)\s*", "", reference, flags=re.IGNORECASE)
@@ -148,23 +155,38 @@ def _truth_of(reference: str) -> bool | None:
     return None
 
 
-def _terms_of(reference: str, question: str) -> tuple[str, ...]:
-    """The terms of a key; none where the question has them all, or one is too short to be looked for."""
+def _terms_of(reference: str, question: str) -> tuple[tuple[str, ...], ...]:
+    """The terms of a key, each with its alternatives; what stands in quotes, where something does.
+
+    None where the question has one alternative of each, or one is too short to be looked for.
+    """
     if _FORMULA.search(reference):
         return ()
-    separators = "|".join(
-        rf"\b{word}\b" if word.isascii() else word for texts in key_texts() for word in texts.separators
-    )
-    parts = re.split(rf"[，,、;；/]|{separators}", _IN_BRACKETS.sub("", reference))
-    terms = tuple(part.strip(" \t\n.。") for part in parts if plain(part))
-    if not terms or len(terms) > _MOST_TERMS or any(len(plain(term)) < 2 and not term.isdigit() for term in terms):
+    text = _IN_BRACKETS.sub("", reference)
+    if quoted := _QUOTED.findall(text):
+        marked = any(re.search(words, _QUOTED.sub("", text)) for texts in key_texts() for words in texts.alternatives)
+        groups = [tuple(quoted)] if marked else [(each,) for each in quoted]
+    else:
+        leads = "|".join(lead for texts in key_texts() for lead in texts.leads)
+        parts = re.split(rf"[，,、;；]|{_words('separators')}", re.sub(rf"^(?:{leads})", "", text, flags=re.IGNORECASE))
+        groups = [tuple(re.split(rf"{_SLASH}|{_words('alternatives')}", part)) for part in parts]
+    terms = tuple(tuple(term.strip(" \t\n.。") for term in group if plain(term)) for group in groups)
+    terms = tuple(group for group in terms if group)
+    short = any(len(plain(term)) < 2 and not term.isdigit() for group in terms for term in group)
+    if not terms or len(terms) > _MOST_TERMS or short:
         return ()
     asked = plain(question)
-    return () if all(plain(term) in asked for term in terms) else terms
+    return () if all(any(plain(term) in asked for term in group) for group in terms) else terms
 
 
-def _names_all(terms: tuple[str, ...], answer: str) -> bool:
-    return all(_names(term, answer) for term in terms)
+def _words(kind: str) -> str:
+    """A pattern of all languages' words of a list."""
+    words = [word for texts in key_texts() for word in getattr(texts, kind)]
+    return "|".join(rf"\b{word}\b" if word.isascii() else word for word in words)
+
+
+def _names_all(terms: tuple[tuple[str, ...], ...], answer: str) -> bool:
+    return all(any(_names(term, answer) for term in group) for group in terms)
 
 
 def _names(term: str, answer: str) -> bool:

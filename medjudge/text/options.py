@@ -35,7 +35,9 @@ class AnswerKeyTexts(Texts):
     says_right: list[str]
     says_wrong: list[str]
     asks_for_wrong: list[str]
+    leads: list[str]
     separators: list[str]
+    alternatives: list[str]
     negated: list[str]
 
 

@@ -28,6 +28,12 @@ SEVERAL = "Which are loop diuretics? A. furosemide B. amiloride C. torasemide"
         ("Which drug reverses heparin?", "protamine", "Give protamine sulfate slowly.", "term"),
         ("Which drug reverses heparin?", "protamine", "It is not protamine.", None),
         ("Which drug reverses heparin?", "protamine", "Vitamin K.", None),
+        ("最可能的诊断是？", "最可能的诊断是中暑或热衰竭", "考虑热衰竭。", "term"),
+        ("最可能的诊断是？", "回答“胆道梗阻”或“梗阻性黄疸”均可", "梗阻性黄疸", "term"),
+        ("最可能的诊断是？", "提到“克氏综合征”即可", "克氏综合征（47,XXY）", "term"),
+        ("负荷剂量是多少？", "31.5mg/kg", "负荷剂量为31.5 mg/kg。", "term"),
+        ("负荷剂量是多少？", "31.5mg/kg", "负荷剂量为21.5 mg/kg。", None),
+        ("What is it?", "The most likely diagnosis is gout or pseudogout", "Gout.", "term"),
         ("What helps a sprain?", "rest", "Restless legs are something else.", None),
         ("What helps a sprain?", "splint", "Splints help.", "term"),
         ("病史中有什么病？", "高血压", "否认高血压、糖尿病。", None),
@@ -73,7 +79,12 @@ def test_a_note_that_there_is_no_reference_is_none(note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", ["略微升高", "无", "Subjective complaints are headache, nausea and a stiff neck for days."]
+    "reference",
+    [
+        "略微升高",
+        "无",
+        "Subjective complaints are headache, nausea, stiff neck and fever for several days by now.",
+    ],
 )
 def test_a_reference_that_begins_like_a_note_is_one(reference: str) -> None:
     assert not is_no_reference(reference)
