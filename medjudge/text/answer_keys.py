@@ -23,6 +23,7 @@ from medjudge.text.options import (
 _LONGEST_KEY, _LONGEST_NOTE = 40, 40
 """In characters; two Latin ones count as one."""
 _MOST_TERMS = 6
+_REPEATED = 1.5
 _SENTENCE = re.compile(r"[。！!？?\n]|[.;；](?=\s|$)")
 _IN_BRACKETS = re.compile(r"[(（\[【][^)）\]】]*[)）\]】]")
 _FORMULA = re.compile(r"[=^{}\\*+<>]|\b\w-\w\b")
@@ -104,11 +105,18 @@ def stated(question: str, reference: str, answer: str) -> Stated | None:
         chosen = chosen_options(question, answer)
         if chosen:
             return "right" if chosen == key.options else "wrong"
-        return None if any(mentions(label, question, answer) for label in key.options) else "wrong"
+        named = any(mentions(label, question, answer) for label in key.options)
+        return None if named and not _only_repeats(question, answer) else "wrong"
     if key.truth is not None:
         said = stated_truth(answer)
         return None if said is None else "right" if said == key.truth else "wrong"
     return "term" if _names_all(key.terms, answer) else None
+
+
+def _only_repeats(question: str, answer: str) -> bool:
+    """Whether an answer is the question once more, and little else."""
+    asked, said = plain(question), plain(answer)
+    return asked in said and len(said) < _REPEATED * len(asked)
 
 
 def stated_truth(answer: str) -> bool | None:

@@ -18,6 +18,7 @@ SEVERAL = "Which are loop diuretics? A. furosemide B. amiloride C. torasemide"
         # It names the right one, and others too: only a reader can say what it means.
         (CHOICE, "B", "氯沙坦和普萘洛尔都可以考虑，要看患者的情况。", "wrong"),
         (CHOICE, "B", "有人用B，也有人用别的，需要结合病情来看，没有定论，也要看患者能不能耐受各种副作用。", None),
+        (CHOICE, "B", f"您问的是：{CHOICE}", "wrong"),
         (SEVERAL, "A, C", "A and C", "right"),
         (SEVERAL, "AC", "A", "wrong"),
         ("布洛芬可用于妊娠晚期。", "错误", "错误，妊娠晚期禁用。", "right"),
