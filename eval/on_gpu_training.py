@@ -26,7 +26,9 @@ CONFIGS = Path(__file__).parent.parent / "configs" / "judges"
 STEPS = 10
 _LINES = 320
 _SIZES = {f"Qwen/Qwen3-{size}": size for size in ("0.6B", "1.7B", "4B", "8B")} | {"models/tiny-lm": "tiny"}
-_MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+_ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "MiniLM", "intfloat/multilingual-e5-small": "e5-small"}
+_ENCODER_SHAPES = {"MiniLM": (6, 30_522), "e5-small": (12, 250_037)}
+"""Layers and words of encoders of width 384."""
 
 
 class UnknownShapeError(Exception):
@@ -76,8 +78,8 @@ def _size(options: dict[str, Any]) -> str:
     if "start_from" in options or "model_name_or_path" not in options:
         raise UnknownShapeError("continues from a judge that another config trains")
     name = options["model_name_or_path"]
-    if name == _MINILM:
-        return "MiniLM"
+    if name in _ENCODERS:
+        return _ENCODERS[name]
     if name not in _SIZES:
         raise UnknownShapeError(f"no shape is known for {name}")
     return _SIZES[name]
@@ -109,28 +111,28 @@ def _line(assignment: Assignment, level: int, with_rationale: bool) -> TrainingL
 
 def model_folder(place: Place, size: str) -> Path:
     """A folder with random weights in a shape, written once for all steps."""
-    size = size if size == "MiniLM" else place.size(size)
+    size = size if size in _ENCODER_SHAPES else place.size(size)
     folder = place.folder / f"model-{size}"
     if folder.is_dir():
         return folder
     part = place.folder / f"part-{size}"
     tokenizer = tokenizer_of(place)
-    if size == "MiniLM":
-        _write_encoder(part)
+    if size in _ENCODER_SHAPES:
+        _write_encoder(part, *_ENCODER_SHAPES[size])
     else:
         save_model(random_model(size, place.device, tokenizer), tokenizer, part)
         clear(place)
     return part.rename(folder)
 
 
-def _write_encoder(folder: Path) -> None:
-    """A BERT in the shape of all-MiniLM-L6-v2, with a small vocabulary of its own tokenizer."""
+def _write_encoder(folder: Path, layers: int, words: int) -> None:
+    """A BERT in the shape of a published encoder, with a small vocabulary of its own tokenizer."""
     from tiny_models import build_tiny_encoder
     from transformers import BertConfig, BertModel
 
     build_tiny_encoder(folder, window=512)
-    shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
-    BertModel(BertConfig(vocab_size=30_522, max_position_embeddings=512, **shape)).save_pretrained(folder)
+    shape = {"hidden_size": 384, "num_hidden_layers": layers, "num_attention_heads": 12, "intermediate_size": 1536}
+    BertModel(BertConfig(vocab_size=words, max_position_embeddings=512, **shape)).save_pretrained(folder)
 
 
 def judge_folder(place: Place, size: str) -> Path:
