@@ -13,10 +13,12 @@ from medjudge.judge.dangers import DangerListener
 from medjudge.judge.language import language_of
 from medjudge.judge.reader import AnswerTokens, Reader, answer_tokens
 from medjudge.models.hardware import fast_dtype
+from medjudge.text.answer_keys import names
 
 LANGUAGES = ("en", "zh")
 SURE = 2.0
-"""The logit from which an alarm counts: one in 2,500 answers that experts scored reaches it."""
+"""The logit from which an alarm counts. The reader's own reaches it in one of 2,500 answers that experts scored, that
+of single sentences in one of 2,000 sentences of real answers."""
 _QUIET = -50.0
 """The logit of an answer in which there is nothing to raise an alarm."""
 
@@ -73,9 +75,8 @@ class Alarms:
 
 def _new_sentences(reference: str, answer: str, reading: Reading) -> list[Sentence]:
     """The sentences of an answer that do not stand in the reference."""
-    known = " ".join(reference.split())
     sentences = sentences_of(answer, reading.answer, language_of(answer, LANGUAGES))
-    return [each for each in sentences if not known or " ".join(answer[slice(*each.span)].split()) not in known]
+    return [each for each in sentences if not reference or not names(answer[slice(*each.span)], reference)]
 
 
 def _only(reading: Reading, sentences: Sequence[Sentence]) -> Reading:

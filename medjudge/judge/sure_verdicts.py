@@ -8,7 +8,7 @@ from medjudge.judge.comparison import Reading
 from medjudge.judge.conflicts import facts_by_token, is_contradicted
 from medjudge.judge.evidence import KINDS, Evidence
 from medjudge.judge.states import TextStates
-from medjudge.text.answer_keys import Stated
+from medjudge.text.answer_keys import Stated, names
 
 MET, CONTRADICTED, UNSURE = 0, 2, -1
 """As in `reader.VERDICTS`; and where the reader decides."""
@@ -24,7 +24,7 @@ def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None 
         reading: Of these texts.
         stated: How the answer states the key that the reference is; None where it is none, or the answer is not clear.
     """
-    answer, words = facts_by_token(texts[-1], reading.answer), _words(texts[-1])
+    answer = facts_by_token(texts[-1], reading.answer)
     parts = [
         None if states is None else facts_by_token(text, states)
         for text, states in zip(texts[:3], reading.parts, strict=True)
@@ -34,9 +34,9 @@ def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None 
         part, states = parts[piece.kind], reading.parts[piece.kind]
         if KINDS[piece.kind] == "question" or part is None or states is None:
             return UNSURE
-        if stated is not None and KINDS[piece.kind] == "reference":
-            return CONTRADICTED if stated == "wrong" else MET
-        if _words(_text_of(texts[piece.kind], states, piece)) in words:
+        if stated in ("right", "wrong") and KINDS[piece.kind] == "reference":
+            return MET if stated == "right" else CONTRADICTED
+        if names(_text_of(texts[piece.kind], states, piece), texts[-1]):
             return MET
         return CONTRADICTED if is_contradicted(piece, part, answer) else UNSURE
 
@@ -51,7 +51,3 @@ def with_sure(verdicts: np.ndarray, sure: np.ndarray) -> np.ndarray:
 
 def _text_of(text: str, states: TextStates, piece: Evidence) -> str:
     return text[states.spans[piece.point[0], 0] : states.spans[piece.point[-1], 1]]
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())

@@ -13,7 +13,6 @@ from medjudge.text.options import (
     chosen_options,
     key_texts,
     letters_in,
-    mentions,
     option_labels,
     options_of,
     plain,
@@ -31,7 +30,7 @@ _FORMULA = re.compile(r"[=^{}\\*+<>]|\b\w-\w\b")
 _QUOTED = re.compile(r"[“\"「『]([^”\"」』]+)[”\"」』]")
 _SLASH = r"(?<![A-Za-z0-9%])/|/(?![A-Za-z0-9])"
 """A slash between alternatives, and not between units."""
-_WORD_BEFORE, _WORD_BEHIND = re.compile(r"[A-Za-z][A-Za-z]$"), re.compile(r"[A-Za-z](?!e?s\b)[A-Za-z]")
+_WORD_BEFORE, _WORD_BEHIND = re.compile(r"[A-Za-z][A-Za-z]$"), re.compile(r"[A-Za-z](?!e?s\b)[A-Za-z0-9]")
 _NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?![\d.]*\d)")
 
 Stated = Literal["right", "wrong", "term"]
@@ -95,22 +94,31 @@ def in_words(question: str, reference: str) -> str:
 def stated(question: str, reference: str, answer: str) -> Stated | None:
     """Whether an answer states the key; None where the reference is no key, or the answer does not say clearly.
 
-    An answer that chooses some of several right options is wrong, and so is one that names none of them. An answer that
-    does not name a term may have another word for it, so only stated terms say something.
+    An answer that chooses some of several right options is wrong, and so is one that only repeats the question. An
+    answer that does not name an option or a term may have another word for it, so this says nothing.
     """
     key = key_of(question, reference)
     if key is None:
         return None
     if key.options:
         chosen = chosen_options(question, answer)
+        chosen = chosen or _true_or_false_options(question, answer)
         if chosen:
             return "right" if chosen == key.options else "wrong"
-        named = any(mentions(label, question, answer) for label in key.options)
-        return None if named and not _only_repeats(question, answer) else "wrong"
+        return "wrong" if _only_repeats(question, answer) else None
     if key.truth is not None:
         said = stated_truth(answer)
         return None if said is None else "right" if said == key.truth else "wrong"
     return "term" if _names_all(key.terms, answer) else None
+
+
+def _true_or_false_options(question: str, answer: str) -> frozenset[str]:
+    """The option that an answer means by affirming or denying, where the options are words such as right and wrong."""
+    truths = {label: _truth_of(text) for label, text in options_of(question).items()}
+    said = stated_truth(answer)
+    if said is None or None in truths.values():
+        return frozenset()
+    return frozenset(label for label, truth in truths.items() if truth == said)
 
 
 def _only_repeats(question: str, answer: str) -> bool:
@@ -124,7 +132,7 @@ def stated_truth(answer: str) -> bool | None:
 
     How it begins counts most; then what its sentences say of the statement.
     """
-    text = answer.strip(" \t\n*#\"“'(（【[")
+    text = _without_heading(answer.replace("*", "")).strip(" \t\n#\"“'(（【[")
     begins = {truth for truth, pattern in _truths("affirms", "denies") if pattern.match(text)}
     if len(begins) == 1:
         return begins.pop()
@@ -138,7 +146,9 @@ def _width(text: str) -> float:
 
 def _without_heading(reference: str) -> str:
     headings = "|".join(texts.heading for texts in key_texts())
-    text = re.sub(rf"^\s*(?:{headings})\s*(?:[:：]|是|为|\s)\s*", "", reference, flags=re.IGNORECASE)
+    text = re.sub(
+        rf"^\s*(?:{headings})\s*(?:[:：]|是|为|\s|(?=[A-Ha-h](?![A-Za-z])))\s*", "", reference, flags=re.IGNORECASE
+    )
     return text.strip()
 
 
@@ -155,7 +165,9 @@ def _labelled(reference: str, question: str) -> frozenset[str]:
 
 
 def _truth_of(reference: str) -> bool | None:
-    bare = _IN_BRACKETS.sub("", reference).strip(" \t\n.。!！")
+    if _width(reference) > _LONGEST_KEY:
+        return None
+    bare = re.split(r"[，,;；]", _IN_BRACKETS.sub("", reference))[0].strip(" \t\n.。!！")
     for texts in key_texts():
         for truth, words in ((True, texts.affirmed), (False, texts.denied)):
             if bare.casefold() in words:
@@ -176,7 +188,9 @@ def _terms_of(reference: str, question: str) -> tuple[tuple[str, ...], ...]:
         groups = [tuple(quoted)] if marked else [(each,) for each in quoted]
     else:
         leads = "|".join(lead for texts in key_texts() for lead in texts.leads)
-        parts = re.split(rf"[，,、;；]|{_words('separators')}", re.sub(rf"^(?:{leads})", "", text, flags=re.IGNORECASE))
+        parts = re.split(
+            rf"[，、;；]|,(?!\d{{3}})|{_words('separators')}", re.sub(rf"^(?:{leads})", "", text, flags=re.IGNORECASE)
+        )
         groups = [tuple(re.split(rf"{_SLASH}|{_words('alternatives')}", part)) for part in parts]
     terms = tuple(tuple(term.strip(" \t\n.。") for term in group if plain(term)) for group in groups)
     terms = tuple(group for group in terms if group)
@@ -194,18 +208,20 @@ def _words(kind: str) -> str:
 
 
 def _names_all(terms: tuple[tuple[str, ...], ...], answer: str) -> bool:
-    return all(any(_names(term, answer) for term in group) for group in terms)
+    return all(any(names(term, answer) for term in group) for group in terms)
 
 
-def _names(term: str, answer: str) -> bool:
-    """Whether an answer names a term without denying it; a bare number counts in its first or last sentence only."""
+def names(term: str, answer: str) -> bool:
+    """Whether a text names a term without denying it; a bare number counts in its first or last sentence only."""
     if _NUMBER.fullmatch(term):
         sentences = [each for each in _SENTENCE.split(answer) if each.strip()]
         return any(_same_number(term, sentence) for sentence in sentences[:1] + sentences[-1:])
     said, wanted = plain_with_places(answer), plain(term)
+    if not wanted:
+        return False
     for match in _whole(wanted).finditer(said.text):
         start, end = said.places[match.start()], said.places[match.end() - 1] + 1
-        if not _is_inside_a_word(answer, start, end) and not _is_denied(answer[:start]):
+        if not _is_inside_a_word(answer, start, end) and not _is_denied(answer[:start], answer[end:]):
             return True
     return False
 
@@ -223,11 +239,17 @@ def _whole(wanted: str) -> re.Pattern[str]:
 
 
 def _same_number(number: str, text: str) -> bool:
-    return any(float(match[0]) == float(number) for match in _NUMBER.finditer(text))
+    return any(
+        float(match[0]) == float(number) and not _is_denied(text[: match.start()], text[match.end() :])
+        for match in _NUMBER.finditer(text)
+    )
 
 
-def _is_denied(before: str) -> bool:
-    return any(re.search(words, before, re.IGNORECASE) for texts in key_texts() for words in texts.negated)
+def _is_denied(before: str, behind: str) -> bool:
+    texts = key_texts()
+    return any(re.search(words, before[-40:], re.IGNORECASE) for each in texts for words in each.negated) or any(
+        re.match(words, behind, re.IGNORECASE) for each in texts for words in each.negated_behind
+    )
 
 
 @cache

@@ -18,6 +18,8 @@ LOWER = "Which vessel carries oxygenated blood? a) pulmonary artery b) pulmonary
         ("剂量为：A.5mg，B.10mg，C.20mg", {"A": "5mg", "B": "10mg", "C": "20mg"}),
         ("Is hepatitis A or B worse, and is vitamin C of use?", {}),
         ("How is asthma treated?", {}),
+        ("是否可以服用 A 药和 B 药？", {}),
+        ("A 60-year-old man is ill.\nA. aspirin\nB. codeine\nExplain why.", {"A": "aspirin", "B": "codeine"}),
     ],
 )
 def test_options_are_read_with_their_texts(question: str, options: dict[str, str]) -> None:
@@ -54,3 +56,8 @@ def test_options_are_read_with_their_texts(question: str, options: dict[str, str
 )
 def test_the_chosen_options_are_recognized(question: str, answer: str, chosen: str) -> None:
     assert "".join(sorted(chosen_options(question, answer))) == chosen
+
+
+def test_a_long_list_of_labels_is_read_at_once() -> None:
+    """Labels behind each other must not take time that doubles with each."""
+    assert chosen_options(EN, "A        " * 60 + "x") == frozenset()
