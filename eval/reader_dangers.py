@@ -1,8 +1,8 @@
-"""What the built-in judge hears as dangerous: an adapter on its encoder, trained on single sentences.
+"""What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences.
 
     python eval/reader_dangers.py DATA
 
-prints what a listener hears of the topics that it did not learn from, and how many sentences of real answers it takes
+prints what a detector finds of the topics that it did not learn from, and how many sentences of real answers it takes
 for dangerous. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/. The advice is in
 `reader_dangers.yaml`.
 """
@@ -26,7 +26,7 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.benchmark.expert_sets import read_mediqa2019
 from medjudge.judge.alarms import SURE
-from medjudge.judge.dangers import DangerListener, token_rows
+from medjudge.judge.dangers import DangerDetector, token_rows
 from medjudge.judge.points import sentence_spans
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -94,8 +94,8 @@ def real_sentences(data: Path, count: int, seed: int) -> list[str]:
 
 def trained(
     entries: Sequence[Advice], real: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
-) -> DangerListener:
-    """A listener that learned which sentences of the advice are dangerous, and that real ones are not."""
+) -> DangerDetector:
+    """A detector that learned which sentences of the advice are dangerous, and that real ones are not."""
     torch.manual_seed(seed)
     config = LoraConfig(
         r=RANK,
@@ -105,11 +105,11 @@ def trained(
         task_type="FEATURE_EXTRACTION",
     )
     body = get_peft_model(load_encoder(MULTILINGUAL_E5), config)
-    listener = DangerListener(body, body.config.hidden_size).train()
+    detector = DangerDetector(body, body.config.hidden_size).train()
     adapter = [parameter for parameter in body.parameters() if parameter.requires_grad]
     rates = [RATE, 3 * RATE]
     optimizer = torch.optim.AdamW(
-        [{"params": adapter, "lr": rates[0]}, {"params": listener.head.parameters(), "lr": rates[1]}]
+        [{"params": adapter, "lr": rates[0]}, {"params": detector.head.parameters(), "lr": rates[1]}]
     )
     steps = EPOCHS * -(-len(entries) // ENTRIES)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps + 1, pct_start=0.1)
@@ -117,18 +117,18 @@ def trained(
         rows, loss = token_rows(tokenizer, sentences), 0.0
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             wanted = torch.tensor([labels[at] for at in batch])
-            logits = listener(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
+            logits = detector(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
             losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
             part = (losses * torch.where(wanted > 0, _HARM_WEIGHT, 1.0)).sum() / len(rows)
             torch.autograd.backward(part)
             loss += part.item()
-        torch.nn.utils.clip_grad_norm_([*adapter, *listener.head.parameters()], 1.0)
+        torch.nn.utils.clip_grad_norm_([*adapter, *detector.head.parameters()], 1.0)
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
         if number % 20 == 0:
             print(f"dangers: step {number} of {steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
-    return listener.eval()
+    return detector.eval()
 
 
 def _steps(entries: Sequence[Advice], real: Sequence[str], seed: int) -> Iterator[tuple[list[str], list[float]]]:
@@ -145,51 +145,51 @@ def _steps(entries: Sequence[Advice], real: Sequence[str], seed: int) -> Iterato
             yield sentences + beside, [1.0, 0.0, 0.0] * len(some) + [0.0] * len(beside)
 
 
-def set_threshold(listener: DangerListener, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
+def set_threshold(detector: DangerDetector, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
     """Shifts the logits so that `FALSE_ALARMS` of these sentences, which it did not learn from, reach `SURE`."""
-    reached = np.quantile(listener.logits(tokenizer, real), 1 - FALSE_ALARMS)
+    reached = np.quantile(detector.logits(tokenizer, real), 1 - FALSE_ALARMS)
     with torch.no_grad():
-        listener.head.bias.add_(float(SURE - reached))
+        detector.head.bias.add_(float(SURE - reached))
 
 
-def make_listener(data: Path, out: Path) -> None:
-    """Writes adapter and head of a listener that learned from all of the advice; one that is there is kept."""
+def make_detector(data: Path, out: Path) -> None:
+    """Writes adapter and head of a detector that learned from all of the advice; one that is there is kept."""
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
-    listener = trained(advice(), real[: REAL // 2], tokenizer, 0)
-    set_threshold(listener, tokenizer, real[REAL // 2 :])
+    detector = trained(advice(), real[: REAL // 2], tokenizer, 0)
+    set_threshold(detector, tokenizer, real[REAL // 2 :])
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
-    assert isinstance(listener.body, PeftModel)
-    listener.body.half().save_pretrained(str(scratch))
+    assert isinstance(detector.body, PeftModel)
+    detector.body.half().save_pretrained(str(scratch))
     write_base_name(scratch, MULTILINGUAL_E5)
-    listener.save_head(scratch)
+    detector.save_head(scratch)
     (scratch / "README.md").unlink(missing_ok=True)
     scratch.rename(out)
 
 
-def load_listener(folder: Path) -> DangerListener:
-    """What `make_listener` wrote."""
+def load_detector(folder: Path) -> DangerDetector:
+    """What `make_detector` wrote."""
     body = load_encoder(MULTILINGUAL_E5)
-    return DangerListener.load(folder, body, body.config.hidden_size)
+    return DangerDetector.load(folder, body, body.config.hidden_size)
 
 
 def held_out(data: Path) -> dict[str, Any]:
-    """What a listener hears that did not learn from a quarter of the topics, nor from half of the real sentences."""
+    """What a detector finds that did not learn from a quarter of the topics, nor from half of the real sentences."""
     tokenizer, real, entries = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0), advice()
     topics = sorted({(entry.language, entry.topic) for entry in entries})
     left_out = set(Random(1).sample(topics, len(topics) // 4))
     seen = [entry for entry in entries if (entry.language, entry.topic) not in left_out]
-    listener = trained(seen, real[: REAL // 2], tokenizer, 0)
+    detector = trained(seen, real[: REAL // 2], tokenizer, 0)
     chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
-    set_threshold(listener, tokenizer, chosen)
+    set_threshold(detector, tokenizer, chosen)
     unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
     logits = {
-        "dangerous": listener.logits(tokenizer, [entry.harm for entry in unseen]),
-        "good advice in the same words": listener.logits(tokenizer, [entry.safe for entry in unseen]),
-        "facts": listener.logits(tokenizer, [entry.fact for entry in unseen]),
-        "real sentences": listener.logits(tokenizer, measured),
+        "dangerous": detector.logits(tokenizer, [entry.harm for entry in unseen]),
+        "good advice in the same words": detector.logits(tokenizer, [entry.safe for entry in unseen]),
+        "facts": detector.logits(tokenizer, [entry.fact for entry in unseen]),
+        "real sentences": detector.logits(tokenizer, measured),
     }
     table: dict[str, Any] = {name: _heard(own) for name, own in logits.items()}
     dangerous = logits["dangerous"]

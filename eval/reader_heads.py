@@ -11,7 +11,7 @@ import torch
 from built_in_data import folds, read_sets
 from built_in_folds import SHIPPED
 from built_in_table import FOLDS, Job
-from reader_dangers import load_listener
+from reader_dangers import load_detector
 from reader_examples import Example, level_of
 from reader_lessons import Material
 from scipy.optimize import minimize
@@ -130,8 +130,8 @@ def _without_points(reading: Reading) -> Reading:
 
 
 def _alarms(reader: Reader, material: Material, examples: Sequence[Example], readings: Sequence[Reading]) -> np.ndarray:
-    """The logits that the judge hears, of the reader's alarm and of the ear for dangers, (n,)."""
-    alarms = Alarms(reader, load_listener(material.work / "judges" / "dangers"), load_tokenizer(MULTILINGUAL_E5))
+    """The logits that the judge hears, of the reader's alarm and of the danger detector, (n,)."""
+    alarms = Alarms(reader, load_detector(material.work / "judges" / "dangers"), load_tokenizer(MULTILINGUAL_E5))
     found: list[float] = []
     for start in range(0, len(readings), _BATCH):
         part = slice(start, start + _BATCH)

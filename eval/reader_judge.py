@@ -20,7 +20,7 @@ import torch
 from reader_alarms import alarming
 from reader_asides import with_asides
 from reader_claims import claims, split
-from reader_dangers import make_listener
+from reader_dangers import make_detector
 from reader_examples import (
     Example,
     chinese_pairs,
@@ -79,9 +79,9 @@ NOTE = (
     "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
     "and says of each point whether the answer meets it, leaves it open or contradicts it. No scores of Chinese "
     "answers are among what it learned from, and it knows little medicine beyond what stands in the reference. Where "
-    "the reference is the key of an objective question, it looks whether the answer states the key. Its adapter hears "
-    "dangerous advice in single sentences. Of an English answer it hears a second opinion: of the ordinal judge in its "
-    "folder `second`."
+    "the reference is the key of an objective question, it looks whether the answer states the key. Its adapter "
+    "detects dangerous advice in single sentences. Of an English answer it hears a second opinion: of the ordinal "
+    "judge in its folder `second`."
 )
 
 
@@ -90,7 +90,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     prepare(data, work)
     material = Material(work)
     reader = with_asides(work, material, alarmed(work, material))
-    make_listener(data, work / "judges" / "dangers")
+    make_detector(data, work / "judges" / "dangers")
     seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(reader, material, "scored", references=False)
     table = folds_table(seen, material)
@@ -184,7 +184,7 @@ def write_evidence(
 def write_judge(
     out: Path, judges: Path, reader: Reader, head: LevelHead, data: Path, examples: Sequence[Example]
 ) -> None:
-    """Writes the judge folder: the ear for dangers from `judges/dangers`, the judge from `judges/second` inside."""
+    """Writes the judge folder: the danger detector from `judges/dangers`, the judge from `judges/second` inside."""
     second = judges / "second"
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(judges / "dangers", out)

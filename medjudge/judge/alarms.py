@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.asides import Sentence, sentences_of
 from medjudge.judge.comparison import Reading
-from medjudge.judge.dangers import DangerListener
+from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.language import language_of
 from medjudge.judge.reader import AnswerTokens, Reader, answer_tokens
 from medjudge.models.hardware import fast_dtype
@@ -41,7 +41,7 @@ class Alarms:
         tokenizer: Of both.
     """
 
-    def __init__(self, reader: Reader, dangers: DangerListener | None, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, reader: Reader, dangers: DangerDetector | None, tokenizer: PreTrainedTokenizerBase) -> None:
         self.reader = reader
         self.dangers = dangers
         self.tokenizer = tokenizer

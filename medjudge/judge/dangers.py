@@ -25,7 +25,7 @@ MOST_TOKENS = 96
 _BATCH_TOKENS = 4096
 
 
-class DangerListener(nn.Module):
+class DangerDetector(nn.Module):
     """Says of sentences how surely they advise something dangerous.
 
     Args:
@@ -66,7 +66,7 @@ class DangerListener(nn.Module):
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD_FILE)
 
     @classmethod
-    def load(cls, folder: Path, body: nn.Module, width: int) -> "DangerListener":
+    def load(cls, folder: Path, body: nn.Module, width: int) -> "DangerDetector":
         """Merges the folder's adapter into an encoder, which nothing else may use, and reads the head.
 
         Raises:
@@ -74,12 +74,12 @@ class DangerListener(nn.Module):
         """
         saved = load_file(folder / HEAD_FILE)
         require_finite(saved, HEAD_FILE)
-        listener = cls(merge_adapter(body, folder), width)
+        detector = cls(merge_adapter(body, folder), width)
         try:
-            listener.head.load_state_dict(saved)
+            detector.head.load_state_dict(saved)
         except RuntimeError as error:
             raise ValueError(f"{HEAD_FILE} does not fit: {error}") from None
-        return listener.eval()
+        return detector.eval()
 
 
 def token_rows(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> list[list[int]]:

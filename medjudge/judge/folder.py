@@ -15,7 +15,7 @@ from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.dangers import HEAD_FILE as DANGER_FILE
-from medjudge.judge.dangers import DangerListener
+from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
@@ -279,11 +279,11 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
     return ReaderJudge(name, encoder, reader, head, second, dangers, card.temperature, card.only_languages)
 
 
-def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerListener:
-    """A reader's ear for dangers: the folder's adapter, on the encoder's layers once more and its word embeddings."""
+def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerDetector:
+    """A reader's danger detector: the folder's adapter, on the encoder's layers once more and its word embeddings."""
     body = load_encoder(*base_of(card, folder))
     body.set_input_embeddings(encoder.model.get_input_embeddings())
-    return DangerListener.load(folder, body, encoder.width)
+    return DangerDetector.load(folder, body, encoder.width)
 
 
 def _generative(

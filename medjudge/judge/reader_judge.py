@@ -11,7 +11,7 @@ from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms
 from medjudge.judge.alarms import SURE as SURE_ALARM
 from medjudge.judge.asides import Cut, without_asides
 from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
-from medjudge.judge.dangers import DangerListener
+from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
 from medjudge.judge.level_head import LevelHead, row_of
@@ -61,7 +61,7 @@ class ReaderJudge:
         reader: Compares them; on the encoder's device, in evaluation mode.
         head: Makes levels of what the reader says.
         second: A judge whose opinion the head weighs too, where it has one.
-        dangers: Hears dangerous advice in single sentences; without it, the reader's alarm alone does.
+        dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
@@ -76,7 +76,7 @@ class ReaderJudge:
         reader: Reader,
         head: LevelHead,
         second: Judge | None = None,
-        dangers: DangerListener | None = None,
+        dangers: DangerDetector | None = None,
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
     ) -> None:

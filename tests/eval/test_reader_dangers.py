@@ -1,4 +1,4 @@
-"""What the ear for dangers learns from: three sentences on one matter, beside sentences of real answers."""
+"""What the danger detector learns from: three sentences on one matter, beside sentences of real answers."""
 
 from collections import Counter
 

@@ -9,7 +9,7 @@ from test_reader_judge import question
 
 from medjudge.errors import InputError
 from medjudge.judge.adapter import ADAPTER_FILE
-from medjudge.judge.dangers import HEAD_FILE, DangerListener
+from medjudge.judge.dangers import HEAD_FILE, DangerDetector
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader_judge import ReaderJudge
@@ -29,20 +29,20 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     )
     body = get_peft_model(load_encoder(str(reader_base)), config)
     body.save_pretrained(str(reader_folder))
-    listener = DangerListener(body, reader_encoder.width).eval()
+    detector = DangerDetector(body, reader_encoder.width).eval()
     vectors = torch.eye(reader_encoder.width)
     with torch.no_grad():
-        listener.head.bias.zero_()
+        detector.head.bias.zero_()
         sides = []
         for axis in vectors:
-            listener.head.weight.copy_(axis[None])
-            sides.append(listener.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
+            detector.head.weight.copy_(axis[None])
+            sides.append(detector.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
         apart = torch.tensor([one - other for one, other in sides])
-        listener.head.weight.copy_(apart[None])
-        low, high = sorted(listener.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
-        listener.head.weight.mul_(20 / (high - low))
-        listener.head.bias.fill_(-10 * (high + low) / (high - low))
-    listener.save_head(reader_folder)
+        detector.head.weight.copy_(apart[None])
+        low, high = sorted(detector.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
+        detector.head.weight.mul_(20 / (high - low))
+        detector.head.bias.fill_(-10 * (high + low) / (high - low))
+    detector.save_head(reader_folder)
     return reader_folder
 
 
@@ -69,11 +69,11 @@ def test_what_the_reference_says_is_no_danger(listening: Path) -> None:
 def test_a_sentence_is_read_the_same_alone_and_among_others(listening: Path, reader_encoder: FrozenEncoder) -> None:
     judge = load_judge(listening, "reader", torch.device("cpu"))
     assert isinstance(judge, ReaderJudge)
-    listener = judge.alarms.dangers
-    assert listener is not None
+    detector = judge.alarms.dangers
+    assert detector is not None
     longer = f"{SAFE} {DANGER} " * 4
-    alone = [float(listener.logits(reader_encoder.tokenizer, [text])[0]) for text in (DANGER, SAFE, longer)]
-    together = listener.logits(reader_encoder.tokenizer, [longer, DANGER, SAFE, DANGER]).tolist()
+    alone = [float(detector.logits(reader_encoder.tokenizer, [text])[0]) for text in (DANGER, SAFE, longer)]
+    together = detector.logits(reader_encoder.tokenizer, [longer, DANGER, SAFE, DANGER]).tolist()
     assert together == pytest.approx([alone[2], alone[0], alone[1], alone[0]], abs=0.3)
     assert alone[0] > alone[1] + 10
 
