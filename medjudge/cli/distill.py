@@ -104,7 +104,9 @@ def distill(
     for line in summary_lines(distilled.summary):
         screen.print(line)
     screen.print(str(distilled.summary_file))
-    train = f"medjudge train --config minilm-ordinal --validation-file {distilled.validation_file} --train-file"
+    english = all(line.question.language == "en" for line in distilled.train)
+    config = "minilm-ordinal" if english else "e5-ordinal"
+    train = f"medjudge train --config {config} --validation-file {distilled.validation_file} --train-file"
     if people_last:
         screen.print(f"Next: {train} {distilled.first_file} --output-dir judges/teacher-first")
         screen.print(

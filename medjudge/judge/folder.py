@@ -21,7 +21,7 @@ from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader import READER_FILE, Reader, load_level_head
-from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.judge.reader_judge import Advisers, ReaderJudge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary
@@ -276,7 +276,8 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
     second = load_judge(carried, name, device) if carried.is_dir() else None
     dangers = _dangers(card, folder, encoder).to(device) if (folder / ADAPTER_CONFIG).is_file() else None
     head = load_level_head(folder)
-    return ReaderJudge(name, encoder, reader, head, second, dangers, card.temperature, card.only_languages)
+    advisers = Advisers(second, dangers)
+    return ReaderJudge(name, encoder, reader, head, advisers, card.temperature, card.only_languages)
 
 
 def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerDetector:

@@ -52,6 +52,18 @@ class _Texts(NamedTuple):
     answer: str
 
 
+class Advisers(NamedTuple):
+    """What a reader judge may have beside its reader.
+
+    Attributes:
+        second: A judge whose opinion the head weighs too.
+        dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
+    """
+
+    second: Judge | None = None
+    dangers: DangerDetector | None = None
+
+
 class ReaderJudge:
     """Scores answers in English and Chinese from question, reference and checklist.
 
@@ -60,8 +72,7 @@ class ReaderJudge:
         encoder: Reads texts.
         reader: Compares them; on the encoder's device, in evaluation mode.
         head: Makes levels of what the reader says.
-        second: A judge whose opinion the head weighs too, where it has one.
-        dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
+        advisers: What it has beside the reader.
         temperature: Divides the logits of levels.
         languages: Answers in other languages get no score; None for no restriction.
     """
@@ -75,8 +86,7 @@ class ReaderJudge:
         encoder: FrozenEncoder,
         reader: Reader,
         head: LevelHead,
-        second: Judge | None = None,
-        dangers: DangerDetector | None = None,
+        advisers: Advisers = Advisers(),
         temperature: float = 1.0,
         languages: Sequence[str] | None = None,
     ) -> None:
@@ -84,8 +94,8 @@ class ReaderJudge:
         self.encoder = encoder
         self.reader = reader
         self.head = head
-        self.second = second
-        self.alarms = Alarms(reader, dangers, encoder.tokenizer)
+        self.second = advisers.second
+        self.alarms = Alarms(reader, advisers.dangers, encoder.tokenizer)
         self.temperature = temperature
         self.languages = languages
 
