@@ -11,7 +11,7 @@ from real_calibration import TEACHER
 from real_cascade import Costs
 from real_cells import Cells
 from real_config import split, trained_by
-from real_features import LONGEST, UNTRAINED, features_of
+from real_features import MOST_TOKENS, UNTRAINED, features_of
 from real_material import Material, gated, material_of
 from real_wording import wording
 from study import Study
@@ -66,12 +66,12 @@ def test_wording_sees_numbers_options_and_sides() -> None:
 def test_a_right_answer_is_nearer_to_the_reference_and_nothing_is_read_twice(tmp_path: Path) -> None:
     run = folder_of(tmp_path / "run")
     answers = run.answers()
-    answers[0] = answers[0].model_copy(update={"text": "长" * (LONGEST + 1)})
+    answers[0] = answers[0].model_copy(update={"text": "长" * (4 * MOST_TOKENS)})
     write_records(run.answers_file, answers)
     features = features_of(run, tmp_path, tmp_path / "axes.npz")
-    # Without the five empty answers and the long one.
-    assert len(features.keys) == 14
-    assert features.values.shape == (14, len(features.names))
+    # Without the five empty answers. Of the long one the beginning is read.
+    assert len(features.keys) == 15
+    assert features.values.shape == (15, len(features.names))
     assert np.isfinite(features.values).all()
     assert gated(features).shape[1] > features.values.shape[1]
     near = dict(zip(features.keys, features.column(UNTRAINED), strict=True))
