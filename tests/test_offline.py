@@ -61,7 +61,7 @@ def test_every_way_out_is_refused_with_the_place_and_who_wanted_it(want, where) 
 
 @pytest.mark.usefixtures("without_network")
 def test_a_package_that_wants_the_network_is_named() -> None:
-    httpx = pytest.importorskip("httpx")
+    httpx = pytest.importorskip("httpx", reason="httpx is not installed; pip install -e '.[dev]'")
     with pytest.raises(Exception, match=r"httpx > httpcore.* wanted hub\.invalid:443") as refused:
         httpx.get("https://hub.invalid", trust_env=False)
     assert "--offline" in str(refused.value)

@@ -24,20 +24,20 @@ _QUIET = -50.0
 
 
 class Alarm(NamedTuple):
-    """What is heard in one answer: the logit, and the dangerous sentence where it is sure of one."""
+    """The alarm of one answer: its logit, and the dangerous sentence where the detector is sure of one."""
 
     logit: float
     sentence: str | None = None
 
 
 class Alarms:
-    """Hears answers as wholes with the reader's alarm, and their sentences one by one.
+    """The reader's alarm over whole answers, and the danger detector over their sentences.
 
     A sentence that the reference has word for word raises none.
 
     Args:
         reader: On its device.
-        dangers: Hears single sentences; None where the judge has no such part.
+        dangers: Reads single sentences; None where the judge has no detector.
         tokenizer: Of both.
     """
 
@@ -53,10 +53,12 @@ class Alarms:
         if self.dangers is None:
             return [Alarm(float(logit)) for logit in logits]
         spoken = [[answer[slice(*each.span)].strip() for each in own] for answer, own in zip(answers, new, strict=True)]
-        heard = iter(self.dangers.logits(self.tokenizer, [sentence for own in spoken for sentence in own]).tolist())
+        of_sentences = iter(
+            self.dangers.logits(self.tokenizer, [sentence for own in spoken for sentence in own]).tolist()
+        )
         alarms = []
         for whole, own in zip(logits, spoken, strict=True):
-            logit, sentence = max(((next(heard), sentence) for sentence in own), default=(_QUIET, ""))
+            logit, sentence = max(((next(of_sentences), sentence) for sentence in own), default=(_QUIET, ""))
             alarms.append(Alarm(max(float(whole), logit), sentence if logit >= SURE else None))
         return alarms
 
@@ -84,5 +86,5 @@ def _only(reading: Reading, sentences: Sequence[Sentence]) -> Reading:
     rows = np.concatenate([each.rows for each in sentences])
     if len(rows) == len(reading.answer.ids):
         return reading
-    # The alarm also hears how near each token lies to a point, which a part of the answer no longer tells.
+    # The alarm also reads how near each token lies to a point, which a part of the answer no longer tells.
     return Reading(reading.parts, reading.answer.chosen(rows), ())

@@ -337,7 +337,7 @@ def point_rationale(points: Sequence[PointVerdict], language: str, dangerous: st
         dangerous: The sentence with the advice, where there is one.
 
     Returns:
-        None where it was compared with no point and nothing dangerous was heard.
+        None where it was compared with no point and nothing dangerous was detected.
     """
     if not points and dangerous is None:
         return None

@@ -202,7 +202,7 @@ def test_an_existing_target_is_never_touched(bundle: Path) -> None:
 
 
 def test_a_signature_binds_the_manifest_to_a_key(tmp_path: Path, bundle: Path) -> None:
-    minisign = pytest.importorskip("minisign")
+    minisign = pytest.importorskip("minisign", reason="minisign is not installed; pip install 'medjudge[sign]'")
     from medjudge.signatures import sign
 
     keys = [minisign.KeyPair.generate() for _ in range(2)]

@@ -99,7 +99,7 @@ def test_a_compiler_is_needed_to_compile(folder, medjudge, monkeypatch) -> None:
 
 
 def test_a_judge_in_4_bits_is_another_judge_with_a_validation_of_its_own(folder, medjudge, sample_run) -> None:
-    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     run, in_4_bits = few_scored(Run(sample_run)), ("--judge", folder, "--judge-quantization", "nf4")
     validate = ("validate", run.path, "--physicians", run.physicians_file, "--resamples", 100)
     evaluate = ("eval", "--benchmark", run.questions_file, "--run", run.path)
@@ -154,7 +154,7 @@ def test_a_judge_that_was_trained_in_4_bits_is_run_so_anyway(tiny_lm, tmp_path, 
 
 
 def test_weights_in_4_bits_are_not_merged(folder) -> None:
-    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     quantisation = quantised(resolve_judge(str(folder)), "nf4").quantization
     assert quantisation == QUANTIZATIONS["nf4"]
     judge = load_judge(folder, "tiny", CPU, Inference(quantization=quantisation))

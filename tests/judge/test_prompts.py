@@ -98,7 +98,7 @@ def test_texts_are_cut_after_a_newline_that_no_space_follows() -> None:
 
 def test_the_ids_are_those_of_qwens_own_encoding(qwen) -> None:
     """The vocabulary is the one of `tiktoken`, which OpenAI wrote: the same ids for the same text."""
-    tiktoken = pytest.importorskip("tiktoken")
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed; pip install tiktoken")
     path = qwen_vocabulary()
     assert path is not None
     ranks = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in path.read_bytes().splitlines()}
