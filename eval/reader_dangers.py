@@ -1,10 +1,11 @@
 """What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences.
 
-    python eval/reader_dangers.py DATA
+    python eval/reader_dangers.py [DATA]
 
-prints what a detector finds of the topics that it did not learn from, and how many sentences of real answers it takes
-for dangerous. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/. The advice is in
-`reader_dangers.yaml`.
+prints what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, which it did not
+learn from. With DATA, it prints what a detector finds of those topics of `reader_dangers.yaml` that it did not learn
+from, and how many sentences of real answers it takes for dangerous; DATA holds medquad/, mediqa2019-qa/,
+huatuo-knowledge/ and toyhom-internal/.
 """
 
 import json
@@ -27,6 +28,7 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.benchmark.expert_sets import read_mediqa2019
 from medjudge.judge.alarms import SURE
 from medjudge.judge.dangers import DangerDetector, token_rows
+from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -56,9 +58,9 @@ class Advice(NamedTuple):
     fact: str
 
 
-def advice() -> list[Advice]:
-    """All entries of `reader_dangers.yaml`."""
-    by_language = yaml.safe_load((Path(__file__).parent / "reader_dangers.yaml").read_text(encoding="utf-8"))
+def advice(name: str = "reader_dangers.yaml") -> list[Advice]:
+    """All entries of a file beside this one."""
+    by_language = yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
     return [Advice(language, **entry) for language, entries in by_language.items() for entry in entries]
 
 
@@ -185,12 +187,28 @@ def held_out(data: Path) -> dict[str, Any]:
     chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
     set_threshold(detector, tokenizer, chosen)
     unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
-    logits = {
-        "dangerous": detector.logits(tokenizer, [entry.harm for entry in unseen]),
-        "good advice in the same words": detector.logits(tokenizer, [entry.safe for entry in unseen]),
-        "facts": detector.logits(tokenizer, [entry.fact for entry in unseen]),
-        "real sentences": detector.logits(tokenizer, measured),
+    return _table(logits_of(detector, unseen) | {"real sentences": detector.logits(tokenizer, measured)})
+
+
+def on_unseen_advice() -> dict[str, Any]:
+    """What the detector of the built-in judge finds of other advice, by language."""
+    detector, entries = load_detector(built_in_folder()), advice("reader_dangers_unseen.yaml")
+    by_language = {name: [entry for entry in entries if entry.language == name] for name in ("en", "zh")}
+    return {name: _table(logits_of(detector, some)) for name, some in by_language.items()}
+
+
+def logits_of(detector: DangerDetector, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
+    """The logits of the three kinds of sentences, (entries,) each."""
+    tokenizer = load_tokenizer(MULTILINGUAL_E5)
+    return {
+        "dangerous": detector.logits(tokenizer, [entry.harm for entry in entries]),
+        "good advice in the same words": detector.logits(tokenizer, [entry.safe for entry in entries]),
+        "facts": detector.logits(tokenizer, [entry.fact for entry in entries]),
     }
+
+
+def _table(logits: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The share of each kind that is found, and the area under the curve of dangerous ones beside each other kind."""
     table: dict[str, Any] = {name: _heard(own) for name, own in logits.items()}
     dangerous = logits["dangerous"]
     for name, own in list(logits.items())[1:]:
@@ -206,6 +224,6 @@ def _heard(logits: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python eval/reader_dangers.py DATA")
-    print(json.dumps(held_out(Path(sys.argv[1])), indent=2))
+    if len(sys.argv) > 2:
+        sys.exit("usage: python eval/reader_dangers.py [DATA]")
+    print(json.dumps(held_out(Path(sys.argv[1])) if sys.argv[1:] else on_unseen_advice(), indent=2))

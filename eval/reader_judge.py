@@ -52,13 +52,15 @@ from reader_lessons import Material, evidence_for
 from reader_measures import cost, llmeval2, llmeval_med
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from reader_tables import agreement, claims_table, folds_table, held_out, measured_of
+from reader_tables import agreement, claims_table, coverage_table, folds_table, healthver_table, held_out, measured_of
 from reader_training import alarmed
+from reader_verdicts import weighted, write
 
 from medjudge.files import file_sha256
 from medjudge.judge.card import write_readme
 from medjudge.judge.folder import SECOND_FOLDER, JudgeCard, TrainedOn, load_judge, read_card
 from medjudge.judge.level_head import LevelHead
+from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader
 from medjudge.judge.reader_judge import ReaderJudge, has_points
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
@@ -79,9 +81,9 @@ NOTE = (
     "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
     "and says of each point whether the answer meets it, leaves it open or contradicts it. No scores of Chinese "
     "answers are among what it learned from, and it knows little medicine beyond what stands in the reference. Where "
-    "the reference is the key of an objective question, it looks whether the answer states the key. Its adapter "
-    "detects dangerous advice in single sentences. Of an English answer it hears a second opinion: of the ordinal "
-    "judge in its folder `second`."
+    "the reference is the key of an objective question, it looks whether the answer states the key. An adapter on the "
+    "encoder's upper layers gives the verdicts on points; another one detects dangerous advice in single sentences. Of "
+    "an English answer it hears a second opinion: of the ordinal judge in its folder `second`."
 )
 
 
@@ -89,6 +91,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     """Runs the stages that are not finished yet, writes the judge and returns the table of what was measured."""
     prepare(data, work)
     material = Material(work)
+    points, without_fold = weighted(work, material)
     reader = with_asides(work, material, alarmed(work, material))
     make_detector(data, work / "judges" / "dangers")
     seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
@@ -96,8 +99,12 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     table = folds_table(seen, material)
     everything = head_of(seen, np.ones(len(seen["scored"].examples), bool))
     head, table["mediqa validation"] = shifted_head(everything, seen, material)
-    write_judge(out, work / "judges", reader, head, data, seen["scored"].examples)
-    table["rule claims"] = claims_table(reader, material)
+    write_judge(out, work, reader, points, head, data, seen["scored"].examples)
+    table |= {
+        "rule claims": claims_table(reader, points, material),
+        "healthver folds": healthver_table(without_fold, material),
+        "liveqa, points met": coverage_table(reader, points, material),
+    }
     return table | on_other_sets(out, data, work)
 
 
@@ -182,12 +189,13 @@ def write_evidence(
 
 
 def write_judge(
-    out: Path, judges: Path, reader: Reader, head: LevelHead, data: Path, examples: Sequence[Example]
+    out: Path, work: Path, reader: Reader, points: PointReader, head: LevelHead, data: Path, examples: Sequence[Example]
 ) -> None:
-    """Writes the judge folder: the danger detector from `judges/dangers`, the judge from `judges/second` inside."""
-    second = judges / "second"
+    """Writes the judge folder: the danger detector, the reader of points, and the second judge inside."""
+    second = work / "judges" / "second"
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(judges / "dangers", out)
+    shutil.copytree(work / "judges" / "dangers", out)
+    write(work / "readers" / "points", points, out)
     shutil.copytree(second, out / SECOND_FOLDER)
     reader.save(out, head)
     raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}

@@ -1,22 +1,38 @@
 """The table of the built-in judge: agreement with experts on questions it did not see, and verdicts on claims."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from built_in_data import folds, read_sets
 from built_in_table import FOLDS
-from reader_examples import VERDICTS, Example, fold_of, level_of
-from reader_heads import Seen, features_of, head_of, levels_by
+from reader_examples import VERDICTS, Example, level_of
+from reader_heads import Seen, head_of, levels_by
 from reader_lessons import Material
 from reader_measures import auc_interval, interval
+from reader_verdicts import (
+    folds_of_healthver,
+    for_weights,
+    logits_of,
+    mean_met,
+    of_layers,
+    pieces_of,
+    scored_pieces,
+    verdicts_of,
+)
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score
 
+from medjudge.judge.comparison import Reading
+from medjudge.judge.evidence import Evidence, nearness
 from medjudge.judge.ordinal import probabilities
-from medjudge.judge.reader import Reader
+from medjudge.judge.point_reader import PointReader
+from medjudge.judge.reader import Reader, collate
+from medjudge.judge.sure_verdicts import sure_verdicts, with_sure
 from medjudge.scale import USABLE_FROM, median_level
+
+_BATCH = 128
 
 
 def agreement(seen: Seen, cumulative: np.ndarray) -> dict[str, Any]:
@@ -87,54 +103,115 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
     return table
 
 
-def claims_table(reader: Reader, material: Material) -> dict[str, Any]:
-    """The held-out claims made by rule: the area under the curve of supported against the rest, by kind of change."""
-    seen = features_of(reader, material, "claims-held")
-    supported = np.array([example.verdict == 0 for example in seen.examples])
-    kinds = np.array([example.source.split("/")[1] for example in seen.examples])
-    groups = np.array([example.group for example in seen.examples])
+def claims_table(reader: Reader, points: PointReader, material: Material) -> dict[str, Any]:
+    """The held-out claims made by rule: the area under the curve of supported against the rest, by kind of change.
+
+    Those that the verdicts' weights come from are left out.
+    """
+    pieces = pieces_of(points, material, "claims-held", "claims-held")
+    measured = ~for_weights(pieces.examples)
+    pairs = [pair for pair, taken in zip(material.examples("claims-held"), measured, strict=True) if taken]
+    examples, readings = [example for example, _ in pairs], _readings(pairs, material, "claims-held")
+    scores = {
+        "auc": with_rules(verdicts_of(points, pieces)[measured], examples, readings)[:, 0],
+        "auc of the layers alone": of_layers(pieces)[measured, 0],
+        "auc of the reader of frozen states, without rules": _by_reader(reader, readings, lambda met: met[0]),
+        "auc of the untrained nearness": _nearness(readings),
+    }
+    supported = np.array([example.verdict == 0 for example in examples])
+    kinds = np.array([example.source.split("/")[1] for example in examples])
+    groups = np.array([example.group for example in examples])
 
     def row(chosen: np.ndarray) -> dict[str, Any]:
-        return {
-            "claims": int((chosen & ~supported).sum()),
-            "auc": auc_interval(seen.verdicts[chosen, 0], supported[chosen], list(groups[chosen])),
-            "auc of the untrained nearness": auc_interval(
-                seen.nearness[chosen], supported[chosen], list(groups[chosen])
-            ),
+        areas = {
+            name: auc_interval(score[chosen], supported[chosen], list(groups[chosen])) for name, score in scores.items()
         }
+        return {"claims": int((chosen & ~supported).sum()), **areas}
 
     table = {"all": row(np.ones(len(kinds), bool))}
     for language in ("en", "zh"):
-        table[language] = row(np.array([example.language == language for example in seen.examples]))
+        table[language] = row(np.array([example.language == language for example in examples]))
     for kind in sorted(set(kinds) - {"none"}):
         table[kind] = row((kinds == kind) | supported)
     return table
 
 
-def healthver_table(readers: dict[int, Reader], material: Material) -> dict[str, Any]:
-    """HealthVer's claims by readers that did not learn from their fold.
+def healthver_table(without_fold: Mapping[int, PointReader], material: Material) -> dict[str, Any]:
+    """HealthVer's claims by readers of points that did not learn from their fold.
 
     Args:
-        readers: By the fold that each left out.
+        without_fold: By the fold that each left out.
     """
-    pairs = material.examples("healthver")
-    of_claim = fold_of([example for example, _ in pairs], FOLDS, 0)
-    rows, groups, verdicts, baseline = [], [], [], []
-    for fold, reader in readers.items():
-        seen = features_of(reader, material, "healthver", name=f"healthver-{fold}")
-        mine = np.array([of_claim[example.group] == fold for example in seen.examples])
-        some = seen.chosen(mine)
-        rows.append(some.verdicts)
-        groups += [example.group for example in some.examples]
-        verdicts += [example.verdict for example in some.examples]
-        baseline.append(some.nearness)
-    chances, truth, near = np.concatenate(rows), np.array(verdicts), np.concatenate(baseline)
-    said, supported = chances.argmax(axis=1), truth == VERDICTS["Supports"]
+    fold_of_pair = folds_of_healthver(material)
+    examples: list[Example] = []
+    chances, alone, near = [], [], []
+    for fold, points in without_fold.items():
+        mine = fold_of_pair == fold
+        pieces = pieces_of(points, material, "healthver", f"healthver-{fold}", mine)
+        pairs = [pair for pair, taken in zip(material.examples("healthver"), mine, strict=True) if taken]
+        readings = _readings(pairs, material, "healthver")
+        chances.append(with_rules(verdicts_of(points, pieces), pieces.examples, readings))
+        alone.append(of_layers(pieces))
+        near.append(_nearness(readings))
+        examples += pieces.examples
+    rows, groups = np.concatenate(chances), [example.group for example in examples]
+    truth, said = np.array([example.verdict for example in examples]), rows.argmax(axis=1)
+    of_alone = np.concatenate(alone).argmax(axis=1)
+    supported = truth == VERDICTS["Supports"]
     return {
         "claims": len(set(groups)),
         "pairs": len(truth),
-        "folds": sorted(readers),
         "macro_f1": interval(groups, lambda at: f1_score(truth[at], said[at], average="macro")),
-        "auc of supported": auc_interval(chances[:, 0], supported, groups),
-        "auc of the untrained nearness": auc_interval(near, supported, groups),
+        "macro_f1 of the layers alone": interval(groups, lambda at: f1_score(truth[at], of_alone[at], average="macro")),
+        "auc of supported": auc_interval(rows[:, 0], supported, groups),
+        "auc of the untrained nearness": auc_interval(np.concatenate(near), supported, groups),
     }
+
+
+def coverage_table(reader: Reader, points: PointReader, material: Material) -> dict[str, Any]:
+    """Whether better answers meet more points: LiveQA's answers of systems, by the mean probability of met.
+
+    The verdicts' weights, 21 numbers, have seen these answers' levels; no layer has.
+    """
+    pairs = [pair for pair in material.examples("scored") if pair[0].reference and pair[0].source == "liveqa"]
+    pieces, readings = scored_pieces(points, material), _readings(pairs, material, "scored")
+    met = {
+        "spearman": mean_met(logits_of(points, pieces), pieces).numpy(),
+        "spearman of the layers alone": mean_met(torch.from_numpy(pieces.numbers[:, :3]), pieces).numpy(),
+        "spearman of the reader of frozen states": _by_reader(reader, readings, np.mean),
+        "spearman of the untrained nearness": _nearness(readings),
+    }
+    level, groups = np.array([level_of(each) for each in pieces.examples]), [each.group for each in pieces.examples]
+    return {"answers": len(level)} | {name: _spearman(own, level, groups) for name, own in met.items()}
+
+
+def _spearman(scores: np.ndarray, level: np.ndarray, groups: Sequence[str]) -> dict[str, float]:
+    return interval(groups, lambda at: spearmanr(scores[at], level[at])[0])
+
+
+def _readings(pairs: Sequence[tuple[Example, list[Evidence]]], material: Material, source: str) -> list[Reading]:
+    return [material.lesson(source, *pair).reading for pair in pairs]
+
+
+def _nearness(readings: Sequence[Reading]) -> np.ndarray:
+    """The untrained baseline: the mean nearness of the points of each answer, (n,)."""
+    of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
+    return np.array([np.mean(each) for each in of_points])
+
+
+def _by_reader(reader: Reader, readings: Sequence[Reading], of_answer: Callable[[np.ndarray], float]) -> np.ndarray:
+    """What the reader of frozen states makes of the probabilities of met of each answer's points, (n,)."""
+    values: list[float] = []
+    for start in range(0, len(readings), _BATCH):
+        batch = collate(readings[start : start + _BATCH])
+        with torch.inference_mode():
+            met = torch.softmax(reader(batch).verdicts, dim=1)[:, 0].numpy()
+        owner, point = batch.owner.numpy(), batch.kind.numpy() > 0
+        values += [float(of_answer(met[point & (owner == at)])) for at in range(owner.max() + 1)]
+    return np.array(values)
+
+
+def with_rules(verdicts: np.ndarray, examples: Sequence[Example], readings: Sequence[Reading]) -> np.ndarray:
+    """Verdicts, (n, 3), with those of rules where they are sure."""
+    sure = [sure_verdicts(example.texts, reading)[0] for example, reading in zip(examples, readings, strict=True)]
+    return with_sure(verdicts, np.array(sure))

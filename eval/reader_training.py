@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from reader_examples import Example, fold_of
-from reader_lessons import FOLDS, Material
+from reader_examples import Example
+from reader_lessons import Material
 
 from medjudge.judge.reader import READER_FILE, Reader
 from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
@@ -85,70 +85,45 @@ def base(work: Path, material: Material) -> Reader:
     return trained(work / "readers" / "base", material.words, lessons, BASE_SHARES, BASE, 0)
 
 
-def sharpened(work: Path, material: Material, without_fold: int | None = None) -> Reader:
-    """The third stage: mostly claims again, which take longest to learn.
-
-    Args:
-        without_fold: As for `settled`, whose reader it starts from.
-    """
-    settled(work, material, without_fold)
-    return _with_healthver(work, material, "sharpened", "settled", SHARPENED_SHARES, SHARPENED, without_fold)
+def settled(work: Path, material: Material) -> Reader:
+    """The second stage: HealthVer's claims too."""
+    base(work, material)
+    return _next(work, material, "settled", "base", SETTLED_SHARES, SETTLED)
 
 
-def paraphrased(work: Path, material: Material, without_fold: int | None = None) -> Reader:
-    """The stage after `sharpened`: answers in their own words too, which the claims made by rule are not.
+def sharpened(work: Path, material: Material) -> Reader:
+    """The third stage: mostly claims again, which take longest to learn."""
+    settled(work, material)
+    return _next(work, material, "sharpened", "settled", SHARPENED_SHARES, SHARPENED)
 
-    Args:
-        without_fold: As for `settled`.
-    """
-    sharpened(work, material, without_fold)
-    return _with_healthver(work, material, "paraphrased", "sharpened", PARAPHRASED_SHARES, PARAPHRASED, without_fold)
+
+def paraphrased(work: Path, material: Material) -> Reader:
+    """The stage after `sharpened`: answers in their own words too, which the claims made by rule are not."""
+    sharpened(work, material)
+    return _next(work, material, "paraphrased", "sharpened", PARAPHRASED_SHARES, PARAPHRASED)
+
+
+def _next(
+    work: Path, material: Material, name: str, start: str, shares: Mapping[str, float], schedule: Schedule
+) -> Reader:
+    """A stage; the names of its folder and of the one that it starts from."""
+    readers = work / "readers"
+    lessons = {source: _lessons(material, source) for source in shares}
+    return trained(readers / name, material.words, lessons, shares, schedule, 0, readers / start)
 
 
 def alarmed(work: Path, material: Material) -> Reader:
     """The last stage: the alarm alone, on advice with and without something dangerous."""
-    start, folder = paraphrased(work, material), work / "readers" / "alarmed"
+    folder = work / "readers" / "alarmed"
     if (folder / READER_FILE).exists():
         return Reader.load(folder, material.words)
+    start = paraphrased(work, material)
     lessons = {
         source: [lesson._replace(alarm=bool(lesson.alarm)) for lesson in material.lessons(source)]
         for source in ALARMED_ANSWERS
     }
     training = train_alarm(start, lessons, ALARMED_ANSWERS, ALARMED, 0)
     return _kept(folder, start, training, ALARMED, ALARMED_ANSWERS, 0)
-
-
-def settled(work: Path, material: Material, without_fold: int | None = None) -> Reader:
-    """The second stage: HealthVer's claims too.
-
-    Args:
-        without_fold: The fold of HealthVer's claims that is left out; none if omitted.
-    """
-    base(work, material)
-    return _with_healthver(work, material, "settled", "base", SETTLED_SHARES, SETTLED, without_fold)
-
-
-def _with_healthver(
-    work: Path,
-    material: Material,
-    name: str,
-    start: str,
-    shares: Mapping[str, float],
-    schedule: Schedule,
-    without_fold: int | None,
-) -> Reader:
-    """A stage that learns from HealthVer too; the names of its folder and of the one that it starts from."""
-    readers, ending = work / "readers", "" if without_fold is None else f"-{without_fold}"
-    if start != "base":
-        start += ending
-    lessons = {source: _lessons(material, source) for source in shares}
-    if without_fold is not None:
-        pairs = material.examples("healthver")
-        fold = fold_of([example for example, _ in pairs], FOLDS, 0)
-        lessons["healthver"] = [
-            material.lesson("healthver", *pair) for pair in pairs if fold[pair[0].group] != without_fold
-        ]
-    return trained(readers / f"{name}{ending}", material.words, lessons, shares, schedule, 0, readers / start)
 
 
 def _lessons(material: Material, source: str) -> list[Lesson]:

@@ -19,6 +19,7 @@ from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
+from medjudge.judge.point_reader import POINTS_FILE, PointReader
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader import READER_FILE, Reader, load_level_head
 from medjudge.judge.reader_judge import Advisers, ReaderJudge
@@ -275,8 +276,9 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
     carried = folder / SECOND_FOLDER
     second = load_judge(carried, name, device) if carried.is_dir() else None
     dangers = _dangers(card, folder, encoder).to(device) if (folder / ADAPTER_CONFIG).is_file() else None
+    points = _points(card, folder, encoder).to(device) if (folder / POINTS_FILE).is_file() else None
     head = load_level_head(folder)
-    advisers = Advisers(second, dangers)
+    advisers = Advisers(second, dangers, points)
     return ReaderJudge(name, encoder, reader, head, advisers, card.temperature, card.only_languages)
 
 
@@ -285,6 +287,12 @@ def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerDet
     body = load_encoder(*base_of(card, folder))
     body.set_input_embeddings(encoder.model.get_input_embeddings())
     return DangerDetector.load(folder, body, encoder.width)
+
+
+def _points(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> PointReader:
+    """A reader's reader of points, on the encoder's upper layers once more."""
+    reader = PointReader.load(folder, load_encoder(*base_of(card, folder)), encoder.width)
+    return reader.for_judging(fast_dtype(encoder.model.device))
 
 
 def _generative(

@@ -5,7 +5,7 @@ it makes of all points and of the question, the whole texts' states and a look a
 score, which ordered cut points turn into five levels (McCullagh, 1980).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +30,8 @@ _TOGETHER = 8192
 """The most tokens of pieces that are read together, padding included."""
 _NO_ASIDE = -10.0
 """The logit of every sentence before `aside` is fitted: none is left out."""
-_NEAR = 3
+NEAR = 3
+"""How many numbers `near_numbers` gives."""
 _NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
 """The weights of a point's mean and least nearness and of its shared tokens before training: the untrained verdict."""
 FEATURES = NUMBERS + 3 * 3 + 1
@@ -162,6 +163,22 @@ class ReaderOutput(NamedTuple):
     features: torch.Tensor
 
 
+def read_by_length(lengths: Sequence[int], read: Callable[[torch.Tensor, int], torch.Tensor]) -> torch.Tensor:
+    """Reads pieces in groups of similar length.
+
+    Args:
+        lengths: In tokens, of each piece.
+        read: Makes (rows, ...) of some pieces' indices, shape (rows,), and the longest one's length.
+
+    Returns:
+        What `read` made of all pieces, in their order.
+    """
+    groups = batches_by_length(lengths, _TOGETHER)
+    read_rows = torch.cat([read(torch.tensor(group), lengths[group[0]]) for group in groups])
+    order = torch.tensor([row for group in groups for row in group], device=read_rows.device)
+    return torch.zeros_like(read_rows).index_copy(0, order, read_rows)
+
+
 class _Block(nn.Module):
     """One layer of a pre-norm transformer."""
 
@@ -186,7 +203,7 @@ class _Block(nn.Module):
         return hidden + self.down(functional.gelu(self.up(self.between(hidden))))
 
 
-def _near(batch: ReaderBatch) -> torch.Tensor:
+def near_numbers(batch: ReaderBatch) -> torch.Tensor:
     """Of each piece of a point: the mean and the least nearness of its tokens, and the share that the answer has too.
 
     Returns:
@@ -225,7 +242,7 @@ class Reader(nn.Module):
         self.blocks = nn.ModuleList(_Block(width) for _ in range(_LAYERS))
         self.after = nn.LayerNorm(width)
         self.verdict = nn.Linear(width, len(VERDICTS))
-        self.near = nn.Linear(_NEAR, len(VERDICTS), bias=False)
+        self.near = nn.Linear(NEAR, len(VERDICTS), bias=False)
         self.look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm_look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm = nn.Linear(_LOOK, 1)
@@ -251,7 +268,7 @@ class Reader(nn.Module):
     def forward(self, batch: ReaderBatch) -> ReaderOutput:
         """Reads a batch from `collate`."""
         vectors = self._pieces(batch)
-        verdicts = self.verdict(vectors).float() + self.near(_near(batch))
+        verdicts = self.verdict(vectors).float() + self.near(near_numbers(batch))
         points = self._points(batch, vectors, verdicts)
         cumulative = self._levels(batch, vectors, points)
         impression = (cumulative.mean(dim=1, keepdim=True) / 3).clamp(-3, 3)
@@ -260,16 +277,12 @@ class Reader(nn.Module):
         return ReaderOutput(verdicts, cumulative, self.alarms(batch.tokens), features)
 
     def _pieces(self, batch: ReaderBatch) -> torch.Tensor:
-        """What is made of each piece with its evidence, (S, width); those of similar length are read together."""
+        """What is made of each piece with its evidence, (S, width)."""
         lengths = (batch.side > 0).sum(dim=1).tolist()
-        groups = batches_by_length(lengths, _TOGETHER)
-        vectors = torch.cat([self._group(batch, group, lengths[group[0]]) for group in groups])
-        order = torch.tensor([row for group in groups for row in group], device=vectors.device)
-        return torch.zeros_like(vectors).index_copy(0, order, vectors)
+        return read_by_length(lengths, lambda rows, longest: self._group(batch, rows, longest))
 
-    def _group(self, batch: ReaderBatch, rows: Sequence[int], longest: int) -> torch.Tensor:
-        """The vectors of some pieces, of which the first is the longest, (rows, width)."""
-        index = torch.tensor(rows, device=batch.side.device)
+    def _group(self, batch: ReaderBatch, index: torch.Tensor, longest: int) -> torch.Tensor:
+        """The vectors of some pieces, (rows, width)."""
         states, ids, partners, match, side, position, gap = (
             each[index, :longest]
             for each in (batch.states, batch.ids, batch.partners, batch.match, batch.side, batch.position, batch.gap)

@@ -16,6 +16,7 @@ from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
 from medjudge.judge.level_head import LevelHead, row_of
 from medjudge.judge.ordinal import probabilities
+from medjudge.judge.point_reader import PointReader
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
 from medjudge.judge.reader import Reader, ReaderOutput, collate
@@ -58,10 +59,12 @@ class Advisers(NamedTuple):
     Attributes:
         second: A judge whose opinion the head weighs too.
         dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
+        points: Gives the verdicts on points in the reader's place; the head weighs the reader's own.
     """
 
     second: Judge | None = None
     dangers: DangerDetector | None = None
+    points: PointReader | None = None
 
 
 class ReaderJudge:
@@ -95,6 +98,7 @@ class ReaderJudge:
         self.reader = reader
         self.head = head
         self.second = advisers.second
+        self.points = advisers.points
         self.alarms = Alarms(reader, advisers.dangers, encoder.tokenizer)
         self.temperature = temperature
         self.languages = languages
@@ -190,10 +194,12 @@ class ReaderJudge:
         return np.array([second_opinion(judgments[_key(each.answer)].probabilities) for each in assignments])
 
     def read_batch(self, readings: Sequence[Reading]) -> ReaderOutput:
-        """What the reader says of some answers."""
+        """What the reader says of some answers, with the verdicts of the reader of points, if there is one."""
         device = self.reader.product.device
         with torch.inference_mode(), _fast(device):
-            return self.reader(collate(readings).to(device))
+            batch = collate(readings).to(device)
+            output = self.reader(batch)
+            return output if self.points is None else output._replace(verdicts=self.points(batch))
 
 
 def _fast(device: torch.device) -> torch.autocast:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
 from medjudge.judge.comparison import Reading
+from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import AnswerTokens, Reader, ReaderBatch, ReaderOutput, answer_tokens, collate
 from medjudge.models.hardware import fast_dtype
 
@@ -125,8 +126,52 @@ def train_alarm(
     reader.eval()
 
 
+def train_point_reader(
+    reader: PointReader,
+    lessons: Mapping[str, Sequence[Lesson]],
+    shares: Mapping[str, float],
+    schedule: Schedule,
+    seed: int,
+) -> Iterator[float]:
+    """Trains the adapter and the head of a point reader in place, but for what it weighs them with.
+
+    Args:
+        reader: On its device, with an adapter that can be trained.
+        lessons: By source, each with at least one known verdict.
+        shares: The share of each source in the pieces of a step.
+        schedule: Steps, learning rate of the adapter (the head's is twice as high), and the size of a step.
+        seed: The same seed gives the same order of lessons.
+
+    Yields:
+        The loss after each step.
+    """
+    reader.train()
+    device = reader.verdict.weight.device
+    reader.weigh.requires_grad_(False)
+    learnt = [parameter for parameter in reader.parameters() if parameter.requires_grad]
+    adapter = [parameter for name, parameter in reader.layers.named_parameters() if parameter.requires_grad]
+    head = [parameter for parameter in learnt if all(parameter is not other for other in adapter)]
+    groups = [{"params": adapter, "lr": schedule.rate}, {"params": head, "lr": 2 * schedule.rate}]
+    optimizer, rates = _optimizer(groups, schedule)
+    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
+    dtype = fast_dtype(device)
+    for _ in range(schedule.steps):
+        chosen = _step(streams, shares, schedule.pieces)
+        batch = collate([lesson.reading for lesson in chosen]).to(device)
+        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            verdicts = reader.read(batch)
+        loss = verdict_loss(verdicts, batch, chosen)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(learnt, 1.0)
+        optimizer.step()
+        rates.step()
+        yield float(loss.detach())
+    reader.eval()
+
+
 def _optimizer(
-    parameters: Iterable[torch.nn.Parameter], schedule: Schedule
+    parameters: Iterable[torch.nn.Parameter] | Iterable[dict[str, Any]], schedule: Schedule
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
     optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=_WEIGHT_DECAY)
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / schedule.steps))
@@ -172,16 +217,28 @@ def lesson_loss(output: ReaderOutput, batch: ReaderBatch, lessons: Sequence[Less
         weights = torch.tensor([lessons[index].weight for index in labelled], device=device)
         each = functional.binary_cross_entropy_with_logits(output.cumulative[labelled], above, reduction="none")
         loss = loss + (each.sum(dim=1) * weights).sum() / weights.sum()
-    of_pieces = [verdict for lesson in lessons for verdict in lesson.verdicts or [None] * len(lesson.reading.evidence)]
-    known = [row for row, verdict in enumerate(of_pieces) if verdict is not None]
-    if known:
-        targets = torch.tensor([of_pieces[row] for row in known], device=device)
-        counts = torch.bincount(batch.owner[known], minlength=len(lessons))
-        weights = 1 / counts[batch.owner[known]].float()
-        each = functional.cross_entropy(output.verdicts[known], targets, reduction="none", label_smoothing=0.05)
-        loss = loss + (each * weights).sum() / weights.sum()
+    loss = loss + verdict_loss(output.verdicts, batch, lessons)
     alarms = {index: lesson.alarm for index, lesson in enumerate(lessons) if lesson.alarm is not None}
     if alarms:
         raised = torch.tensor(list(alarms.values()), device=device).float()
         loss = loss + functional.binary_cross_entropy_with_logits(output.alarm[list(alarms)], raised)
     return loss
+
+
+def verdict_loss(verdicts: torch.Tensor, batch: ReaderBatch, lessons: Sequence[Lesson]) -> torch.Tensor:
+    """The mean cross entropy of the known verdicts; 0 where none is known. The points of an answer share one weight.
+
+    Args:
+        verdicts: Logits, (S, 3).
+        batch: Of the lessons.
+        lessons: What is known.
+    """
+    of_pieces = [verdict for lesson in lessons for verdict in lesson.verdicts or [None] * len(lesson.reading.evidence)]
+    known = [row for row, verdict in enumerate(of_pieces) if verdict is not None]
+    if not known:
+        return verdicts.new_zeros(())
+    targets = torch.tensor([of_pieces[row] for row in known], device=verdicts.device)
+    counts = torch.bincount(batch.owner[known], minlength=len(lessons))
+    weights = 1 / counts[batch.owner[known]].float()
+    each = functional.cross_entropy(verdicts[known], targets, reduction="none", label_smoothing=0.05)
+    return (each * weights).sum() / weights.sum()

@@ -1,0 +1,192 @@
+"""How a verdict weighs what the point reader's layers say against nearness.
+
+Claims made by rule teach the layers what a change of a fact is; they lie equally near whatever their verdict. Of real
+answers nobody knows which points they meet, but experts said how good they are, and an answer that meets more points
+should be better. The weights, 21 numbers, are fitted to both together.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from reader_examples import Example, fold_of
+from reader_lessons import FOLDS, Material
+from reader_points import finished, load
+from safetensors.torch import load_file, save_file
+from torch.nn import functional
+
+from medjudge.judge.point_reader import POINTS_FILE, PointReader
+from medjudge.judge.reader import collate
+
+HELD_FOR_WEIGHTS = 5
+"""One in so many held-out documents gives the weights; the claims of the others are measured."""
+_BATCH, _STEPS, _RATE, _DECAY = 96, 400, 0.05, 1e-3
+
+
+class Pieces(NamedTuple):
+    """The pieces of points of some examples.
+
+    Attributes:
+        examples: Shape (n,).
+        owner: The index of the example of each piece, (pieces,).
+        numbers: What a verdict weighs, (pieces, 6).
+    """
+
+    examples: list[Example]
+    owner: np.ndarray
+    numbers: np.ndarray
+
+    def chosen(self, rows: np.ndarray) -> "Pieces":
+        """Those of some examples, by a mask, (n,)."""
+        numbers = np.cumsum(rows) - 1
+        some = rows[self.owner]
+        return Pieces(
+            [each for each, taken in zip(self.examples, rows, strict=True) if taken],
+            numbers[self.owner[some]],
+            self.numbers[some],
+        )
+
+
+class Weights(NamedTuple):
+    """Weights, (3, 6), and biases, (3,), of what a verdict weighs."""
+
+    weights: np.ndarray
+    biases: np.ndarray
+
+
+def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, PointReader]]:
+    """The finished reader of points with its weights, and those that did not learn from a fold of HealthVer's claims.
+
+    The weights come from HealthVer's claims as readers judge them that have not seen them.
+    """
+    points = load(finished(work, material))
+    without = {fold: load(finished(work, material, fold)) for fold in range(FOLDS)}
+    fold_of_pair = folds_of_healthver(material)
+    claims = {
+        fold: pieces_of(reader, material, "healthver", f"healthver-{fold}", fold_of_pair == fold)
+        for fold, reader in without.items()
+    }
+    held = pieces_of(points, material, "claims-held", "claims-held")
+    held = held.chosen(for_weights(held.examples))
+    scored = [scored_pieces(points, material), pieces_of(points, material, "parallel", "parallel")]
+    for fold, reader in without.items():
+        set_weights(reader, fit([held, *(some for other, some in claims.items() if other != fold)], scored))
+    set_weights(points, fit([held, *claims.values()], scored))
+    return points, without
+
+
+def scored_pieces(points: PointReader, material: Material) -> Pieces:
+    """Those of LiveQA's answers to questions with a reference, which experts scored; the references are left out."""
+    systems = [bool(example.reference) and example.source == "liveqa" for example, _ in material.examples("scored")]
+    return pieces_of(points, material, "scored", "scored", np.array(systems))
+
+
+def set_weights(points: PointReader, weights: Weights) -> None:
+    """Puts the weights into a reader."""
+    with torch.no_grad():
+        points.weigh.weight.copy_(torch.from_numpy(weights.weights))
+        points.weigh.bias.copy_(torch.from_numpy(weights.biases))
+
+
+def write(source: Path, points: PointReader, out: Path) -> None:
+    """Writes `points.safetensors` of a folder into another one, with the weights of a reader."""
+    tensors = load_file(source / POINTS_FILE)
+    own = {f"weigh.{name}": value.half() for name, value in points.weigh.state_dict().items()}
+    save_file(tensors | own, out / POINTS_FILE)
+
+
+def pieces_of(
+    points: PointReader, material: Material, source: str, name: str, rows: np.ndarray | None = None
+) -> Pieces:
+    """The pieces of a source's examples; WORK keeps them.
+
+    Args:
+        name: Of the file that keeps them.
+        rows: Which examples, a mask; all if omitted.
+    """
+    pairs = material.examples(source)
+    pairs = pairs if rows is None else [pair for pair, taken in zip(pairs, rows, strict=True) if taken]
+    kept = material.work / f"pieces-{name}.npz"
+    if not kept.exists():
+        owners, numbers = [], []
+        for start in range(0, len(pairs), _BATCH):
+            batch = collate([material.lesson(source, *pair).reading for pair in pairs[start : start + _BATCH]])
+            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+                some = points.numbers(batch).float().numpy()
+            is_point = batch.kind.numpy() > 0
+            owners.append(batch.owner.numpy()[is_point] + start)
+            numbers.append(some[is_point])
+        np.savez(kept, owner=np.concatenate(owners), numbers=np.concatenate(numbers))
+    arrays = np.load(kept)
+    return Pieces([example for example, _ in pairs], arrays["owner"], arrays["numbers"])
+
+
+def folds_of_healthver(material: Material) -> np.ndarray:
+    """The fold of each of HealthVer's pairs, (n,)."""
+    examples = [example for example, _ in material.examples("healthver")]
+    of_claim = fold_of(examples, FOLDS, 0)
+    return np.array([of_claim[example.group] for example in examples])
+
+
+def for_weights(examples: Sequence[Example]) -> np.ndarray:
+    """Which held-out claims give the weights, (n,)."""
+    of_group = fold_of(examples, HELD_FOR_WEIGHTS, 0)
+    return np.array([of_group[example.group] == 0 for example in examples])
+
+
+def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
+    """The weights of the verdicts.
+
+    Args:
+        known: Examples with a verdict; those of each set weigh together as much as those of any other.
+        scored: Answers with a level, which the mean probability of met of their points should order.
+    """
+    weight, bias = torch.eye(3, 6).requires_grad_(), torch.zeros(3, requires_grad=True)
+    levels = [torch.tensor([2.0, -1.0, 0.0, 1.0, 2.0]).requires_grad_() for _ in scored]
+    optimizer = torch.optim.Adam([weight, bias, *levels], lr=_RATE)
+    tables = [torch.from_numpy(each.numbers).float() for each in (*known, *scored)]
+    for _ in range(_STEPS):
+        logits = [table @ weight.T + bias for table in tables]
+        loss = _DECAY * ((weight - torch.eye(3, 6)) ** 2).sum()
+        for each, own in zip(known, logits, strict=False):
+            verdicts = torch.tensor([each.examples[at].verdict for at in each.owner])
+            loss = loss + functional.cross_entropy(own, verdicts)
+        for each, own, level in zip(scored, logits[len(known) :], levels, strict=True):
+            met = mean_met(own, each)
+            above = torch.tensor([example.label for example in each.examples]).flip(1).cumsum(1).flip(1)[:, 1:]
+            cumulative = level[0].exp() * met[:, None] - level[1:]
+            loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above.clamp(0, 1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return Weights(weight.detach().numpy(), bias.detach().numpy())
+
+
+def logits_of(points: PointReader, pieces: Pieces) -> torch.Tensor:
+    """The logits of the verdicts on pieces, (pieces, 3)."""
+    with torch.inference_mode():
+        logits: torch.Tensor = points.weigh(torch.from_numpy(pieces.numbers).float())
+    return logits
+
+
+def verdicts_of(points: PointReader, pieces: Pieces) -> np.ndarray:
+    """The probabilities of met, open and contradicted of the first piece of each example, (n, 3)."""
+    first = np.unique(pieces.owner, return_index=True)[1]
+    rows: np.ndarray = torch.softmax(logits_of(points, pieces), dim=1).numpy()[first]
+    return rows
+
+
+def of_layers(pieces: Pieces) -> np.ndarray:
+    """The same by the layers alone, without nearness, (n, 3)."""
+    first = np.unique(pieces.owner, return_index=True)[1]
+    rows: np.ndarray = torch.softmax(torch.from_numpy(pieces.numbers[first, :3]), dim=1).numpy()
+    return rows
+
+
+def mean_met(logits: torch.Tensor, pieces: Pieces) -> torch.Tensor:
+    """The mean probability of met of the points of each example, (n,)."""
+    owner, count = torch.from_numpy(pieces.owner), len(pieces.examples)
+    total = logits.new_zeros(count).index_add(0, owner, torch.softmax(logits, dim=1)[:, 0])
+    return total / torch.bincount(owner, minlength=count).clamp_min(1)
