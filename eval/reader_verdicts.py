@@ -159,7 +159,7 @@ def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
             cumulative = level[0].exp() * met[:, None] - level[1:]
             loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above.clamp(0, 1))
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return Weights(weight.detach().numpy(), bias.detach().numpy())
 
