@@ -72,10 +72,8 @@ def train_reader(
     reader.train()
     device = reader.product.device
     optimizer, rates = _optimizer(reader.parameters(), schedule)
-    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
     dtype = fast_dtype(device)
-    for _ in range(schedule.steps):
-        chosen = _step(streams, shares, schedule.pieces)
+    for chosen in _steps(lessons, shares, schedule, seed):
         batch = collate([lesson.reading for lesson in chosen]).to(device)
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
             output = reader(batch)
@@ -153,10 +151,8 @@ def train_point_reader(
     head = [parameter for parameter in learnt if all(parameter is not other for other in adapter)]
     groups = [{"params": adapter, "lr": schedule.rate}, {"params": head, "lr": 2 * schedule.rate}]
     optimizer, rates = _optimizer(groups, schedule)
-    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
     dtype = fast_dtype(device)
-    for _ in range(schedule.steps):
-        chosen = _step(streams, shares, schedule.pieces)
+    for chosen in _steps(lessons, shares, schedule, seed):
         batch = collate([lesson.reading for lesson in chosen]).to(device)
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
             verdicts = reader.read(batch)
@@ -181,6 +177,15 @@ def _rate(progress: float) -> float:
     if progress < _WARM_UP:
         return progress / _WARM_UP
     return 0.1 + 0.45 * (1 + float(torch.cos(torch.tensor(torch.pi * (progress - _WARM_UP) / (1 - _WARM_UP)))))
+
+
+def _steps(
+    lessons: Mapping[str, Sequence[Lesson]], shares: Mapping[str, float], schedule: Schedule, seed: int
+) -> Iterator[list[Lesson]]:
+    """The lessons of each step."""
+    streams = {name: _shuffled(lessons[name], Random(f"{seed}-{name}")) for name in shares}
+    for _ in range(schedule.steps):
+        yield _step(streams, shares, schedule.pieces)
 
 
 def _shuffled(lessons: Sequence[Lesson], draw: Random) -> Iterator[Lesson]:
