@@ -37,10 +37,9 @@ from reader_examples import (
     scored,
     verbatim,
 )
+from reader_features import Readers, Seen, features_of
 from reader_heads import (
     AUXILIARY,
-    Seen,
-    features_of,
     fitted_shift,
     head_of,
     levels_by,
@@ -94,8 +93,9 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     points, without_fold = weighted(work, material)
     reader = with_asides(work, material, alarmed(work, material))
     make_detector(data, work / "judges" / "dangers")
-    seen = {source: features_of(reader, material, source) for source in ("scored", "validation", *AUXILIARY)}
-    seen["scored-alone"] = features_of(reader, material, "scored", references=False)
+    readers = Readers(reader, points)
+    seen = {source: features_of(readers, material, source) for source in ("scored", "validation", *AUXILIARY)}
+    seen["scored-alone"] = features_of(readers, material, "scored", references=False)
     table = folds_table(seen, material)
     everything = head_of(seen, np.ones(len(seen["scored"].examples), bool))
     head, table["mediqa validation"] = shifted_head(everything, seen, material)

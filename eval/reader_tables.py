@@ -8,7 +8,8 @@ import torch
 from built_in_data import folds, read_sets
 from built_in_table import FOLDS
 from reader_examples import VERDICTS, Example, level_of
-from reader_heads import Seen, head_of, levels_by
+from reader_features import Seen
+from reader_heads import head_of, levels_by
 from reader_lessons import Material
 from reader_measures import auc_interval, interval
 from reader_verdicts import (
@@ -115,7 +116,7 @@ def claims_table(reader: Reader, points: PointReader, material: Material) -> dic
     scores = {
         "auc": with_rules(verdicts_of(points, pieces)[measured], examples, readings)[:, 0],
         "auc of the layers alone": of_layers(pieces)[measured, 0],
-        "auc of the reader of frozen states, without rules": _by_reader(reader, readings, lambda met: met[0]),
+        "auc of the reader of frozen states, without rules": by_reader(reader, readings, lambda met: met[0]),
         "auc of the untrained nearness": _nearness(readings),
     }
     supported = np.array([example.verdict == 0 for example in examples])
@@ -178,7 +179,7 @@ def coverage_table(reader: Reader, points: PointReader, material: Material) -> d
     met = {
         "spearman": mean_met(logits_of(points, pieces), pieces).numpy(),
         "spearman of the layers alone": mean_met(torch.from_numpy(pieces.numbers[:, :3]), pieces).numpy(),
-        "spearman of the reader of frozen states": _by_reader(reader, readings, np.mean),
+        "spearman of the reader of frozen states": by_reader(reader, readings, np.mean),
         "spearman of the untrained nearness": _nearness(readings),
     }
     level, groups = np.array([level_of(each) for each in pieces.examples]), [each.group for each in pieces.examples]
@@ -199,7 +200,7 @@ def _nearness(readings: Sequence[Reading]) -> np.ndarray:
     return np.array([np.mean(each) for each in of_points])
 
 
-def _by_reader(reader: Reader, readings: Sequence[Reading], of_answer: Callable[[np.ndarray], float]) -> np.ndarray:
+def by_reader(reader: Reader, readings: Sequence[Reading], of_answer: Callable[[np.ndarray], float]) -> np.ndarray:
     """What the reader of frozen states makes of the probabilities of met of each answer's points, (n,)."""
     values: list[float] = []
     for start in range(0, len(readings), _BATCH):

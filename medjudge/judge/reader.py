@@ -34,7 +34,9 @@ NEAR = 3
 """How many numbers `near_numbers` gives."""
 _NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
 """The weights of a point's mean and least nearness and of its shared tokens before training: the untrained verdict."""
-FEATURES = NUMBERS + 3 * 3 + 1
+OF_POINTS = 3 * len(VERDICTS)
+"""How many numbers `verdict_numbers` gives."""
+FEATURES = NUMBERS + OF_POINTS + 1
 """How many numbers a level head is given by the reader; a second opinion is one more."""
 
 
@@ -153,14 +155,19 @@ class ReaderOutput(NamedTuple):
         verdicts: Logits of met, open and contradicted of each piece of a point, (S, 3).
         cumulative: Logits of level > 1, > 2, > 3, > 4, (B, 4): the reader's own impression.
         alarm: The logit of an answer that denies itself or tells to do something dangerous, (B,).
-        features: What a `LevelHead` weighs, (B, `FEATURES`): the scalars, the highest, lowest and mean probabilities
-            of the verdicts on an answer's points (0 where it has none), and the impression.
+        features: What a `LevelHead` weighs, (B, `FEATURES`): the scalars, the `verdict_numbers`, and the impression.
     """
 
     verdicts: torch.Tensor
     cumulative: torch.Tensor
     alarm: torch.Tensor
     features: torch.Tensor
+
+    def with_verdicts(self, verdicts: torch.Tensor, batch: ReaderBatch) -> "ReaderOutput":
+        """The output with other verdicts, (S, 3), which the features tell of too."""
+        features = self.features.clone()
+        features[:, NUMBERS : NUMBERS + OF_POINTS] = verdict_numbers(verdicts, batch)
+        return self._replace(verdicts=verdicts, features=features)
 
 
 def read_by_length(lengths: Sequence[int], read: Callable[[torch.Tensor, int], torch.Tensor]) -> torch.Tensor:
@@ -218,6 +225,27 @@ def near_numbers(batch: ReaderBatch) -> torch.Tensor:
     return torch.stack([(mean - 0.92) / 0.04, (least - 0.84) / 0.05, (shared - 0.6) / 0.25], dim=1)
 
 
+def verdict_numbers(verdicts: torch.Tensor, batch: ReaderBatch) -> torch.Tensor:
+    """The highest, lowest and mean probabilities of met, open and contradicted of an answer's points.
+
+    Args:
+        verdicts: Logits, (S, 3).
+        batch: Of the pieces.
+
+    Returns:
+        Shape (B, `OF_POINTS`); zeros for an answer without points.
+    """
+    is_point = batch.kind > 0
+    owner, chances = batch.owner[is_point], torch.softmax(verdicts[is_point], dim=-1)
+    return torch.cat([_of_answers(chances, owner, len(batch.wholes), how) for how in ("amax", "amin", "mean")], dim=-1)
+
+
+def _of_answers(rows: torch.Tensor, owner: torch.Tensor, answers: int, how: str) -> torch.Tensor:
+    """The highest, lowest or mean rows of each answer, (rows, n) -> (answers, n); zeros where it has none."""
+    index = owner[:, None].expand(-1, rows.shape[1])
+    return rows.new_zeros(answers, rows.shape[1]).scatter_reduce(0, index, rows, how, include_self=False)
+
+
 class Reader(nn.Module):
     """The reader.
 
@@ -249,7 +277,7 @@ class Reader(nn.Module):
         self.aside = nn.Linear(len(LAYERS) * encoder, 1)
         self.product = nn.Parameter(torch.zeros(len(KINDS), encoder))
         self.weigh = nn.Linear(width, 1)
-        features = 4 * width + 2 * _LOOK + 3 * len(VERDICTS) + NUMBERS
+        features = 4 * width + 2 * _LOOK + OF_POINTS + NUMBERS
         self.hidden = nn.Linear(features, width)
         self.score = nn.Linear(width, 1)
         self.plain = nn.Linear(NUMBERS, 1)
@@ -272,8 +300,7 @@ class Reader(nn.Module):
         points = self._points(batch, vectors, verdicts)
         cumulative = self._levels(batch, vectors, points)
         impression = (cumulative.mean(dim=1, keepdim=True) / 3).clamp(-3, 3)
-        of_points = points[:, -3 * len(VERDICTS) :]
-        features = torch.cat([batch.scalars, of_points, impression], dim=-1)
+        features = torch.cat([batch.scalars, points[:, -OF_POINTS:], impression], dim=-1)
         return ReaderOutput(verdicts, cumulative, self.alarms(batch.tokens), features)
 
     def _pieces(self, batch: ReaderBatch) -> torch.Tensor:
@@ -328,24 +355,14 @@ class Reader(nn.Module):
         return score.float() + whole[:, None] - self.cuts()
 
     def _points(self, batch: ReaderBatch, vectors: torch.Tensor, verdicts: torch.Tensor) -> torch.Tensor:
-        """What all points of an answer say, (B, 3 * width + 9); zeros for an answer without points."""
+        """What all points of an answer say, (B, 3 * width + `OF_POINTS`); zeros for an answer without points."""
         answers, question = len(batch.wholes), batch.kind == 0
-        owner, vectors, verdicts = batch.owner[~question], vectors[~question], verdicts[~question]
-        chances = torch.softmax(verdicts, dim=-1)
-        rows = torch.cat([vectors, chances], dim=-1)
-        index = owner[:, None].expand(-1, rows.shape[1])
-        empty = rows.new_zeros(answers, rows.shape[1])
-        highest = empty.scatter_reduce(0, index, rows, "amax", include_self=False)
-        lowest = empty.scatter_reduce(0, index, rows, "amin", include_self=False)
-        mean = empty.scatter_reduce(0, index, rows, "mean", include_self=False)
-        weight = torch.exp(self.weigh(vectors).float().clamp(-8, 8))
+        owner, own = batch.owner[~question], vectors[~question]
+        weight = torch.exp(self.weigh(own).float().clamp(-8, 8))
         total = weight.new_zeros(answers, 1).index_add(0, owner, weight).clamp_min(1e-6)
-        weighed = vectors.new_zeros(answers, vectors.shape[1]).index_add(0, owner, weight * vectors) / total
-        width = vectors.shape[1]
-        return torch.cat(
-            [highest[:, :width], mean[:, :width], weighed, highest[:, width:], lowest[:, width:], mean[:, width:]],
-            dim=-1,
-        )
+        weighed = own.new_zeros(answers, own.shape[1]).index_add(0, owner, weight * own) / total
+        highest, mean = _of_answers(own, owner, answers, "amax"), _of_answers(own, owner, answers, "mean")
+        return torch.cat([highest, mean, weighed, verdict_numbers(verdicts, batch)], dim=-1)
 
     def cuts(self) -> torch.Tensor:
         """The four cut points in ascending order, (4,)."""

@@ -59,7 +59,7 @@ class Advisers(NamedTuple):
     Attributes:
         second: A judge whose opinion the head weighs too.
         dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
-        points: Gives the verdicts on points in the reader's place; the head weighs the reader's own.
+        points: Gives the verdicts on points in the reader's place.
     """
 
     second: Judge | None = None
@@ -199,7 +199,7 @@ class ReaderJudge:
         with torch.inference_mode(), _fast(device):
             batch = collate(readings).to(device)
             output = self.reader(batch)
-            return output if self.points is None else output._replace(verdicts=self.points(batch))
+            return output if self.points is None else output.with_verdicts(self.points(batch), batch)
 
 
 def _fast(device: torch.device) -> torch.autocast:

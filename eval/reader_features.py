@@ -1,0 +1,174 @@
+"""What scored, graded, disturbed and matched answers look like to the judge's readers.
+
+Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from built_in_data import folds, read_sets
+from built_in_folds import SHIPPED
+from built_in_table import FOLDS, Job
+from reader_dangers import load_detector
+from reader_examples import Example
+from reader_lessons import Material
+
+from medjudge.judge.alarms import Alarms
+from medjudge.judge.comparison import Reading
+from medjudge.judge.folder import load_judge
+from medjudge.judge.point_reader import PointReader
+from medjudge.judge.protocol import Assignment, Judge
+from medjudge.judge.reader import Reader, collate
+from medjudge.judge.reader_judge import second_opinion
+from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts
+from medjudge.models.hardware import fast_dtype
+from medjudge.models.loading import load_tokenizer
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.records import Answer, Question
+
+MOST = {"parallel": 3000, "graded": 1500, "disturbed": 2400, "matching": 1200}
+"""How many of these the level head is fitted to: there are more than its weights need."""
+_BATCH = 48
+
+
+class Readers(NamedTuple):
+    """The reader, and the reader of points that gives the verdicts in its place; None where it gives its own."""
+
+    whole: Reader
+    points: PointReader | None = None
+
+
+class Seen(NamedTuple):
+    """Examples as the reader sees them.
+
+    Attributes:
+        examples: Shape (n,).
+        features: What the reader says, (n, features).
+        alarms: The logits of its alarms, (n,).
+        opinions: Second opinions, (n,); not a number where there is none.
+        contradicted: Whether a fact is surely stated otherwise, (n,).
+        cosine: The untrained cosine of question and answer, (n,).
+    """
+
+    examples: list[Example]
+    features: np.ndarray
+    alarms: np.ndarray
+    opinions: np.ndarray
+    contradicted: np.ndarray
+    cosine: np.ndarray
+
+    def chosen(self, rows: np.ndarray) -> "Seen":
+        """Some of the examples, by a mask or indices."""
+        numbers = np.arange(len(self.examples))[rows]
+        return Seen([self.examples[at] for at in numbers], *(field[rows] for field in self[1:]))
+
+
+def features_of(readers: Readers, material: Material, source: str, references: bool = True) -> Seen:
+    """The examples of a source, or about `MOST` of them, spread over all; WORK keeps what is seen of them.
+
+    Args:
+        references: Whether to keep references and checklists; without them an answer has its question only.
+    """
+    examples, readings = taken(material, source, references)
+    kept = material.work / f"features-{source}{'' if references else '-alone'}.npz"
+    if not kept.exists():
+        found = [sure_verdicts(example.texts, reading) for example, reading in zip(examples, readings, strict=True)]
+        np.savez(
+            kept,
+            features=read(readers, readings),
+            alarms=_alarms(readers.whole, material, examples, readings),
+            contradicted=np.array([(each == CONTRADICTED).any() for each in found]),
+            opinions=second_opinions(material, source, examples),
+        )
+    arrays = np.load(kept)
+    return Seen(
+        examples,
+        arrays["features"],
+        arrays["alarms"],
+        arrays["opinions"],
+        arrays["contradicted"],
+        np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
+    )
+
+
+def taken(material: Material, source: str, references: bool = True) -> tuple[list[Example], list[Reading]]:
+    """The examples of a source that `features_of` takes, and their readings."""
+    pairs = material.examples(source)
+    if source in MOST:
+        pairs = pairs[:: max(1, len(pairs) // MOST[source])]
+    readings = [material.lesson(source, example, evidence).reading for example, evidence in pairs]
+    if references:
+        return [example for example, _ in pairs], readings
+    alone = [example._replace(reference="", checklist="") for example, _ in pairs]
+    return alone, [_without_points(reading) for reading in readings]
+
+
+def _without_points(reading: Reading) -> Reading:
+    evidence = [piece for piece in reading.evidence if piece.kind == 0]
+    return Reading((reading.parts[0], None, None), reading.answer, evidence)
+
+
+def _alarms(reader: Reader, material: Material, examples: Sequence[Example], readings: Sequence[Reading]) -> np.ndarray:
+    """The logits that the judge hears, of the reader's alarm and of the danger detector, (n,)."""
+    alarms = Alarms(reader, load_detector(material.work / "judges" / "dangers"), load_tokenizer(MULTILINGUAL_E5))
+    found: list[float] = []
+    for start in range(0, len(readings), _BATCH):
+        part = slice(start, start + _BATCH)
+        references, answers = [each.reference for each in examples[part]], [each.answer for each in examples[part]]
+        found += [alarm.logit for alarm in alarms.of(references, answers, readings[part])]
+    return np.array(found)
+
+
+def read(readers: Readers, readings: Sequence[Reading]) -> np.ndarray:
+    """The features of answers, (n, `FEATURES`), in the precision that the judge reads with."""
+    features, dtype = [], fast_dtype(torch.device("cpu"))
+    for start in range(0, len(readings), _BATCH):
+        batch = collate(readings[start : start + _BATCH])
+        with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            output = readers.whole(batch)
+            if readers.points is not None:
+                output = output.with_verdicts(readers.points(batch), batch)
+        features.append(output.features.float().numpy())
+    return np.concatenate(features)
+
+
+def second_opinions(material: Material, source: str, examples: Sequence[Example]) -> np.ndarray:
+    """What the ordinal judge says, (n,): for a scored answer, the one that did not train on its question's fold."""
+    opinions = np.full(len(examples), np.nan)
+    if source == "scored":
+        fold_of = folds(read_sets(material.work).scored, FOLDS, seed=0)
+        for fold in range(FOLDS):
+            rows = [at for at, example in enumerate(examples) if fold_of[example.group] == fold]
+            judge = ordinal_judge(material, fold)
+            opinions[rows] = _opinions(judge, [examples[at] for at in rows])
+    elif source in MOST or source == "validation":
+        rows = [at for at, example in enumerate(examples) if example.language == "en"]
+        opinions[rows] = _opinions(ordinal_judge(material), [examples[at] for at in rows])
+    return opinions
+
+
+def ordinal_judge(material: Material, fold: int | None = None) -> Judge:
+    """The ordinal judge of a fold, or the one of all folds together."""
+    folder = material.work / "judges" / "second"
+    if fold is not None:
+        folder = material.work / "folds" / Job(SHIPPED, 0, fold).name / "judge"
+    return load_judge(folder, "second", torch.device("cpu"))
+
+
+def _opinions(judge: Judge, examples: Sequence[Example]) -> np.ndarray:
+    work = []
+    for number, example in enumerate(examples):
+        question = Question(
+            id=str(number),
+            category="CHQ",
+            group=str(number),
+            prompt=example.prompt,
+            reference=example.reference or None,
+            checklist=example.checklist or None,
+            language=example.language,
+        )
+        work.append(Assignment(question, (), Answer(question_id=str(number), model="-", text=example.answer)))
+    judged = {judgment.question_id: judgment for judgment in judge.judge(work)}
+    return np.array([second_opinion(judged[str(number)].probabilities) for number in range(len(examples))])
