@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -270,29 +271,26 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
             f"judge {folder}: the tokenizer of {card.base_model} on this machine is not the one that the judge was "
             "trained with; reinstall the model, or remove the one in the hub's cache"
         )
-    body = load_encoder(*base_of(card, folder)).to(device).eval()
-    encoder = FrozenEncoder(body, tokenizer, card.max_length, card.windows)
+    body = load_encoder(*base_of(card, folder)).eval()
+    width = int(body.config.hidden_size)
+    dangers = DangerDetector.load(folder, _again(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
+    points = PointReader.load(folder, _again(body), width) if (folder / POINTS_FILE).is_file() else None
+    encoder = FrozenEncoder(body.to(device), tokenizer, card.max_length, card.windows)
     reader = Reader.load(folder, encoder.words).to(device)
     carried = folder / SECOND_FOLDER
-    second = load_judge(carried, name, device) if carried.is_dir() else None
-    dangers = _dangers(card, folder, encoder).to(device) if (folder / ADAPTER_CONFIG).is_file() else None
-    points = _points(card, folder, encoder).to(device) if (folder / POINTS_FILE).is_file() else None
+    advisers = Advisers(
+        load_judge(carried, name, device) if carried.is_dir() else None,
+        None if dangers is None else dangers.to(device),
+        None if points is None else points.to(device).for_judging(fast_dtype(device)),
+    )
     head = load_level_head(folder)
-    advisers = Advisers(second, dangers, points)
     return ReaderJudge(name, encoder, reader, head, advisers, card.temperature, card.only_languages)
 
 
-def _dangers(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> DangerDetector:
-    """A reader's danger detector: the folder's adapter, on the encoder's layers once more and its word embeddings."""
-    body = load_encoder(*base_of(card, folder))
-    body.set_input_embeddings(encoder.model.get_input_embeddings())
-    return DangerDetector.load(folder, body, encoder.width)
-
-
-def _points(card: JudgeCard, folder: Path, encoder: FrozenEncoder) -> PointReader:
-    """A reader's reader of points, on the encoder's upper layers once more."""
-    reader = PointReader.load(folder, load_encoder(*base_of(card, folder)), encoder.width)
-    return reader.for_judging(fast_dtype(encoder.model.device))
+def _again(body: PreTrainedModel) -> PreTrainedModel:
+    """The layers of an encoder once more, for an adapter to change, beside the same word embeddings."""
+    words = body.get_input_embeddings()
+    return deepcopy(body, {id(words): words})
 
 
 def _generative(
