@@ -120,7 +120,7 @@ def test_only_the_nearest_tokens_of_an_answer_are_read_in_their_order() -> None:
     assert not gap[1].any()
 
 
-def test_a_judge_takes_its_verdicts_from_the_reader_of_points_and_weighs_them_in_its_level(
+def test_a_judge_takes_its_verdicts_from_the_reader_of_points_and_weighs_them(
     reader_folder: Path, trained: PointReader
 ) -> None:
     asked = question("It names gout. It names asthma.")
