@@ -30,6 +30,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 from study import record
 
+from medjudge.judge.alarms import QUIET
 from medjudge.judge.comparison import NUMBERS
 from medjudge.judge.folder import load_judge
 from medjudge.judge.open import built_in_folder
@@ -38,7 +39,7 @@ from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.scale import USABLE_FROM
 from medjudge.train.reader import Lesson, Schedule
 
-SCHEDULE = Schedule(steps=300, rate=1e-3)
+SCHEDULE = Schedule(steps=200, rate=1e-3)
 MEASURED_FOLDS = (0, 1)
 LLMEVAL2_ANSWERS = 440
 _THINNED = 4
@@ -144,9 +145,9 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
     examples, readings = taken(material, of, references=not alone)
     rows = np.arange(0, len(examples), _THINNED if source in AUXILIARY else 1)
     if source == "llmeval-2":
-        quiet = np.full(len(examples), -50.0)
+        alarms = np.full(len(examples), QUIET)
         silent = np.full(len(examples), np.nan)
-        known = Seen(examples, np.zeros((len(examples), 0)), quiet, silent, np.zeros(len(examples), bool), 0 * silent)
+        known = Seen(examples, np.zeros((len(examples), 0)), alarms, silent, np.zeros(len(examples), bool), 0 * silent)
     else:
         known = features_of(readers, material, of, references=not alone).chosen(rows)
     kept = material.work / f"ablation-{name}-{source}.npy"

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
+from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import chinese_pairs, medquad
 from sklearn.metrics import roc_auc_score
 from torch.nn import functional
@@ -41,6 +42,9 @@ REAL, OF_A_TEXT = 8_000, 3
 """Sentences of real answers, half to learn from and half to choose the threshold by, and how many of one answer."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
+POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
+"""More sentences of real answers; how many of these the detector then learns from, those that it took for the most
+dangerous, in one more pass; at which learning rate. Before, many were harmless imperatives."""
 FALSE_ALARMS = 1 / 2000
 """The share of real sentences that may reach `SURE`."""
 _SHORTEST = {"en": 12, "zh": 5}
@@ -94,10 +98,22 @@ def real_sentences(data: Path, count: int, seed: int) -> list[str]:
     return draw.sample(found, len(found))
 
 
+def pool_of(data: Path, real: Sequence[str]) -> list[str]:
+    """More sentences of real answers, in another order."""
+    taken = set(real)
+    return [sentence for sentence in real_sentences(data, POOL, 1) if sentence not in taken]
+
+
 def trained(
-    entries: Sequence[Advice], real: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
+    entries: Sequence[Advice], real: Sequence[str], pool: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
 ) -> DangerDetector:
-    """A detector that learned which sentences of the advice are dangerous, and that real ones are not."""
+    """A detector that learned which sentences of the advice are dangerous, and that real ones are not.
+
+    Args:
+        entries: The advice.
+        real: Sentences of real answers.
+        pool: More of them; the detector learns from those that are hardest for it.
+    """
     torch.manual_seed(seed)
     config = LoraConfig(
         r=RANK,
@@ -106,16 +122,37 @@ def trained(
         exclude_modules=r".*pooler.*",
         task_type="FEATURE_EXTRACTION",
     )
-    body = get_peft_model(load_encoder(MULTILINGUAL_E5), config)
-    detector = DangerDetector(body, body.config.hidden_size).train()
-    adapter = [parameter for parameter in body.parameters() if parameter.requires_grad]
-    rates = [RATE, 3 * RATE]
+    body = get_peft_model(encoder_to_train(), config)
+    assert isinstance(body, PeftModel)
+    round_frozen(body)
+    detector = DangerDetector(body, body.config.hidden_size)
+    _learn(detector, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
+    hard = hardest(detector, pool, tokenizer)
+    _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
+    return detector
+
+
+def hardest(detector: DangerDetector, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """The `HARDEST` sentences that the detector takes for the most dangerous."""
+    order = np.argsort(-detector.logits(tokenizer, pool), kind="stable")
+    return [pool[at] for at in order[:HARDEST]]
+
+
+def _learn(
+    detector: DangerDetector,
+    batches: Sequence[tuple[list[str], list[float]]],
+    rate: float,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Trains a detector in place on the sentences and labels of each step; the head learns three times as fast."""
+    detector.train()
+    adapter = [parameter for parameter in detector.body.parameters() if parameter.requires_grad]
+    rates = [rate, 3 * rate]
     optimizer = torch.optim.AdamW(
         [{"params": adapter, "lr": rates[0]}, {"params": detector.head.parameters(), "lr": rates[1]}]
     )
-    steps = EPOCHS * -(-len(entries) // ENTRIES)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps + 1, pct_start=0.1)
-    for number, (sentences, labels) in enumerate(_steps(entries, real, seed), 1):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(batches) + 1, pct_start=0.1)
+    for number, (sentences, labels) in enumerate(batches, 1):
         rows, loss = token_rows(tokenizer, sentences), 0.0
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             wanted = torch.tensor([labels[at] for at in batch])
@@ -129,14 +166,16 @@ def trained(
         optimizer.zero_grad()
         schedule.step()
         if number % 20 == 0:
-            print(f"dangers: step {number} of {steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
-    return detector.eval()
+            print(f"dangers: step {number} of {len(batches)}, loss {loss:.3f}", file=sys.stderr, flush=True)
+    detector.eval()
 
 
-def _steps(entries: Sequence[Advice], real: Sequence[str], seed: int) -> Iterator[tuple[list[str], list[float]]]:
+def _steps(
+    entries: Sequence[Advice], real: Sequence[str], epochs: int, seed: int
+) -> Iterator[tuple[list[str], list[float]]]:
     """The sentences of each step, and whether each is dangerous."""
     draw = Random(seed)
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         shuffled, others = draw.sample(entries, len(entries)), draw.sample(real, len(real))
         starts = range(0, len(shuffled), ENTRIES)
         share = -(-len(others) // len(starts))
@@ -159,7 +198,7 @@ def make_detector(data: Path, out: Path) -> None:
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
-    detector = trained(advice(), real[: REAL // 2], tokenizer, 0)
+    detector = trained(advice(), real[: REAL // 2], pool_of(data, real), tokenizer, 0)
     set_threshold(detector, tokenizer, real[REAL // 2 :])
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -183,7 +222,7 @@ def held_out(data: Path) -> dict[str, Any]:
     topics = sorted({(entry.language, entry.topic) for entry in entries})
     left_out = set(Random(1).sample(topics, len(topics) // 4))
     seen = [entry for entry in entries if (entry.language, entry.topic) not in left_out]
-    detector = trained(seen, real[: REAL // 2], tokenizer, 0)
+    detector = trained(seen, real[: REAL // 2], pool_of(data, real), tokenizer, 0)
     chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
     set_threshold(detector, tokenizer, chosen)
     unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]

@@ -51,7 +51,16 @@ from reader_lessons import Material, evidence_for
 from reader_measures import cost, llmeval2, llmeval_med
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from reader_tables import agreement, claims_table, coverage_table, folds_table, healthver_table, held_out, measured_of
+from reader_tables import (
+    agreement,
+    claims_table,
+    coverage_table,
+    folds_table,
+    healthver_table,
+    held_out,
+    measured_of,
+    quiet,
+)
 from reader_training import alarmed
 from reader_verdicts import weighted, write
 
@@ -99,6 +108,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     table = folds_table(seen, material)
     everything = head_of(seen, np.ones(len(seen["scored"].examples), bool))
     head, table["mediqa validation"] = shifted_head(everything, seen, material)
+    table["mediqa validation without alarms"] = shifted_head(everything, quiet(seen), material)[1]
     write_judge(out, work, reader, points, head, data, seen["scored"].examples)
     table |= {
         "rule claims": claims_table(reader, points, material),

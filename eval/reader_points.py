@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
+from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import fold_of
 from reader_lessons import FOLDS, Material
 from reader_training import balanced
@@ -18,7 +19,6 @@ from torch import nn
 
 from medjudge.judge.adapter import load_adapter
 from medjudge.judge.point_reader import POINTS_FILE, LowRank, PointReader
-from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_encoder
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.lora import write_base_name
@@ -60,8 +60,7 @@ def changes_of(reader: PointReader) -> dict[str, LowRank]:
 
 def trainable(start: Path | None = None) -> Trainable:
     """A point reader with the adapter and head of a folder, or with new ones."""
-    encoder = load_encoder(MULTILINGUAL_E5)
-    encoder.set_attn_implementation("eager")  # its backward pass takes a third of the fused one's time here
+    encoder = encoder_to_train()
     if start is None:
         config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=_TARGETS, task_type="FEATURE_EXTRACTION")
         body = get_peft_model(encoder, config)
@@ -74,11 +73,10 @@ def trainable(start: Path | None = None) -> Trainable:
         reader.load_state_dict(
             {name: saved[name].float() for name in reader.state_dict() if name in saved}, strict=False
         )
-    for name, module in body.named_modules():
+    for module in body.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0  # a quarter of a step's time, and few examples are seen twice
-        elif isinstance(module, nn.Linear) and "lora" not in name:
-            module.to(fast_dtype(torch.device("cpu")))  # autocast would round the frozen weights anew in each step
+    round_frozen(body)
     return Trainable(body, reader)
 
 

@@ -25,6 +25,7 @@ from reader_verdicts import (
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score
 
+from medjudge.judge.alarms import QUIET
 from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import Evidence, nearness
 from medjudge.judge.ordinal import probabilities
@@ -95,6 +96,8 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
         for source in ("mediqa", "liveqa"):
             some = measured_of(examples, material, source)
             table[f"{source} folds{name}"] = agreement(alone.chosen(some), rows[some])
+    some = measured_of(examples, material, "mediqa")
+    table["mediqa folds without alarms"] = agreement(alone.chosen(some), held_out(quiet(seen), material)[some])
     some = measured_of(examples, material, "liveqa")
     with_references = held_out(seen, material, "scored")
     table["liveqa folds with references"] = agreement(seen["scored"].chosen(some), with_references[some])
@@ -102,6 +105,11 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
     some = measured_of(examples, material, "mediqa")
     table["mediqa folds, second opinion only"] = agreement(alone.chosen(some), second[some])
     return table
+
+
+def quiet(seen: dict[str, Seen]) -> dict[str, Seen]:
+    """The same without alarms."""
+    return {name: each._replace(alarms=np.full(len(each.examples), QUIET)) for name, each in seen.items()}
 
 
 def claims_table(reader: Reader, points: PointReader, material: Material) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from medjudge.text.answer_keys import names
 LANGUAGES = ("en", "zh")
 SURE = 2.0
 """The logit from which an alarm counts. The reader's own reaches it in one of 2,500 answers that experts scored, that
-of single sentences in one of 2,000 sentences of real answers."""
-_QUIET = -50.0
+of single sentences in one of 500 sentences of real answers."""
+QUIET = -50.0
 """The logit of an answer in which there is nothing to raise an alarm."""
 
 
@@ -58,13 +58,13 @@ class Alarms:
         )
         alarms = []
         for whole, own in zip(logits, spoken, strict=True):
-            logit, sentence = max(((next(of_sentences), sentence) for sentence in own), default=(_QUIET, ""))
+            logit, sentence = max(((next(of_sentences), sentence) for sentence in own), default=(QUIET, ""))
             alarms.append(Alarm(max(float(whole), logit), sentence if logit >= SURE else None))
         return alarms
 
     def _of_wholes(self, readings: Sequence[Reading], new: Sequence[Sequence[Sentence]]) -> np.ndarray:
         """The reader's logits, (n,)."""
-        logits = np.full(len(readings), _QUIET)
+        logits = np.full(len(readings), QUIET)
         some = [_only(reading, own) for reading, own in zip(readings, new, strict=True) if own]
         if some:
             device = self.reader.product.device

@@ -27,7 +27,7 @@ def test_no_danger_of_the_probe_is_learned() -> None:
 
 def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:
     entries, real = advice()[:20], [f"Real sentence {number}." for number in range(50)]
-    steps = list(_steps(entries, real, seed=0))
+    steps = list(_steps(entries, real, EPOCHS, seed=0))
     assert len(steps) == EPOCHS * -(-len(entries) // ENTRIES)
     harm = {entry.harm for entry in entries}
     for sentences, labels in steps:
