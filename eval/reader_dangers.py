@@ -2,13 +2,12 @@
 
     python eval/reader_dangers.py [DATA]
 
-prints what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, which it did not
-learn from. With DATA, it prints what a detector finds of those topics of `reader_dangers.yaml` that it did not learn
-from, and how many sentences of real answers it takes for dangerous; DATA holds medquad/, mediqa2019-qa/,
-huatuo-knowledge/ and toyhom-internal/.
+measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, on topics that it
+did not learn from. With DATA, it measures what a detector finds of those topics of `reader_dangers.yaml` that it did
+not learn from, and how many sentences of real answers it takes for dangerous; DATA holds medquad/, mediqa2019-qa/,
+huatuo-knowledge/ and toyhom-internal/. Each writes its part of `eval/results/reader-dangers.json`.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import chinese_pairs, medquad
 from sklearn.metrics import roc_auc_score
+from study import record_entry
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
@@ -265,4 +265,9 @@ def _heard(logits: np.ndarray) -> dict[str, float]:
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         sys.exit("usage: python eval/reader_dangers.py [DATA]")
-    print(json.dumps(held_out(Path(sys.argv[1])) if sys.argv[1:] else on_unseen_advice(), indent=2))
+    if sys.argv[1:]:
+        own = {"command": "python eval/reader_dangers.py DATA", "table": held_out(Path(sys.argv[1]))}
+        record_entry("reader-dangers", "topics left out", own)
+    else:
+        own = {"command": "python eval/reader_dangers.py", "table": on_unseen_advice()}
+        record_entry("reader-dangers", "advice by other hands", own)
