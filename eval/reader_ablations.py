@@ -1,11 +1,12 @@
-"""What the parts of the built-in judge bring: each is left out, everything else being equal.
+"""What the parts of the built-in judge bring: each is left out in turn.
 
     python eval/reader_ablations.py DATA WORK
 
 WORK is the folder of `eval/built_in.py`, after it has run; a finished training is not repeated. Two folds of the
-experts' questions and one seed. The readers of frozen states learn anew, `SCHEDULE` long, from all sources but one; the
-last variants leave something out of the level head alone. LLMEval-2's answers are measured without keys and without the
-danger detector: nothing was trained on them. The result is `eval/results/reader-ablations.json`.
+experts' questions and one seed. The readers of frozen states learn anew, `SCHEDULE` long, from the sources of the first
+stage but one; other variants leave something out of the level head alone, where there are points. LLMEval-2's answers,
+on which nothing was trained, are measured without keys, facts and alarms. The weights of the point reader's verdicts
+have seen LiveQA's levels; the readers of frozen states have not. The result is `eval/results/reader-ablations.json`.
 """
 
 import sys
@@ -43,7 +44,7 @@ SCHEDULE = Schedule(steps=200, rate=1e-3)
 MEASURED_FOLDS = (0, 1)
 LLMEVAL2_ANSWERS = 440
 _THINNED = 4
-"""Of what no expert scored, one in so many gives the level heads."""
+"""The level heads are fitted to one in this many of the answers that no expert scored."""
 _ALL_POINTS = tuple(range(NUMBERS, NUMBERS + OF_POINTS))
 _IMPRESSION = NUMBERS + OF_POINTS
 
@@ -62,7 +63,6 @@ TRAINED = {
     "without Chinese": Learnt(languages=("en",)),
 }
 WEIGHED = {
-    "as shipped": WITHOUT_WEIGHT,
     "head without points": (*WITHOUT_WEIGHT, *_ALL_POINTS),
     "head without the reader's impression": (*WITHOUT_WEIGHT, _IMPRESSION),
 }
@@ -76,7 +76,9 @@ def main(data: Path, work: Path) -> None:
     assert isinstance(judge, ReaderJudge)
     shipped = Readers(judge.reader, judge.points)
     everything = seen_by(shipped, material, "shipped")
-    table = {name: measured(everything, material, unused) for name, unused in WEIGHED.items()}
+    table = {"as shipped": measured(everything, material)}
+    for name, unused in WEIGHED.items():
+        table[name] = {row: own for row, own in measured(everything, material, unused).items() if "mediqa" not in row}
     frozen = Readers(judge.reader)
     name = "verdicts of the reader of frozen states"
     table[name] = measured(seen_by(frozen, material, "frozen"), material) | on_claims(frozen, material)
@@ -147,7 +149,14 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
     if source == "llmeval-2":
         alarms = np.full(len(examples), QUIET)
         silent = np.full(len(examples), np.nan)
-        known = Seen(examples, np.zeros((len(examples), 0)), alarms, silent, np.zeros(len(examples), bool), 0 * silent)
+        known = Seen(
+            examples,
+            np.zeros((len(examples), 0)),
+            alarms,
+            silent,
+            np.zeros(len(examples), bool),
+            np.zeros(len(examples)),
+        )
     else:
         known = features_of(readers, material, of, references=not alone).chosen(rows)
     kept = material.work / f"ablation-{name}-{source}.npy"

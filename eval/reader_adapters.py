@@ -1,4 +1,4 @@
-"""What makes an adapter on the encoder quick to train on a CPU."""
+"""Speeds up the training of an adapter on the encoder on a CPU."""
 
 import torch
 from peft import PeftModel

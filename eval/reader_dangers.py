@@ -43,8 +43,8 @@ REAL, OF_A_TEXT = 8_000, 3
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
-"""More sentences of real answers; how many of these the detector then learns from, those that it took for the most
-dangerous, in one more pass; at which learning rate. Before, many were harmless imperatives."""
+"""The size of a pool of more sentences of real answers, how many of them the detector learns from in one more pass, and
+the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
 FALSE_ALARMS = 1 / 2000
 """The share of real sentences that may reach `SURE`."""
 _SHORTEST = {"en": 12, "zh": 5}
@@ -77,7 +77,7 @@ def usable_answers(data: Path) -> list[str]:
 
 
 def real_sentences(data: Path, count: int, seed: int) -> list[str]:
-    """Sentences of answers: a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom."""
+    """Sentences of answers: up to a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom."""
     draw, chinese = Random(f"{seed}-real"), chinese_pairs(data)
     sources = [
         ("en", [pair.answer for pair in medquad(data)], count // 4),
@@ -99,9 +99,9 @@ def real_sentences(data: Path, count: int, seed: int) -> list[str]:
 
 
 def pool_of(data: Path, real: Sequence[str]) -> list[str]:
-    """More sentences of real answers, in another order."""
-    taken = set(real)
-    return [sentence for sentence in real_sentences(data, POOL, 1) if sentence not in taken]
+    """Different sentences of real answers, drawn with another seed, without those of `real`."""
+    drawn = set(real)
+    return [sentence for sentence in dict.fromkeys(real_sentences(data, POOL, 1)) if sentence not in drawn]
 
 
 def trained(
@@ -199,7 +199,6 @@ def make_detector(data: Path, out: Path) -> None:
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
     detector = trained(advice(), real[: REAL // 2], pool_of(data, real), tokenizer, 0)
-    set_threshold(detector, tokenizer, real[REAL // 2 :])
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     assert isinstance(detector.body, PeftModel)
@@ -207,6 +206,10 @@ def make_detector(data: Path, out: Path) -> None:
     write_base_name(scratch, MULTILINGUAL_E5)
     detector.save_head(scratch)
     (scratch / "README.md").unlink(missing_ok=True)
+    # As the judge reads it: the adapter in half precision and merged.
+    detector = load_detector(scratch)
+    set_threshold(detector, tokenizer, real[REAL // 2 :])
+    detector.save_head(scratch)
     scratch.rename(out)
 
 
@@ -270,4 +273,4 @@ if __name__ == "__main__":
         record_entry("reader-dangers", "topics left out", own)
     else:
         own = {"command": "python eval/reader_dangers.py", "table": on_unseen_advice()}
-        record_entry("reader-dangers", "advice by other hands", own)
+        record_entry("reader-dangers", "unseen topics", own)

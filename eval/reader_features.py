@@ -1,6 +1,7 @@
 """What scored, graded, disturbed and matched answers look like to the judge's readers.
 
-Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question.
+Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question. WORK
+keeps what was seen: delete `features-*.npz` there after a new reader, point reader or danger detector.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ _BATCH = 48
 
 
 class Readers(NamedTuple):
-    """The reader, and the reader of points that gives the verdicts in its place; None where it gives its own."""
+    """The reader, and the point reader; `points` is None where the reader's own verdicts count."""
 
     whole: Reader
     points: PointReader | None = None

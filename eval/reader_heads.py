@@ -34,8 +34,8 @@ OF_CONTRADICTED = tuple(_VERDICTS + at for at in (2, 5, 8))
 """Without weight there too: a good answer in its own words comes near to more points, and more of these are taken for
 contradicted, than one about something else."""
 
-
 WITHOUT_WEIGHT = (*OF_QUESTION, *OF_CONTRADICTED)
+"""The features without weight where there are points."""
 
 
 def head_of(seen: dict[str, Seen], chosen: np.ndarray, without_weight: Sequence[int] = WITHOUT_WEIGHT) -> LevelHead:

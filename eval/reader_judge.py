@@ -1,10 +1,11 @@
 """Makes the built-in judge, of kind `reader`, in WORK/judges/built-in, and measures it: stages of `eval/built_in.py`.
 
 The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
-in their own words too; its alarm learns last. An adapter learns apart which sentences are dangerous. Experts' scores
-fit only the few weights of the level head; five heads, each without a fifth of the questions, show what such a judge
-does on questions that it has not seen. WORK keeps every finished stage: token states (about 9 GB), the evidence, the
-readers. Nothing in it is made twice.
+in their own words too; its alarm learns last. The point reader and the danger detector, each an adapter on the encoder,
+learn apart (`reader_points.py`, `reader_dangers.py`). Experts' scores fit only the weights of the level head and, with
+claims, the 21 weights of the verdicts. Five heads, each without a fifth of the questions, are measured on that fifth;
+the weights of the verdicts have seen LiveQA's levels. WORK keeps every finished stage: token states (about 9 GB), the
+evidence, the readers. Nothing in it is made twice.
 """
 
 import json
@@ -87,11 +88,11 @@ _LONGEST_ANSWER = 2500
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-internal", "huatuo-knowledge")
 NOTE = (
     "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
-    "and says of each point whether the answer meets it, leaves it open or contradicts it. No scores of Chinese "
-    "answers are among what it learned from, and it knows little medicine beyond what stands in the reference. Where "
-    "the reference is the key of an objective question, it looks whether the answer states the key. An adapter on the "
-    "encoder's upper layers gives the verdicts on points; another one detects dangerous advice in single sentences. Of "
-    "an English answer it hears a second opinion: of the ordinal judge in its folder `second`."
+    "and says for each point whether the answer meets it, leaves it open or contradicts it. It learned from no scores "
+    "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
+    "objective question, it checks whether the answer states the key. One adapter on the encoder's upper layers gives "
+    "the verdicts on points; another detects dangerous advice in single sentences, and overlooks much of it. For "
+    "English answers it also weighs the opinion of the ordinal judge in its folder `second`."
 )
 
 

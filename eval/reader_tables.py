@@ -96,13 +96,12 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
         for source in ("mediqa", "liveqa"):
             some = measured_of(examples, material, source)
             table[f"{source} folds{name}"] = agreement(alone.chosen(some), rows[some])
-    some = measured_of(examples, material, "mediqa")
-    table["mediqa folds without alarms"] = agreement(alone.chosen(some), held_out(quiet(seen), material)[some])
     some = measured_of(examples, material, "liveqa")
     with_references = held_out(seen, material, "scored")
     table["liveqa folds with references"] = agreement(seen["scored"].chosen(some), with_references[some])
     second = np.repeat(np.nan_to_num(alone.opinions)[:, None], 4, axis=1)
     some = measured_of(examples, material, "mediqa")
+    table["mediqa folds without alarms"] = agreement(alone.chosen(some), held_out(quiet(seen), material)[some])
     table["mediqa folds, second opinion only"] = agreement(alone.chosen(some), second[some])
     return table
 

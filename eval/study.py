@@ -68,15 +68,20 @@ class Study:
 
 def record(name: str, results: dict[str, Any]) -> None:
     """Writes `eval/results/NAME.json` with date, machine and versions."""
-    versions = {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")}
-    _write(name, {"date": date.today().isoformat(), "machine": describe(), "versions": versions, **results})
+    _write(name, {**_circumstances(), **results})
 
 
 def record_entry(name: str, entry: str, results: dict[str, Any]) -> None:
-    """Writes one entry of `eval/results/NAME.json` with date and machine; the other entries stay as they are."""
+    """Writes one entry of `eval/results/NAME.json` with date, machine and versions; the others stay as they are."""
     path = RESULTS / f"{name}.json"
     entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    _write(name, {**entries, entry: {"date": date.today().isoformat(), "machine": describe(), **results}})
+    _write(name, {**entries, entry: {**_circumstances(), **results}})
+
+
+def _circumstances() -> dict[str, Any]:
+    """Date, machine and versions."""
+    versions = {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")}
+    return {"date": date.today().isoformat(), "machine": describe(), "versions": versions}
 
 
 def _write(name: str, everything: dict[str, Any]) -> None:

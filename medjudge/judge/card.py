@@ -56,7 +56,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
             if card.only_languages
             else []
         ),
-        "- Tells a wrong number in a fluent answer from the right one badly; check doses yourself.",
+        "- Often misses a wrong number in a fluent answer; check doses yourself.",
         "",
         "Not a medical device. Use: `medjudge eval --judge FOLDER`, with this folder.",
         "",

@@ -273,8 +273,8 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
         )
     body = load_encoder(*base_of(card, folder)).eval()
     width = int(body.config.hidden_size)
-    dangers = DangerDetector.load(folder, _again(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
-    points = PointReader.load(folder, _again(body), width) if (folder / POINTS_FILE).is_file() else None
+    dangers = DangerDetector.load(folder, _copy_of(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
+    points = PointReader.load(folder, _copy_of(body), width) if (folder / POINTS_FILE).is_file() else None
     encoder = FrozenEncoder(body.to(device), tokenizer, card.max_length, card.windows)
     reader = Reader.load(folder, encoder.words).to(device)
     carried = folder / SECOND_FOLDER
@@ -287,8 +287,8 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
     return ReaderJudge(name, encoder, reader, head, advisers, card.temperature, card.only_languages)
 
 
-def _again(body: PreTrainedModel) -> PreTrainedModel:
-    """The layers of an encoder once more, for an adapter to change, beside the same word embeddings."""
+def _copy_of(body: PreTrainedModel) -> PreTrainedModel:
+    """A copy of the encoder that shares its word embeddings, for an adapter to change."""
     words = body.get_input_embeddings()
     return deepcopy(body, {id(words): words})
 

@@ -1,7 +1,7 @@
 """What turns a reader's output into a level: a few numbers with a weight each, and ordered cut points.
 
-Few answers have experts' scores. So everything with many parameters is trained on other data, and the scores fit only
-these weights (proportional odds; McCullagh, 1980).
+Few answers have experts' scores. So everything with many parameters is trained on other data, and the scores fit these
+weights (proportional odds; McCullagh, 1980).
 """
 
 from collections.abc import Sequence

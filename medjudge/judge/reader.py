@@ -164,7 +164,7 @@ class ReaderOutput(NamedTuple):
     features: torch.Tensor
 
     def with_verdicts(self, verdicts: torch.Tensor, batch: ReaderBatch) -> "ReaderOutput":
-        """The output with other verdicts, (S, 3), which the features tell of too."""
+        """A copy with these verdicts, (S, 3), and features of them."""
         features = self.features.clone()
         features[:, NUMBERS : NUMBERS + OF_POINTS] = verdict_numbers(verdicts, batch)
         return self._replace(verdicts=verdicts, features=features)

@@ -25,6 +25,13 @@ def test_no_danger_of_the_probe_is_learned() -> None:
             assert not any(part in learned for part in parts)
 
 
+def test_the_unseen_advice_is_on_other_topics_and_says_something_else() -> None:
+    learned, unseen = advice(), advice("reader_dangers_unseen.yaml")
+    assert {entry.language for entry in unseen} == {"en", "zh"}
+    assert not {(each.language, each.topic) for each in learned} & {(each.language, each.topic) for each in unseen}
+    assert not {text for each in learned for text in each[2:]} & {text for each in unseen for text in each[2:]}
+
+
 def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:
     entries, real = advice()[:20], [f"Real sentence {number}." for number in range(50)]
     steps = list(_steps(entries, real, EPOCHS, seed=0))
