@@ -16,7 +16,7 @@ from medjudge.judge.evidence import Part, evidence_of
 from medjudge.judge.folder import load_judge
 from medjudge.judge.point_reader import MOST_ANSWER_TOKENS, POINTS_FILE, PointReader, nearest
 from medjudge.judge.points import Span
-from medjudge.judge.reader import collate
+from medjudge.judge.reader import collate, verdict_numbers
 from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.judge.states import LAYERS, FrozenEncoder
 from medjudge.models.loading import load_encoder
@@ -118,6 +118,21 @@ def test_only_the_nearest_tokens_of_an_answer_are_read_in_their_order() -> None:
     assert gap[0].nonzero().flatten().tolist() == [first_behind]
     assert own[1].tolist() == [1, 2, 2, 2, *[0] * (len(own[1]) - 4)]
     assert not gap[1].any()
+
+
+def test_the_numbers_of_an_answer_come_from_its_points_and_are_zero_where_it_has_none(
+    reader_encoder: FrozenEncoder, trained: PointReader
+) -> None:
+    compared, other = readings_of(reader_encoder, ["Rest and drink water. Take 500 mg.", "Do not rest."])
+    alone = Reading((other.parts[0], None, None), other.answer, [other.evidence[0]])
+    batch = collate([compared, alone])
+    with torch.inference_mode():
+        logits = trained(batch)
+        numbers = verdict_numbers(logits, batch)
+    chances = torch.softmax(logits[1:3], dim=1)  # the first piece is the question
+    expected = torch.cat([chances.amax(dim=0), chances.amin(dim=0), chances.mean(dim=0)])
+    assert torch.allclose(numbers[0], expected)
+    assert numbers[1].eq(0).all()
 
 
 def test_a_judge_takes_its_verdicts_from_the_reader_of_points_and_weighs_them(
