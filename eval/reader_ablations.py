@@ -178,7 +178,6 @@ def measured(
         ("mediqa", "scored-alone", "mediqa", True),
         ("mediqa without second opinion", "scored-alone", "mediqa", False),
         ("liveqa with references", "scored", "liveqa", True),
-        ("liveqa with references, without second opinion", "scored", "liveqa", False),
     ):
         counted = measured_of(examples, material, source)
         parts = [(seen[name].chosen(counted & (fold == number)), heads[number]) for number in MEASURED_FOLDS]
