@@ -165,6 +165,7 @@ def score(page: Page) -> str:
     Returns:
         What the page says where dimensions are missing; empty where a level is asked.
     """
+    page.wait_for_load_state()  # on a busy machine the heading is there before the script that takes keys
     page.wait_for_timeout(SETTLED)
     assert english_interface(page) == []
     thorough = len(page.locator("section.answer .text").first.inner_text()) > 60
