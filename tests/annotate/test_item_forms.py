@@ -217,6 +217,7 @@ def test_keys_mark_items_in_a_browser(planned: Path, browser) -> None:
         page.on("console", lambda message: complaints.append(message.text))
         page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?token={TOKEN}")
         page.wait_for_selector("h1")
+        page.wait_for_load_state()
         for _ in range(count - 1):
             page.keyboard.press("1")
         page.wait_for_timeout(450)

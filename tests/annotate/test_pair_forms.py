@@ -222,6 +222,7 @@ def test_keys_choose_in_a_browser(planned: Path, browser) -> None:
         assert abs(left["y"] - right["y"]) < 2
         assert left["x"] + left["width"] <= right["x"]
         for key in ("1", "2", "3"):
+            page.wait_for_load_state()
             page.wait_for_timeout(450)
             with page.expect_navigation(timeout=60_000):
                 page.keyboard.press(key)

@@ -344,6 +344,7 @@ def _place(page: Any) -> int:
 
 def _press(page: Any, *keys: str) -> None:
     """Presses keys, the last of which leads to another screen; each is held a little, which must count once."""
+    page.wait_for_load_state()
     page.wait_for_timeout(SETTLED)
     with page.expect_navigation(timeout=60_000):
         for key in keys:
