@@ -78,12 +78,7 @@ def train_reader(
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
             output = reader(batch)
         loss = lesson_loss(output, batch, chosen)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
-        optimizer.step()
-        rates.step()
-        yield float(loss.detach())
+        yield _stepped(optimizer, rates, loss, reader.parameters())
     reader.eval()
 
 
@@ -116,11 +111,7 @@ def train_alarm(
         logits = reader.alarms(AnswerTokens(*(tensor.to(device) for tensor in tokens)))
         raised = torch.tensor([bool(lesson.alarm) for lesson in chosen], device=device).float()
         loss = functional.binary_cross_entropy_with_logits(logits, raised)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        rates.step()
-        yield float(loss.detach())
+        yield _stepped(optimizer, rates, loss)
     reader.eval()
 
 
@@ -131,7 +122,7 @@ def train_point_reader(
     schedule: Schedule,
     seed: int,
 ) -> Iterator[float]:
-    """Trains the adapter and the head of a point reader in place, but for what it weighs them with.
+    """Trains the adapter and the head of a point reader in place, without `weigh`.
 
     Args:
         reader: On its device, with an adapter that can be trained.
@@ -157,13 +148,23 @@ def train_point_reader(
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
             verdicts = reader.read(batch)
         loss = verdict_loss(verdicts, batch, chosen)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(learnt, 1.0)
-        optimizer.step()
-        rates.step()
-        yield float(loss.detach())
+        yield _stepped(optimizer, rates, loss, learnt)
     reader.eval()
+
+
+def _stepped(
+    optimizer: torch.optim.Optimizer,
+    rates: torch.optim.lr_scheduler.LambdaLR,
+    loss: torch.Tensor,
+    clipped: Iterable[torch.nn.Parameter] = (),
+) -> float:
+    """Takes one step against a loss, with the gradients of some parameters clipped, and returns the loss."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(clipped, 1.0)
+    optimizer.step()
+    rates.step()
+    return float(loss.detach())
 
 
 def _optimizer(
