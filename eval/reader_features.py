@@ -24,7 +24,7 @@ from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader import Reader, collate
 from medjudge.judge.reader_judge import second_opinion
 from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, Question
@@ -124,10 +124,10 @@ def _alarms(reader: Reader, material: Material, examples: Sequence[Example], rea
 
 def read(readers: Readers, readings: Sequence[Reading]) -> np.ndarray:
     """The features of answers, (n, `FEATURES`), in the precision that the judge reads with."""
-    features, dtype = [], fast_dtype(torch.device("cpu"))
+    features = []
     for start in range(0, len(readings), _BATCH):
         batch = collate(readings[start : start + _BATCH])
-        with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        with torch.inference_mode(), fast_autocast(torch.device("cpu")):
             output = readers.whole(batch)
             if readers.points is not None:
                 output = output.with_verdicts(readers.points(batch), batch)

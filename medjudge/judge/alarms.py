@@ -12,7 +12,7 @@ from medjudge.judge.comparison import Reading
 from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.language import language_of
 from medjudge.judge.reader import AnswerTokens, Reader, answer_tokens
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.text.answer_keys import names
 
 LANGUAGES = ("en", "zh")
@@ -68,8 +68,7 @@ class Alarms:
         some = [_only(reading, own) for reading, own in zip(readings, new, strict=True) if own]
         if some:
             device = self.reader.product.device
-            dtype = fast_dtype(device)
-            with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            with torch.inference_mode(), fast_autocast(device):
                 found = self.reader.alarms(AnswerTokens(*(each.to(device) for each in answer_tokens(some))))
             logits[[bool(own) for own in new]] = found.double().cpu().numpy()
         return logits

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.adapter import merge_adapter, require_finite
 from medjudge.models.batching import batches_by_length
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.models.padding import pad_right
 
 HEAD_FILE = "danger.safetensors"
@@ -40,8 +40,7 @@ class DangerDetector(nn.Module):
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The logits of sentences, (sentences, longest) -> (sentences,)."""
-        dtype = fast_dtype(ids.device)
-        with torch.autocast(ids.device.type, dtype, enabled=dtype != torch.float32):
+        with fast_autocast(ids.device):
             states = self.body(input_ids=ids, attention_mask=mask).last_hidden_state.float()
         inside = mask[..., None].float()
         mean = (states * inside).sum(dim=1) / inside.sum(dim=1)

@@ -24,7 +24,7 @@ from medjudge.judge.language import other_language
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.batching import MemoryLimit, batches_by_length
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.models.padding import pad_right
 from medjudge.records import ErrorKind, Judgment, Question
 
@@ -396,8 +396,7 @@ class OrdinalJudge:
 
     def _summed(self, windows: Windows) -> torch.Tensor:
         bucket = {name: value.to(self.device) for name, value in _bucket(windows, self.pad_id).items()}
-        dtype = fast_dtype(self.device)
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
+        with torch.inference_mode(), fast_autocast(self.device):
             return self.model.summed(bucket)
 
 

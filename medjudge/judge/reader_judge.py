@@ -23,7 +23,7 @@ from medjudge.judge.reader import Reader, ReaderOutput, collate
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
 from medjudge.languages.texts import PACKAGED, Texts
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict
 from medjudge.scale import USABLE_FROM
 from medjudge.text.answer_keys import Stated, in_words, stated
@@ -196,15 +196,10 @@ class ReaderJudge:
     def read_batch(self, readings: Sequence[Reading]) -> ReaderOutput:
         """What the reader says of some answers, with the verdicts of the reader of points, if there is one."""
         device = self.reader.product.device
-        with torch.inference_mode(), _fast(device):
+        with torch.inference_mode(), fast_autocast(device):
             batch = collate(readings).to(device)
             output = self.reader(batch)
             return output if self.points is None else output.with_verdicts(self.points(batch), batch)
-
-
-def _fast(device: torch.device) -> torch.autocast:
-    dtype = fast_dtype(device)
-    return torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
 
 
 def second_opinion(probabilities: Sequence[float] | None) -> float:

@@ -11,7 +11,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from medjudge.models.batching import MemoryLimit
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.models.padding import pad_right
 
 LAYERS = (6, 12)
@@ -148,8 +148,7 @@ class FrozenEncoder:
     def _hidden(self, rows: Sequence[list[int]]) -> np.ndarray:
         ids, mask = pad_right(rows, self.tokenizer.pad_token_id)
         device = self.model.device
-        dtype = fast_dtype(device)
-        with torch.inference_mode(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        with torch.inference_mode(), fast_autocast(device):
             output = self.model(
                 input_ids=ids.to(device), attention_mask=mask.to(device), output_hidden_states=True
             ).hidden_states

@@ -40,6 +40,12 @@ def fast_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if cpu_has_bf16() else torch.float32
 
 
+def fast_autocast(device: torch.device) -> torch.autocast:
+    """Matrix products in `fast_dtype`; off where that is float32."""
+    dtype = fast_dtype(device)
+    return torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
+
+
 def gpu_has_bf16() -> bool:
     """Whether the GPU multiplies bfloat16 itself. Older ones emulate it, several times slower than float16."""
     return bool(torch.cuda.is_bf16_supported(including_emulation=False))

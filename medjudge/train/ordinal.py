@@ -15,7 +15,7 @@ from medjudge.judge.adapter import merge_adapter
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import Batch, Encoded, OrdinalModel, collate
 from medjudge.judge.similarity import fit_cut_points
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, ordinal_dataset
@@ -95,8 +95,7 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
     drawn = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
     rows = [dataset[int(index)] for index in drawn]
     batch = collate([_encoded(row) for row in rows], pad_id, _BUCKET_TOKENS)
-    dtype = fast_dtype(torch.device("cpu"))
-    with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
         vectors = model.embed(batch.buckets, batch.text)
     present = (batch.parts >= 0).float()
     cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * present

@@ -10,7 +10,7 @@ from torch.nn import functional
 from medjudge.judge.comparison import Reading
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import AnswerTokens, Reader, ReaderBatch, ReaderOutput, answer_tokens, collate
-from medjudge.models.hardware import fast_dtype
+from medjudge.models.hardware import fast_autocast
 
 _WEIGHT_DECAY = 0.01
 _WARM_UP = 0.05
@@ -72,10 +72,9 @@ def train_reader(
     reader.train()
     device = reader.product.device
     optimizer, rates = _optimizer(reader.parameters(), schedule)
-    dtype = fast_dtype(device)
     for chosen in _steps(lessons, shares, schedule, seed):
         batch = collate([lesson.reading for lesson in chosen]).to(device)
-        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        with fast_autocast(device):
             output = reader(batch)
         loss = lesson_loss(output, batch, chosen)
         yield _stepped(optimizer, rates, loss, reader.parameters())
@@ -142,10 +141,9 @@ def train_point_reader(
     head = [parameter for parameter in learnt if all(parameter is not other for other in adapter)]
     groups = [{"params": adapter, "lr": schedule.rate}, {"params": head, "lr": 2 * schedule.rate}]
     optimizer, rates = _optimizer(groups, schedule)
-    dtype = fast_dtype(device)
     for chosen in _steps(lessons, shares, schedule, seed):
         batch = collate([lesson.reading for lesson in chosen]).to(device)
-        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        with fast_autocast(device):
             verdicts = reader.read(batch)
         loss = verdict_loss(verdicts, batch, chosen)
         yield _stepped(optimizer, rates, loss, learnt)
