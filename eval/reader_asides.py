@@ -1,12 +1,13 @@
-"""What the built-in judge takes for an aside: a linear look at the mean state of a sentence, fitted to made answers.
+"""What the built-in judge takes for an aside: a linear look at the states of a sentence that is read alone.
 
-    python eval/reader_asides.py WORK
+    python eval/reader_asides.py DATA
 
-prints how many asides with phrases of held-out folds are found, and how many sentences about the matter are taken for
-asides. WORK is the folder of `eval/built_in.py`, after it has run.
+measures how many asides are found by looks that have not seen their phrases, and how many sentences of real answers
+are taken for asides; `eval/results/reader-asides.json`. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and
+toyhom-internal/.
 """
 
-import json
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,26 +17,36 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import yaml
-from reader_examples import PHRASES, Example
-from reader_lessons import Material
-from reader_states import StateStore, encoder
+from reader_dangers import advice, load_detector, real_sentences
+from reader_examples import PHRASES
 from sklearn.linear_model import LogisticRegression
+from study import record_entry
+from transformers import PreTrainedTokenizerBase
 
 from medjudge.distill.wording import wording_of
-from medjudge.judge.asides import SURE, sentence_vector, sentences_of
-from medjudge.judge.reader import Reader
+from medjudge.judge.asides import SURE
+from medjudge.judge.open import built_in_folder
+from medjudge.judge.points import sentence_spans
+from medjudge.judge.sentences import SentenceReader, token_rows
+from medjudge.models.batching import batches_by_length
+from medjudge.models.loading import load_tokenizer
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.padding import pad_right
 
-ASIDES = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(encoding="utf-8"))
-"""By language."""
-ANSWERS, FILLERS, FOLDS = 1500, 150, 5
-"""Made answers of a language, filler sentences of a language, folds of the phrases."""
-_LONGEST = 900
-"""In characters, of the answers that get asides."""
-_PENALTY = 0.2
+TEXTS = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(encoding="utf-8"))
+ASIDES = {language: TEXTS[language] for language in ("en", "zh")}
+FILLERS, FOLDS = 150, 5
+"""Filler sentences of a language, folds of the phrases."""
+REAL = 16_000
+"""Sentences of real answers, half to learn from and half to choose the threshold by."""
+TAKEN = 1 / 500
+"""The share of real sentences that may reach `SURE`; among them are greetings and disclaimers."""
+_PENALTY, _BATCH_TOKENS = 0.5, 4096
+_VALUES = (*"ABCDE", *"ab", "①", "1", "3", "12", "0.5", "2.75", "180")
 
 
 class Sentences(NamedTuple):
-    """Sentences of answers.
+    """Sentences to learn from.
 
     Attributes:
         vectors: Shape (n, width).
@@ -57,10 +68,9 @@ def phrases_of(language: str) -> list[str]:
         for begin in group.begin
         for end in group.end
     ]
-    own = [phrase for phrase in PHRASES[language]["frame"] if phrase]
     every = [
         *draw.sample(fillers, FILLERS),
-        *own,
+        *(phrase for phrase in PHRASES[language]["frame"] if phrase),
         *ASIDES[language],
         *texts.opening,
         *texts.closing,
@@ -69,43 +79,43 @@ def phrases_of(language: str) -> list[str]:
     return draw.sample(every, len(every))
 
 
-def framed_answers(answers: Sequence[Example], language: str) -> list[tuple[str, dict[str, int]]]:
-    """Answers with one to three asides before, behind or within them, and the fold of each of these."""
-    draw, phrases = Random(f"framed-{language}"), phrases_of(language)
-    fitting = [
-        example.answer for example in answers if example.language == language and len(example.answer) <= _LONGEST
+def asides_of(language: str) -> list[tuple[str, int]]:
+    """The sentences of the phrases, each with its phrase's fold."""
+    return [
+        (phrase[span.start : span.end].strip(), number % FOLDS)
+        for number, phrase in enumerate(phrases_of(language))
+        for span in sentence_spans(phrase, language)
     ]
-    made = []
-    for text in draw.sample(fitting, min(ANSWERS, len(fitting))):
-        numbers = draw.sample(range(len(phrases)), draw.randint(1, 3))
-        parts = [text]
-        for number in numbers:
-            parts.insert(draw.choice((0, len(parts))), phrases[number])
-        made.append(("\n".join(parts), {phrases[number]: number % FOLDS for number in numbers}))
-    return made
 
 
-def labelled_sentences(work: Path, material: Material) -> Sentences:
-    """The sentences of made answers, and of answers that deny themselves or tell to do something dangerous."""
-    alarms = [example for example, _ in material.examples("alarms")]
-    good = [example for example, _ in material.examples("parallel") if example.source != "parallel-part"]
-    safe = [example for example in alarms if not example.alarm and example.source != "alarms-framed"]
-    denied = [example for example in alarms if example.alarm]
-    scored = [example for example, _ in material.examples("scored")]
-    texts: list[tuple[str, str, dict[str, int]]] = []
-    for language in sorted(ASIDES):
-        texts += [(language, text, folds) for text, folds in framed_answers([*good, *safe, *scored], language)]
-    plain = Random("plain").sample(denied, min(ANSWERS, len(denied)))
-    texts += [(example.language, example.answer, {}) for example in plain]
-    store = StateStore(work / "states-asides")
-    store.add((text for _, text, _ in texts), encoder())
-    vectors, fold = [], []
-    for language, text, folds in texts:
-        for sentence in sentences_of(text, store[text], language):
-            words = text[slice(*sentence.span)].strip()
-            vectors.append(sentence_vector(store[text], sentence))
-            fold.append(next((number for phrase, number in folds.items() if words in phrase), -1))
-    return Sentences(np.stack(vectors), np.array(fold) >= 0, np.array(fold))
+def matter(real: Sequence[str]) -> list[str]:
+    """Sentences about the matter: real ones, short answers, and good and dangerous advice."""
+    short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
+    advised = [sentence for entry in advice() for sentence in (entry.harm, entry.safe)]
+    return [*real, *short, *advised]
+
+
+def labelled_sentences(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> Sentences:
+    """What a look learns from.
+
+    Args:
+        real: Sentences of real answers.
+    """
+    asides, others = [each for language in ASIDES for each in asides_of(language)], matter(real)
+    vectors = vectors_of(reader, tokenizer, [*(text for text, _ in asides), *others])
+    fold = np.array([*(fold for _, fold in asides), *[-1] * len(others)])
+    return Sentences(vectors, fold >= 0, fold)
+
+
+def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
+    """The states that the look sees of sentences, (sentences, width)."""
+    rows = token_rows(tokenizer, texts)
+    found = np.zeros((len(rows), reader.aside.in_features), np.float32)
+    with torch.inference_mode():
+        for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
+            _, lower = reader.means(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
+            found[batch] = lower.float().numpy()
+    return found
 
 
 def fitted(sentences: Sentences, chosen: np.ndarray) -> LogisticRegression:
@@ -114,36 +124,59 @@ def fitted(sentences: Sentences, chosen: np.ndarray) -> LogisticRegression:
     return look.fit(sentences.vectors[chosen], sentences.aside[chosen])
 
 
-def with_asides(work: Path, material: Material, reader: Reader) -> Reader:
-    """The reader with its look at asides, which WORK keeps, with what `held_out` says of it as asides.json."""
-    kept = work / "asides.npz"
-    if not kept.exists():
-        sentences = labelled_sentences(work, material)
-        look = fitted(sentences, np.ones(len(sentences.aside), bool))
-        np.savez(kept, weight=look.coef_, bias=look.intercept_)
-        (work / "asides.json").write_text(json.dumps(held_out(sentences)))
-    arrays = np.load(kept)
+def threshold(look: LogisticRegression, real: np.ndarray) -> float:
+    """The logit that `TAKEN` of some real sentences reach.
+
+    Args:
+        look: Has not learned from them.
+        real: Their vectors, (sentences, width).
+    """
+    return float(np.quantile(look.decision_function(real), 1 - TAKEN))
+
+
+def with_asides(data: Path, dangers: Path, out: Path) -> None:
+    """Writes what a folder of `make_detector` holds, with a look at asides; a folder that is there is kept."""
+    if out.exists():
+        return
+    tokenizer, reader, real = load_tokenizer(MULTILINGUAL_E5), load_detector(dangers), real_sentences(data, REAL, 2)
+    sentences = labelled_sentences(reader, tokenizer, real[: len(real) // 2])
+    look = fitted(sentences, np.ones(len(sentences.aside), bool))
+    reached = threshold(look, vectors_of(reader, tokenizer, real[len(real) // 2 :]))
     with torch.no_grad():
-        reader.aside.weight.copy_(torch.from_numpy(arrays["weight"]))
-        reader.aside.bias.copy_(torch.from_numpy(arrays["bias"]))
-    return reader
+        reader.aside.weight.copy_(torch.from_numpy(look.coef_))
+        reader.aside.bias.copy_(torch.from_numpy(look.intercept_) + SURE - reached)
+    scratch = out.with_suffix(".part")
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(dangers, scratch)
+    reader.save_heads(scratch)
+    scratch.rename(out)
 
 
-def held_out(sentences: Sentences) -> dict[str, Any]:
-    """The share of the asides that is found, by looks that did not learn from their phrases, and of the others."""
-    fold = np.where(sentences.fold >= 0, sentences.fold, np.arange(len(sentences.fold)) % FOLDS)
-    logits = np.empty(len(fold))
+def held_out(data: Path) -> dict[str, Any]:
+    """The share of asides that is found, by looks that did not learn from their phrases, and of real sentences.
+
+    Of the real sentences that no look learned from, half give the threshold, and half are measured.
+    """
+    tokenizer, reader = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder())
+    real = real_sentences(data, REAL, 2)
+    sentences = labelled_sentences(reader, tokenizer, real[: len(real) // 2])
+    others = vectors_of(reader, tokenizer, real[len(real) // 2 :])
+    found, taken = np.zeros(len(sentences.fold), bool), []
     for number in range(FOLDS):
-        logits[fold == number] = fitted(sentences, fold != number).decision_function(sentences.vectors[fold == number])
+        look, own = fitted(sentences, sentences.fold != number), sentences.fold == number
+        reached = threshold(look, others[::2])
+        found[own] = look.decision_function(sentences.vectors[own]) >= reached
+        taken.append(float((look.decision_function(others[1::2]) >= reached).mean()))
     return {
         "asides": int(sentences.aside.sum()),
-        "asides found": round(float((logits[sentences.aside] >= SURE).mean()), 4),
-        "sentences about the matter": int((~sentences.aside).sum()),
-        "taken for asides": round(float((logits[~sentences.aside] >= SURE).mean()), 4),
+        "asides found": round(float(found[sentences.aside].mean()), 4),
+        "real sentences": len(others[1::2]),
+        "taken for asides": round(float(np.mean(taken)), 4),
     }
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python eval/reader_asides.py WORK")
-    print(json.dumps(held_out(labelled_sentences(Path(sys.argv[1]), Material(Path(sys.argv[1])))), indent=2))
+        sys.exit("usage: python eval/reader_asides.py DATA")
+    measured = {"command": "python eval/reader_asides.py DATA", "table": held_out(Path(sys.argv[1]))}
+    record_entry("reader-asides", "asides", measured)

@@ -28,9 +28,9 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.benchmark.expert_sets import read_mediqa2019
 from medjudge.judge.alarms import SURE
-from medjudge.judge.dangers import DangerDetector, token_rows
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
+from medjudge.judge.sentences import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -106,7 +106,7 @@ def pool_of(data: Path, real: Sequence[str]) -> list[str]:
 
 def trained(
     entries: Sequence[Advice], real: Sequence[str], pool: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
-) -> DangerDetector:
+) -> SentenceReader:
     """A detector that learned which sentences of the advice are dangerous, and that real ones are not.
 
     Args:
@@ -125,21 +125,21 @@ def trained(
     body = get_peft_model(encoder_to_train(), config)
     assert isinstance(body, PeftModel)
     round_frozen(body)
-    detector = DangerDetector(body, body.config.hidden_size)
+    detector = SentenceReader(body, body.config.hidden_size)
     _learn(detector, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
     hard = hardest(detector, pool, tokenizer)
     _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
     return detector
 
 
-def hardest(detector: DangerDetector, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
+def hardest(detector: SentenceReader, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
     """The `HARDEST` sentences that the detector takes for the most dangerous."""
-    order = np.argsort(-detector.logits(tokenizer, pool), kind="stable")
+    order = np.argsort(-dangers_of(detector, tokenizer, pool), kind="stable")
     return [pool[at] for at in order[:HARDEST]]
 
 
 def _learn(
-    detector: DangerDetector,
+    detector: SentenceReader,
     batches: Sequence[tuple[list[str], list[float]]],
     rate: float,
     tokenizer: PreTrainedTokenizerBase,
@@ -149,19 +149,19 @@ def _learn(
     adapter = [parameter for parameter in detector.body.parameters() if parameter.requires_grad]
     rates = [rate, 3 * rate]
     optimizer = torch.optim.AdamW(
-        [{"params": adapter, "lr": rates[0]}, {"params": detector.head.parameters(), "lr": rates[1]}]
+        [{"params": adapter, "lr": rates[0]}, {"params": detector.danger.parameters(), "lr": rates[1]}]
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(batches) + 1, pct_start=0.1)
     for number, (sentences, labels) in enumerate(batches, 1):
         rows, loss = token_rows(tokenizer, sentences), 0.0
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             wanted = torch.tensor([labels[at] for at in batch])
-            logits = detector(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
+            logits = detector(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))[:, 0]
             losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
             part = (losses * torch.where(wanted > 0, _HARM_WEIGHT, 1.0)).sum() / len(rows)
             torch.autograd.backward(part)
             loss += part.item()
-        torch.nn.utils.clip_grad_norm_([*adapter, *detector.head.parameters()], 1.0)
+        torch.nn.utils.clip_grad_norm_([*adapter, *detector.danger.parameters()], 1.0)
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
@@ -186,11 +186,16 @@ def _steps(
             yield sentences + beside, [1.0, 0.0, 0.0] * len(some) + [0.0] * len(beside)
 
 
-def set_threshold(detector: DangerDetector, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
+def set_threshold(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
     """Shifts the logits so that `FALSE_ALARMS` of these sentences, which it did not learn from, reach `SURE`."""
-    reached = np.quantile(detector.logits(tokenizer, real), 1 - FALSE_ALARMS)
+    reached = np.quantile(dangers_of(detector, tokenizer, real), 1 - FALSE_ALARMS)
     with torch.no_grad():
-        detector.head.bias.add_(float(SURE - reached))
+        detector.danger.bias.add_(float(SURE - reached))
+
+
+def dangers_of(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
+    """The logits that sentences are dangerous, (sentences,)."""
+    return detector.logits(tokenizer, sentences)[:, 0]
 
 
 def make_detector(data: Path, out: Path) -> None:
@@ -204,19 +209,19 @@ def make_detector(data: Path, out: Path) -> None:
     assert isinstance(detector.body, PeftModel)
     detector.body.half().save_pretrained(str(scratch))
     write_base_name(scratch, MULTILINGUAL_E5)
-    detector.save_head(scratch)
+    detector.save_heads(scratch)
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
     detector = load_detector(scratch)
     set_threshold(detector, tokenizer, real[REAL // 2 :])
-    detector.save_head(scratch)
+    detector.save_heads(scratch)
     scratch.rename(out)
 
 
-def load_detector(folder: Path) -> DangerDetector:
+def load_detector(folder: Path) -> SentenceReader:
     """What `make_detector` wrote."""
     body = load_encoder(MULTILINGUAL_E5)
-    return DangerDetector.load(folder, body, body.config.hidden_size)
+    return SentenceReader.load(folder, body, body.config.hidden_size)
 
 
 def held_out(data: Path) -> dict[str, Any]:
@@ -229,7 +234,7 @@ def held_out(data: Path) -> dict[str, Any]:
     chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
     set_threshold(detector, tokenizer, chosen)
     unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
-    return _table(logits_of(detector, unseen) | {"real sentences": detector.logits(tokenizer, measured)})
+    return _table(logits_of(detector, unseen) | {"real sentences": dangers_of(detector, tokenizer, measured)})
 
 
 def on_unseen_advice() -> dict[str, Any]:
@@ -239,13 +244,13 @@ def on_unseen_advice() -> dict[str, Any]:
     return {name: _table(logits_of(detector, some)) for name, some in by_language.items()}
 
 
-def logits_of(detector: DangerDetector, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
+def logits_of(detector: SentenceReader, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
     """The logits of the three kinds of sentences, (entries,) each."""
     tokenizer = load_tokenizer(MULTILINGUAL_E5)
     return {
-        "dangerous": detector.logits(tokenizer, [entry.harm for entry in entries]),
-        "good advice in the same words": detector.logits(tokenizer, [entry.safe for entry in entries]),
-        "facts": detector.logits(tokenizer, [entry.fact for entry in entries]),
+        "dangerous": dangers_of(detector, tokenizer, [entry.harm for entry in entries]),
+        "good advice in the same words": dangers_of(detector, tokenizer, [entry.safe for entry in entries]),
+        "facts": dangers_of(detector, tokenizer, [entry.fact for entry in entries]),
     }
 
 

@@ -16,7 +16,7 @@ from reader_dangers import load_detector
 from reader_examples import Example
 from reader_lessons import Material
 
-from medjudge.judge.alarms import Alarms
+from medjudge.judge.alarms import Alarms, spoken_in
 from medjudge.judge.comparison import Reading
 from medjudge.judge.folder import load_judge
 from medjudge.judge.point_reader import PointReader
@@ -112,13 +112,16 @@ def _without_points(reading: Reading) -> Reading:
 
 
 def _alarms(reader: Reader, material: Material, examples: Sequence[Example], readings: Sequence[Reading]) -> np.ndarray:
-    """The logits that the judge hears, of the reader's alarm and of the danger detector, (n,)."""
-    alarms = Alarms(reader, load_detector(material.work / "judges" / "dangers"), load_tokenizer(MULTILINGUAL_E5))
+    """The logits that the judge hears, of the reader's alarm and of dangerous sentences, (n,)."""
+    alarms, detector = Alarms(reader), load_detector(material.work / "judges" / "sentences")
+    tokenizer = load_tokenizer(MULTILINGUAL_E5)
     found: list[float] = []
     for start in range(0, len(readings), _BATCH):
         part = slice(start, start + _BATCH)
         references, answers = [each.reference for each in examples[part]], [each.answer for each in examples[part]]
-        found += [alarm.logit for alarm in alarms.of(references, answers, readings[part])]
+        spoken = [words for each in zip(answers, readings[part], strict=True) for words in spoken_in(*each)]
+        signs = detector.read(tokenizer, spoken)
+        found += [alarm.logit for alarm in alarms.of(references, answers, readings[part], signs)]
     return np.array(found)
 
 

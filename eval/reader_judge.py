@@ -1,11 +1,11 @@
 """Makes the built-in judge, of kind `reader`, in WORK/judges/built-in, and measures it: stages of `eval/built_in.py`.
 
 The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
-in their own words too; its alarm learns last. The point reader and the danger detector, each an adapter on the encoder,
-learn apart (`reader_points.py`, `reader_dangers.py`). Experts' scores fit only the weights of the level head and, with
-claims, the 21 weights of the verdicts. Five heads, each without a fifth of the questions, are measured on that fifth;
-the weights of the verdicts have seen LiveQA's levels. WORK keeps every finished stage: token states (about 9 GB), the
-evidence, the readers. Nothing in it is made twice.
+in their own words too; its alarm learns last. The point reader and the reader of single sentences, each an adapter on
+the encoder, learn apart (`reader_points.py`; `reader_dangers.py`, `reader_asides.py`). Experts' scores fit only the
+weights of the level head and, with claims, the 21 weights of the verdicts. Five heads, each without a fifth of the
+questions, are measured on that fifth; the weights of the verdicts have seen LiveQA's levels. WORK keeps every finished
+stage: token states (about 9 GB), the evidence, the readers. Nothing in it is made twice.
 """
 
 import json
@@ -91,8 +91,9 @@ NOTE = (
     "and says for each point whether the answer meets it, leaves it open or contradicts it. It learned from no scores "
     "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
     "objective question, it checks whether the answer states the key. One adapter on the encoder's upper layers gives "
-    "the verdicts on points; another detects dangerous advice in single sentences, and overlooks much of it. For "
-    "English answers it also weighs the opinion of the ordinal judge in its folder `second`."
+    "the verdicts on points. Another reads single sentences: it leaves out what is beside the matter, and detects "
+    "dangerous advice, of which it overlooks much. For English answers it also weighs the opinion of the ordinal "
+    "judge in its folder `second`."
 )
 
 
@@ -101,8 +102,9 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     prepare(data, work)
     material = Material(work)
     points, without_fold = weighted(work, material)
-    reader = with_asides(work, material, alarmed(work, material))
+    reader = alarmed(work, material)
     make_detector(data, work / "judges" / "dangers")
+    with_asides(data, work / "judges" / "dangers", work / "judges" / "sentences")
     readers = Readers(reader, points)
     seen = {source: features_of(readers, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(readers, material, "scored", references=False)
@@ -202,10 +204,10 @@ def write_evidence(
 def write_judge(
     out: Path, work: Path, reader: Reader, points: PointReader, head: LevelHead, data: Path, examples: Sequence[Example]
 ) -> None:
-    """Writes the judge folder: the danger detector, the reader of points, and the second judge inside."""
+    """Writes the judge folder: the reader of sentences, the reader of points, and the second judge inside."""
     second = work / "judges" / "second"
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(work / "judges" / "dangers", out)
+    shutil.copytree(work / "judges" / "sentences", out)
     write(work / "readers" / "points", points, out)
     shutil.copytree(second, out / SECOND_FOLDER)
     reader.save(out, head)

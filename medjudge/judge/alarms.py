@@ -1,17 +1,15 @@
 """What makes an answer unusable whatever else it says: it denies itself, or advises something dangerous."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
 
-from medjudge.judge.asides import Sentence, sentences_of
 from medjudge.judge.comparison import Reading
-from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.language import language_of
 from medjudge.judge.reader import AnswerTokens, Reader, answer_tokens
+from medjudge.judge.sentences import Sentence, Signs, sentences_of, words_of
 from medjudge.models.hardware import fast_autocast
 from medjudge.text.answer_keys import names
 
@@ -31,34 +29,37 @@ class Alarm(NamedTuple):
 
 
 class Alarms:
-    """The reader's alarm over whole answers, and the danger detector over their sentences.
+    """The reader's alarm over whole answers, and dangers in their sentences.
 
     A sentence that the reference has word for word raises none.
 
     Args:
         reader: On its device.
-        dangers: Reads single sentences; None where the judge has no detector.
-        tokenizer: Of both.
     """
 
-    def __init__(self, reader: Reader, dangers: DangerDetector | None, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.dangers = dangers
-        self.tokenizer = tokenizer
 
-    def of(self, references: Sequence[str], answers: Sequence[str], readings: Sequence[Reading]) -> list[Alarm]:
-        """The alarm of each answer."""
+    def of(
+        self,
+        references: Sequence[str],
+        answers: Sequence[str],
+        readings: Sequence[Reading],
+        signs: Mapping[str, Signs],
+    ) -> list[Alarm]:
+        """The alarm of each answer.
+
+        Args:
+            references: Empty where there is none.
+            answers: As long.
+            readings: Of the answers.
+            signs: Of their sentences; one that is not among them is no danger.
+        """
         new = [_new_sentences(*each) for each in zip(references, answers, readings, strict=True)]
-        logits = self._of_wholes(readings, new)
-        if self.dangers is None:
-            return [Alarm(float(logit)) for logit in logits]
-        spoken = [[answer[slice(*each.span)].strip() for each in own] for answer, own in zip(answers, new, strict=True)]
-        of_sentences = iter(
-            self.dangers.logits(self.tokenizer, [sentence for own in spoken for sentence in own]).tolist()
-        )
         alarms = []
-        for whole, own in zip(logits, spoken, strict=True):
-            logit, sentence = max(((next(of_sentences), sentence) for sentence in own), default=(QUIET, ""))
+        for answer, own, whole in zip(answers, new, self._of_wholes(readings, new), strict=True):
+            spoken = [words for words in (words_of(answer, each) for each in own) if words in signs]
+            logit, sentence = max(((signs[words].danger, words) for words in spoken), default=(QUIET, ""))
             alarms.append(Alarm(max(float(whole), logit), sentence if logit >= SURE else None))
         return alarms
 
@@ -74,9 +75,19 @@ class Alarms:
         return logits
 
 
+def answer_sentences(answer: str, reading: Reading) -> list[Sentence]:
+    """The sentences of an answer that were read."""
+    return sentences_of(answer, reading.answer, language_of(answer, LANGUAGES))
+
+
+def spoken_in(answer: str, reading: Reading) -> list[str]:
+    """The words of these sentences."""
+    return [words_of(answer, sentence) for sentence in answer_sentences(answer, reading)]
+
+
 def _new_sentences(reference: str, answer: str, reading: Reading) -> list[Sentence]:
     """The sentences of an answer that do not stand in the reference."""
-    sentences = sentences_of(answer, reading.answer, language_of(answer, LANGUAGES))
+    sentences = answer_sentences(answer, reading)
     return [each for each in sentences if not reference or not names(answer[slice(*each.span)], reference)]
 
 

@@ -15,8 +15,6 @@ from transformers import PreTrainedModel
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_text, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
-from medjudge.judge.dangers import HEAD_FILE as DANGER_FILE
-from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
@@ -24,6 +22,7 @@ from medjudge.judge.point_reader import POINTS_FILE, PointReader
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader import READER_FILE, Reader, load_level_head
 from medjudge.judge.reader_judge import Advisers, ReaderJudge
+from medjudge.judge.sentences import SENTENCES_FILE, SentenceReader
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary
@@ -154,7 +153,7 @@ def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
         if READER_FILE in names:
-            names.append(DANGER_FILE)
+            names.append(SENTENCES_FILE)
     elif HEAD_FILE in names:
         names.append("config.json")  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
@@ -273,14 +272,14 @@ def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: I
         )
     body = load_encoder(*base_of(card, folder)).eval()
     width = int(body.config.hidden_size)
-    dangers = DangerDetector.load(folder, _copy_of(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
+    sentences = SentenceReader.load(folder, _copy_of(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
     points = PointReader.load(folder, _copy_of(body), width) if (folder / POINTS_FILE).is_file() else None
     encoder = FrozenEncoder(body.to(device), tokenizer, card.max_length, card.windows)
     reader = Reader.load(folder, encoder.words).to(device)
     carried = folder / SECOND_FOLDER
     advisers = Advisers(
         load_judge(carried, name, device) if carried.is_dir() else None,
-        None if dangers is None else dangers.to(device),
+        None if sentences is None else sentences.to(device),
         None if points is None else points.to(device).for_judging(fast_dtype(device)),
     )
     head = load_level_head(folder)

@@ -28,8 +28,6 @@ _HEADS, _LAYERS = 5, 3
 _LOOK = 64
 _TOGETHER = 8192
 """The most tokens of pieces that are read together, padding included."""
-_NO_ASIDE = -10.0
-"""The logit of every sentence before `aside` is fitted: none is left out."""
 NEAR = 3
 """How many numbers `near_numbers` gives."""
 _NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
@@ -274,7 +272,6 @@ class Reader(nn.Module):
         self.look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm_look = nn.Linear(len(LAYERS) * encoder + len(KINDS), _LOOK)
         self.alarm = nn.Linear(_LOOK, 1)
-        self.aside = nn.Linear(len(LAYERS) * encoder, 1)
         self.product = nn.Parameter(torch.zeros(len(KINDS), encoder))
         self.weigh = nn.Linear(width, 1)
         features = 4 * width + 2 * _LOOK + OF_POINTS + NUMBERS
@@ -287,8 +284,6 @@ class Reader(nn.Module):
             nn.init.normal_(embedding.weight, std=0.02)
         nn.init.zeros_(self.score.weight)
         nn.init.zeros_(self.plain.weight)
-        nn.init.zeros_(self.aside.weight)
-        nn.init.constant_(self.aside.bias, _NO_ASIDE)
         with torch.no_grad():
             self.plain.weight[0, : len(NEAREST)].copy_(torch.tensor(NEAREST))
             self.near.weight.copy_(torch.tensor(_NEAR_START))

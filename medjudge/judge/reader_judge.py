@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from scipy.special import expit, logit
 
-from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms
+from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms, answer_sentences, spoken_in
 from medjudge.judge.alarms import SURE as SURE_ALARM
-from medjudge.judge.asides import Cut, without_asides
+from medjudge.judge.asides import without_asides
 from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
-from medjudge.judge.dangers import DangerDetector
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of
 from medjudge.judge.language import language_of, other_language
 from medjudge.judge.level_head import LevelHead, row_of
@@ -20,6 +19,7 @@ from medjudge.judge.point_reader import PointReader
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
 from medjudge.judge.reader import Reader, ReaderOutput, collate
+from medjudge.judge.sentences import SentenceReader, Signs
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
 from medjudge.languages.texts import PACKAGED, Texts
@@ -58,12 +58,13 @@ class Advisers(NamedTuple):
 
     Attributes:
         second: A judge whose opinion the head weighs too.
-        dangers: Detects dangerous advice in single sentences; without it, the reader's alarm alone does.
+        sentences: Detects dangerous advice and asides in single sentences; without it, the reader's alarm alone
+            detects danger, and only repeated sentences are left out.
         points: Gives the verdicts on points in the reader's place.
     """
 
     second: Judge | None = None
-    dangers: DangerDetector | None = None
+    sentences: SentenceReader | None = None
     points: PointReader | None = None
 
 
@@ -99,7 +100,8 @@ class ReaderJudge:
         self.head = head
         self.second = advisers.second
         self.points = advisers.points
-        self.alarms = Alarms(reader, advisers.dangers, encoder.tokenizer)
+        self.sentences = advisers.sentences
+        self.alarms = Alarms(reader)
         self.temperature = temperature
         self.languages = languages
 
@@ -132,21 +134,23 @@ class ReaderJudge:
 
     def _judged(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> Iterator[Judgment]:
         whole = [reading_of(item, known) for item in chunk]
-        cuts = [self._cut(item, reading) for item, reading in zip(chunk, whole, strict=True)]
+        signs = self._signs(chunk, whole)
+        heard = [_without_asides(item, reading, signs) for item, reading in zip(chunk, whole, strict=True)]
+        known = self.read_texts([text for item in heard for text in _texts(item)], known)
         readings = [
-            reading if cut is None else reading_of(item, {**known, item.answer.text: cut.states})
-            for item, reading, cut in zip(chunk, whole, cuts, strict=True)
+            reading if own is item else reading_of(own, known)
+            for item, own, reading in zip(chunk, heard, whole, strict=True)
         ]
-        heard = [_with_text(item, cut.text) if cut else item for item, cut in zip(chunk, cuts, strict=True)]
+        # A short key may look like an aside.
         keys = [_stated(item) for item in chunk]
         sure = [
-            sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(chunk, readings, keys, strict=True)
+            sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(heard, readings, keys, strict=True)
         ]
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = slice(start, end)
             output = self.read_batch(readings[part])
             # A sentence that denies the answer may look like an aside, and the alarm must hear it.
-            alarms = self._alarms(chunk[part], whole[part])
+            alarms = self._alarms(chunk[part], whole[part], signs)
             cumulative = level_logits(
                 self.head,
                 output.features.double().cpu().numpy(),
@@ -177,14 +181,19 @@ class ReaderJudge:
             points=points,
         )
 
-    def _alarms(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> list[Alarm]:
-        texts = [_texts(assignment) for assignment in assignments]
-        return self.alarms.of([each.reference for each in texts], [each.answer for each in texts], readings)
+    def _signs(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> Mapping[str, Signs]:
+        """The signs of the sentences of some answers."""
+        if self.sentences is None:
+            return {}
+        texts = [assignment.answer.text for assignment in assignments]
+        spoken = [sentence for each in zip(texts, readings, strict=True) for sentence in spoken_in(*each)]
+        return self.sentences.read(self.encoder.tokenizer, spoken)
 
-    def _cut(self, item: Assignment, reading: Reading) -> Cut | None:
-        """An answer without its asides; None where it has none."""
-        text = item.answer.text
-        return without_asides(text, reading.answer, language_of(text, LANGUAGES), self.reader.aside)
+    def _alarms(
+        self, assignments: Sequence[Assignment], readings: Sequence[Reading], signs: Mapping[str, Signs]
+    ) -> list[Alarm]:
+        texts = [_texts(assignment) for assignment in assignments]
+        return self.alarms.of([each.reference for each in texts], [each.answer for each in texts], readings, signs)
 
     def _second_opinions(self, assignments: Sequence[Assignment]) -> np.ndarray:
         """What the second judge says of answers, (n,); not a number where it says nothing."""
@@ -283,9 +292,13 @@ def spans_of(assignment: Assignment) -> tuple[list[Span], list[Span], list[Span]
     )
 
 
-def _with_text(assignment: Assignment, text: str) -> Assignment:
-    """The assignment with another text as its answer."""
-    return assignment._replace(answer=assignment.answer.model_copy(update={"text": text}))
+def _without_asides(assignment: Assignment, reading: Reading, signs: Mapping[str, Signs]) -> Assignment:
+    """The assignment without the asides of its answer; the same where it has none."""
+    text = assignment.answer.text
+    left = without_asides(text, answer_sentences(text, reading), signs)
+    if left is None:
+        return assignment
+    return assignment._replace(answer=assignment.answer.model_copy(update={"text": left}))
 
 
 def _texts(assignment: Assignment) -> _Texts:

@@ -52,12 +52,12 @@ def usable(judgment: Judgment) -> bool:
 def test_adapters_leave_the_encoder_as_it_was_published_and_its_words_are_held_once(judge: Judge) -> None:
     assert isinstance(judge, ReaderJudge)
     assert judge.points is not None
-    assert judge.alarms.dangers is not None
+    assert judge.sentences is not None
     published, own = load_encoder(MULTILINGUAL_E5).state_dict(), judge.encoder.model.state_dict()
     assert all(torch.equal(own[name], value) for name, value in published.items() if "pooler" not in name)
     changed = judge.points.layers[0].state_dict()["attention.self.query.weight"]
     assert not torch.equal(changed, published["encoder.layer.6.attention.self.query.weight"].to(changed.dtype))
-    body = judge.alarms.dangers.body
+    body = judge.sentences.body
     assert isinstance(body, PreTrainedModel)
     assert body.get_input_embeddings() is judge.encoder.model.get_input_embeddings()
     query = "encoder.layer.0.attention.self.query.weight"

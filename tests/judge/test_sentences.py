@@ -1,4 +1,4 @@
-"""Dangerous sentences: how they are heard one by one, and what a judge that hears them says of an answer."""
+"""Sentences read one by one: dangers and asides, and what a judge that hears them says of an answer."""
 
 from pathlib import Path
 
@@ -9,15 +9,16 @@ from test_reader_judge import question
 
 from medjudge.errors import InputError
 from medjudge.judge.adapter import ADAPTER_FILE
-from medjudge.judge.dangers import HEAD_FILE, DangerDetector
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.judge.sentences import SENTENCES_FILE, SentenceReader, token_rows
 from medjudge.judge.states import FrozenEncoder
 from medjudge.models.loading import load_encoder
+from medjudge.models.padding import pad_right
 from medjudge.records import Answer, Judgment
 
-DANGER, SAFE = "Double the dose every hour.", "Take the drug with water."
+DANGER, SAFE, ASIDE = "Double the dose every hour.", "Take the drug with water.", "Thank you so much for writing."
 
 
 @pytest.fixture
@@ -29,21 +30,25 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     )
     body = get_peft_model(load_encoder(str(reader_base)), config)
     body.save_pretrained(str(reader_folder))
-    detector = DangerDetector(body, reader_encoder.width).eval()
-    vectors = torch.eye(reader_encoder.width)
+    reader = SentenceReader(body, reader_encoder.width).eval()
+    means, lower = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE]))
     with torch.no_grad():
-        detector.head.bias.zero_()
-        sides = []
-        for axis in vectors:
-            detector.head.weight.copy_(axis[None])
-            sides.append(detector.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
-        apart = torch.tensor([one - other for one, other in sides])
-        detector.head.weight.copy_(apart[None])
-        low, high = sorted(detector.logits(reader_encoder.tokenizer, [DANGER, SAFE]))
-        detector.head.weight.mul_(20 / (high - low))
-        detector.head.bias.fill_(-10 * (high + low) / (high - low))
-    detector.save_head(reader_folder)
+        _tell_apart(reader.danger, means.detach(), [10.0, -10.0, -10.0])
+        _tell_apart(reader.aside, lower.detach(), [-10.0, -10.0, 10.0])
+    reader.save_heads(reader_folder)
     return reader_folder
+
+
+def _tokens(encoder: FrozenEncoder, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    return pad_right(token_rows(encoder.tokenizer, texts), encoder.tokenizer.pad_token_id)
+
+
+def _tell_apart(head: torch.nn.Linear, vectors: torch.Tensor, logits: list[float]) -> None:
+    """Sets a head that gives vectors these logits."""
+    centre = vectors.mean(dim=0)
+    weight = torch.linalg.lstsq(vectors - centre, torch.tensor(logits) - sum(logits) / len(logits)).solution
+    head.weight.copy_(weight[None])
+    head.bias.fill_(sum(logits) / len(logits) - float(centre @ weight))
 
 
 def judged(path: Path, text: str, **fields: str) -> Judgment:
@@ -69,13 +74,25 @@ def test_what_the_reference_says_is_no_danger(listening: Path) -> None:
 def test_a_sentence_is_read_the_same_alone_and_among_others(listening: Path, reader_encoder: FrozenEncoder) -> None:
     judge = load_judge(listening, "reader", torch.device("cpu"))
     assert isinstance(judge, ReaderJudge)
-    detector = judge.alarms.dangers
-    assert detector is not None
+    reader = judge.sentences
+    assert reader is not None
     longer = f"{SAFE} {DANGER} " * 4
-    alone = [float(detector.logits(reader_encoder.tokenizer, [text])[0]) for text in (DANGER, SAFE, longer)]
-    together = detector.logits(reader_encoder.tokenizer, [longer, DANGER, SAFE, DANGER]).tolist()
-    assert together == pytest.approx([alone[2], alone[0], alone[1], alone[0]], abs=0.3)
-    assert alone[0] > alone[1] + 10
+    alone = [reader.read(reader_encoder.tokenizer, [text])[text] for text in (DANGER, SAFE, longer)]
+    together = reader.read(reader_encoder.tokenizer, [longer, DANGER, SAFE, DANGER])
+    assert list(together) == [longer, DANGER, SAFE]
+    for text, signs in zip((DANGER, SAFE, longer), alone, strict=True):
+        assert together[text] == pytest.approx(signs, abs=0.3)
+    assert alone[0].danger > alone[1].danger + 10
+
+
+def test_an_aside_changes_nothing_and_what_is_beside_it_is_read_anew(listening: Path) -> None:
+    plain, polite = judged(listening, f"{SAFE} Rest for a day."), judged(listening, f"{ASIDE} {SAFE} Rest for a day.")
+    assert polite.probabilities == pytest.approx(plain.probabilities, abs=2e-3)
+    assert polite.points == plain.points
+
+
+def test_an_answer_of_nothing_but_asides_is_read_as_it_is(listening: Path) -> None:
+    assert judged(listening, ASIDE).score is not None
 
 
 def test_the_encoder_of_the_states_keeps_its_weights(listening: Path, reader_base: Path) -> None:
@@ -83,12 +100,12 @@ def test_the_encoder_of_the_states_keeps_its_weights(listening: Path, reader_bas
     assert isinstance(judge, ReaderJudge)
     published = load_encoder(str(reader_base)).state_dict()
     assert all(value.equal(published[name]) for name, value in judge.encoder.model.state_dict().items())
-    assert judge.alarms.dangers is not None
-    own = judge.alarms.dangers.body.get_input_embeddings().weight
+    assert judge.sentences is not None
+    own = judge.sentences.body.get_input_embeddings().weight
     assert own.data_ptr() == judge.encoder.words.data_ptr()
 
 
-@pytest.mark.parametrize("name", [HEAD_FILE, ADAPTER_FILE])
+@pytest.mark.parametrize("name", [SENTENCES_FILE, ADAPTER_FILE])
 def test_a_missing_file_is_named(listening: Path, name: str) -> None:
     (listening / name).unlink()
     with pytest.raises(InputError, match=name):
