@@ -1,8 +1,8 @@
-"""What the built-in judge takes for an aside: a linear look at the states of a sentence that is read alone.
+"""What the built-in judge takes for an aside: a linear probe of the states of a sentence that is read alone.
 
     python eval/reader_asides.py DATA
 
-measures how many asides are found by looks that have not seen their phrases, and how many sentences of real answers
+measures how many asides are found by probes that have not seen their phrases, and how many sentences of real answers
 are taken for asides; `eval/results/reader-asides.json`. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and
 toyhom-internal/.
 """
@@ -27,7 +27,7 @@ from medjudge.distill.wording import wording_of
 from medjudge.judge.asides import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
-from medjudge.judge.sentences import SentenceReader, token_rows
+from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -35,8 +35,8 @@ from medjudge.models.padding import pad_right
 
 TEXTS = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(encoding="utf-8"))
 ASIDES = {language: TEXTS[language] for language in ("en", "zh")}
-FILLERS, FOLDS = 150, 5
-"""Filler sentences of a language, folds of the phrases."""
+FILLERS, FOLDS, ALWAYS = 150, 5, -1
+"""Filler sentences of a language, folds of the phrases, and the fold of what is always learned from."""
 REAL = 16_000
 """Sentences of real answers, half to learn from and half to choose the threshold by."""
 TAKEN = 1 / 500
@@ -49,9 +49,9 @@ class Sentences(NamedTuple):
     """Sentences to learn from.
 
     Attributes:
-        vectors: Shape (n, width).
+        vectors: Shape (n, len(ASIDE_LAYERS) * width).
         aside: Whether each is one, (n,).
-        fold: That of an aside's phrase, -1 for sentences about the matter, (n,).
+        fold: That of an aside of `reader_asides.yaml`, `ALWAYS` for other sentences, (n,).
     """
 
     vectors: np.ndarray
@@ -59,8 +59,8 @@ class Sentences(NamedTuple):
     fold: np.ndarray
 
 
-def phrases_of(language: str) -> list[str]:
-    """What answers say beside the matter, in a fixed random order."""
+def phrases_of(language: str) -> list[tuple[str, int]]:
+    """What answers say beside the matter, and the fold of each."""
     texts, draw = wording_of(language).texts, Random(f"asides-{language}")
     fillers = [
         f"{begin}{' ' if language == 'en' else ''}{end}{'.' if language == 'en' else '。'}"
@@ -68,47 +68,58 @@ def phrases_of(language: str) -> list[str]:
         for begin in group.begin
         for end in group.end
     ]
-    every = [
+    made = [
         *draw.sample(fillers, FILLERS),
         *(phrase for phrase in PHRASES[language]["frame"] if phrase),
-        *ASIDES[language],
         *texts.opening,
         *texts.closing,
         *texts.instruction,
     ]
-    return draw.sample(every, len(every))
+    plain = set(TEXTS["plain"][language])
+    own = draw.sample(ASIDES[language], len(ASIDES[language]))
+    return [
+        *((phrase, ALWAYS) for phrase in made if phrase not in plain),
+        *((phrase, number % FOLDS) for number, phrase in enumerate(own)),
+    ]
 
 
 def asides_of(language: str) -> list[tuple[str, int]]:
     """The sentences of the phrases, each with its phrase's fold."""
     return [
-        (phrase[span.start : span.end].strip(), number % FOLDS)
-        for number, phrase in enumerate(phrases_of(language))
+        (phrase[span.start : span.end].strip(), fold)
+        for phrase, fold in phrases_of(language)
         for span in sentence_spans(phrase, language)
     ]
 
 
 def matter(real: Sequence[str]) -> list[str]:
-    """Sentences about the matter: real ones, short answers, and good and dangerous advice."""
+    """Sentences about the matter: real ones, short answers, advice, and what denies an answer."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
     advised = [sentence for entry in advice() for sentence in (entry.harm, entry.safe)]
-    return [*real, *short, *advised]
+    denials = [text for texts in PHRASES.values() for text in (*texts["denial"], *texts["denial_after"]) if text]
+    return [*real, *dict.fromkeys(short), *advised, *denials]
+
+
+def real_ones(data: Path) -> tuple[list[str], list[str]]:
+    """Different sentences of real answers: those to learn from, and others."""
+    real = list(dict.fromkeys(real_sentences(data, REAL, 2)))
+    return real[::2], real[1::2]
 
 
 def labelled_sentences(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> Sentences:
-    """What a look learns from.
+    """What the probe learns from.
 
     Args:
         real: Sentences of real answers.
     """
     asides, others = [each for language in ASIDES for each in asides_of(language)], matter(real)
     vectors = vectors_of(reader, tokenizer, [*(text for text, _ in asides), *others])
-    fold = np.array([*(fold for _, fold in asides), *[-1] * len(others)])
-    return Sentences(vectors, fold >= 0, fold)
+    fold = np.array([*(fold for _, fold in asides), *[ALWAYS] * len(others)])
+    return Sentences(vectors, np.arange(len(fold)) < len(asides), fold)
 
 
 def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
-    """The states that the look sees of sentences, (sentences, width)."""
+    """The states that the probe sees of sentences, (sentences, len(ASIDE_LAYERS) * width)."""
     rows = token_rows(tokenizer, texts)
     found = np.zeros((len(rows), reader.aside.in_features), np.float32)
     with torch.inference_mode():
@@ -119,32 +130,32 @@ def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts
 
 
 def fitted(sentences: Sentences, chosen: np.ndarray) -> LogisticRegression:
-    """The look, from some of the sentences."""
-    look = LogisticRegression(C=_PENALTY, max_iter=2000)
-    return look.fit(sentences.vectors[chosen], sentences.aside[chosen])
+    """The probe, from some of the sentences."""
+    probe = LogisticRegression(C=_PENALTY, max_iter=2000)
+    return probe.fit(sentences.vectors[chosen], sentences.aside[chosen])
 
 
-def threshold(look: LogisticRegression, real: np.ndarray) -> float:
+def threshold(probe: LogisticRegression, real: np.ndarray) -> float:
     """The logit that `TAKEN` of some real sentences reach.
 
     Args:
-        look: Has not learned from them.
-        real: Their vectors, (sentences, width).
+        probe: Has not learned from them.
+        real: Their vectors, (sentences, len(ASIDE_LAYERS) * width).
     """
-    return float(np.quantile(look.decision_function(real), 1 - TAKEN))
+    return float(np.quantile(probe.decision_function(real), 1 - TAKEN))
 
 
 def with_asides(data: Path, dangers: Path, out: Path) -> None:
-    """Writes what a folder of `make_detector` holds, with a look at asides; a folder that is there is kept."""
+    """Writes what a folder of `make_detector` holds, with a probe for asides; a folder that is there is kept."""
     if out.exists():
         return
-    tokenizer, reader, real = load_tokenizer(MULTILINGUAL_E5), load_detector(dangers), real_sentences(data, REAL, 2)
-    sentences = labelled_sentences(reader, tokenizer, real[: len(real) // 2])
-    look = fitted(sentences, np.ones(len(sentences.aside), bool))
-    reached = threshold(look, vectors_of(reader, tokenizer, real[len(real) // 2 :]))
+    tokenizer, reader, (real, others) = load_tokenizer(MULTILINGUAL_E5), load_detector(dangers), real_ones(data)
+    sentences = labelled_sentences(reader, tokenizer, real)
+    probe = fitted(sentences, np.ones(len(sentences.aside), bool))
+    reached = threshold(probe, vectors_of(reader, tokenizer, others))
     with torch.no_grad():
-        reader.aside.weight.copy_(torch.from_numpy(look.coef_))
-        reader.aside.bias.copy_(torch.from_numpy(look.intercept_) + SURE - reached)
+        reader.aside.weight.copy_(torch.from_numpy(probe.coef_))
+        reader.aside.bias.copy_(torch.from_numpy(probe.intercept_) + SURE - reached)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(dangers, scratch)
@@ -153,24 +164,24 @@ def with_asides(data: Path, dangers: Path, out: Path) -> None:
 
 
 def held_out(data: Path) -> dict[str, Any]:
-    """The share of asides that is found, by looks that did not learn from their phrases, and of real sentences.
+    """The share of asides that is found, by probes that did not learn from their phrases, and of real sentences.
 
-    Of the real sentences that no look learned from, half give the threshold, and half are measured.
+    Of the real sentences that no probe learned from, half give the threshold, and half are measured.
     """
     tokenizer, reader = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder())
-    real = real_sentences(data, REAL, 2)
-    sentences = labelled_sentences(reader, tokenizer, real[: len(real) // 2])
-    others = vectors_of(reader, tokenizer, real[len(real) // 2 :])
+    real, others = real_ones(data)
+    sentences, vectors = labelled_sentences(reader, tokenizer, real), vectors_of(reader, tokenizer, others)
     found, taken = np.zeros(len(sentences.fold), bool), []
     for number in range(FOLDS):
-        look, own = fitted(sentences, sentences.fold != number), sentences.fold == number
-        reached = threshold(look, others[::2])
-        found[own] = look.decision_function(sentences.vectors[own]) >= reached
-        taken.append(float((look.decision_function(others[1::2]) >= reached).mean()))
+        probe, own = fitted(sentences, sentences.fold != number), sentences.fold == number
+        reached = threshold(probe, vectors[::2])
+        found[own] = probe.decision_function(sentences.vectors[own]) >= reached
+        taken.append(float((probe.decision_function(vectors[1::2]) >= reached).mean()))
+    measured = sentences.fold != ALWAYS
     return {
-        "asides": int(sentences.aside.sum()),
-        "asides found": round(float(found[sentences.aside].mean()), 4),
-        "real sentences": len(others[1::2]),
+        "asides": int(measured.sum()),
+        "asides found": round(float(found[measured].mean()), 4),
+        "real sentences": len(vectors[1::2]),
         "taken for asides": round(float(np.mean(taken)), 4),
     }
 
@@ -178,5 +189,5 @@ def held_out(data: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python eval/reader_asides.py DATA")
-    measured = {"command": "python eval/reader_asides.py DATA", "table": held_out(Path(sys.argv[1]))}
-    record_entry("reader-asides", "asides", measured)
+    results = {"command": "python eval/reader_asides.py DATA", "table": held_out(Path(sys.argv[1]))}
+    record_entry("reader-asides", "asides", results)

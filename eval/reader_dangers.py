@@ -30,7 +30,7 @@ from medjudge.benchmark.expert_sets import read_mediqa2019
 from medjudge.judge.alarms import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
-from medjudge.judge.sentences import SentenceReader, token_rows
+from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -199,7 +199,7 @@ def dangers_of(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, sen
 
 
 def make_detector(data: Path, out: Path) -> None:
-    """Writes adapter and head of a detector that learned from all of the advice; one that is there is kept."""
+    """Writes adapter and heads of a detector that learned from all of the advice; one that is there is kept."""
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)

@@ -16,13 +16,15 @@ from reader_dangers import load_detector
 from reader_examples import Example
 from reader_lessons import Material
 
-from medjudge.judge.alarms import Alarms, spoken_in
+from medjudge.judge.alarms import LANGUAGES, Alarms
 from medjudge.judge.comparison import Reading
 from medjudge.judge.folder import load_judge
+from medjudge.judge.language import language_of
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader import Reader, collate
 from medjudge.judge.reader_judge import second_opinion
+from medjudge.judge.sentence_reader import sentences_of
 from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_tokenizer
@@ -117,11 +119,13 @@ def _alarms(reader: Reader, material: Material, examples: Sequence[Example], rea
     tokenizer = load_tokenizer(MULTILINGUAL_E5)
     found: list[float] = []
     for start in range(0, len(readings), _BATCH):
-        part = slice(start, start + _BATCH)
-        references, answers = [each.reference for each in examples[part]], [each.answer for each in examples[part]]
-        spoken = [words for each in zip(answers, readings[part], strict=True) for words in spoken_in(*each)]
-        signs = detector.read(tokenizer, spoken)
-        found += [alarm.logit for alarm in alarms.of(references, answers, readings[part], signs)]
+        some, own = examples[start : start + _BATCH], readings[start : start + _BATCH]
+        sentences = [
+            sentences_of(example.answer, reading.answer, language_of(example.answer, LANGUAGES))
+            for example, reading in zip(some, own, strict=True)
+        ]
+        logits = detector.read(tokenizer, [each.text for of_answer in sentences for each in of_answer])
+        found += [alarm.logit for alarm in alarms.of([each.reference for each in some], own, sentences, logits)]
     return np.array(found)
 
 

@@ -22,7 +22,7 @@ from medjudge.judge.point_reader import POINTS_FILE, PointReader
 from medjudge.judge.protocol import Judge
 from medjudge.judge.reader import READER_FILE, Reader, load_level_head
 from medjudge.judge.reader_judge import Advisers, ReaderJudge
-from medjudge.judge.sentences import SENTENCES_FILE, SentenceReader
+from medjudge.judge.sentence_reader import SENTENCES_FILE, SentenceReader
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary

@@ -1,4 +1,4 @@
-"""The `reader` judge: a frozen encoder reads each text once, and a reader compares the answer with every point."""
+"""The `reader` judge: a frozen encoder reads each text, and a reader compares the answer with every point."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy.special import expit, logit
 
-from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms, answer_sentences, spoken_in
+from medjudge.judge.alarms import LANGUAGES, Alarm, Alarms
 from medjudge.judge.alarms import SURE as SURE_ALARM
 from medjudge.judge.asides import without_asides
 from medjudge.judge.comparison import CHECKLIST_THERE, ECHOED, REFERENCE_THERE, Reading, echo_number
@@ -19,7 +19,7 @@ from medjudge.judge.point_reader import PointReader
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
 from medjudge.judge.reader import Reader, ReaderOutput, collate
-from medjudge.judge.sentences import SentenceReader, Signs
+from medjudge.judge.sentence_reader import Sentence, SentenceLogits, SentenceReader, sentences_of
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
 from medjudge.languages.texts import PACKAGED, Texts
@@ -59,7 +59,7 @@ class Advisers(NamedTuple):
     Attributes:
         second: A judge whose opinion the head weighs too.
         sentences: Detects dangerous advice and asides in single sentences; without it, the reader's alarm alone
-            detects danger, and only repeated sentences are left out.
+            detects danger, and of the asides only repeated sentences and brackets are left out.
         points: Gives the verdicts on points in the reader's place.
     """
 
@@ -134,27 +134,29 @@ class ReaderJudge:
 
     def _judged(self, chunk: Sequence[Assignment], known: Mapping[str, TextStates]) -> Iterator[Judgment]:
         whole = [reading_of(item, known) for item in chunk]
-        signs = self._signs(chunk, whole)
-        heard = [_without_asides(item, reading, signs) for item, reading in zip(chunk, whole, strict=True)]
-        known = self.read_texts([text for item in heard for text in _texts(item)], known)
+        sentences = [_sentences(*each) for each in zip(chunk, whole, strict=True)]
+        logits = self._logits(sentences)
+        cut = [_without_asides(item, own, logits) for item, own in zip(chunk, sentences, strict=True)]
+        known = self.read_texts([text for item in cut for text in _texts(item)], known)
         readings = [
             reading if own is item else reading_of(own, known)
-            for item, own, reading in zip(chunk, heard, whole, strict=True)
+            for item, own, reading in zip(chunk, cut, whole, strict=True)
         ]
         # A short key may look like an aside.
         keys = [_stated(item) for item in chunk]
         sure = [
-            sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(heard, readings, keys, strict=True)
+            sure_verdicts(_texts(item), reading, key) for item, reading, key in zip(cut, readings, keys, strict=True)
         ]
         for start, end in runs([len(reading.evidence) for reading in readings]):
             part = slice(start, end)
             output = self.read_batch(readings[part])
             # A sentence that denies the answer may look like an aside, and the alarm must hear it.
-            alarms = self._alarms(chunk[part], whole[part], signs)
+            references = [_texts(item).reference for item in chunk[part]]
+            alarms = self.alarms.of(references, whole[part], sentences[part], logits)
             cumulative = level_logits(
                 self.head,
                 output.features.double().cpu().numpy(),
-                self._second_opinions(heard[part]),
+                self._second_opinions(cut[part]),
                 np.array([alarm.logit for alarm in alarms]),
                 np.array([(each == CONTRADICTED).any() for each in sure[part]]),
                 keys[part],
@@ -181,19 +183,11 @@ class ReaderJudge:
             points=points,
         )
 
-    def _signs(self, assignments: Sequence[Assignment], readings: Sequence[Reading]) -> Mapping[str, Signs]:
-        """The signs of the sentences of some answers."""
+    def _logits(self, sentences: Sequence[Sequence[Sentence]]) -> Mapping[str, SentenceLogits]:
+        """What the sentences of some answers are by themselves; nothing without a reader of sentences."""
         if self.sentences is None:
             return {}
-        texts = [assignment.answer.text for assignment in assignments]
-        spoken = [sentence for each in zip(texts, readings, strict=True) for sentence in spoken_in(*each)]
-        return self.sentences.read(self.encoder.tokenizer, spoken)
-
-    def _alarms(
-        self, assignments: Sequence[Assignment], readings: Sequence[Reading], signs: Mapping[str, Signs]
-    ) -> list[Alarm]:
-        texts = [_texts(assignment) for assignment in assignments]
-        return self.alarms.of([each.reference for each in texts], [each.answer for each in texts], readings, signs)
+        return self.sentences.read(self.encoder.tokenizer, [each.text for own in sentences for each in own])
 
     def _second_opinions(self, assignments: Sequence[Assignment]) -> np.ndarray:
         """What the second judge says of answers, (n,); not a number where it says nothing."""
@@ -292,10 +286,17 @@ def spans_of(assignment: Assignment) -> tuple[list[Span], list[Span], list[Span]
     )
 
 
-def _without_asides(assignment: Assignment, reading: Reading, signs: Mapping[str, Signs]) -> Assignment:
-    """The assignment without the asides of its answer; the same where it has none."""
+def _sentences(assignment: Assignment, reading: Reading) -> list[Sentence]:
+    """The sentences of an answer."""
     text = assignment.answer.text
-    left = without_asides(text, answer_sentences(text, reading), signs)
+    return sentences_of(text, reading.answer, language_of(text, LANGUAGES))
+
+
+def _without_asides(
+    assignment: Assignment, sentences: Sequence[Sentence], logits: Mapping[str, SentenceLogits]
+) -> Assignment:
+    """The assignment without the asides of its answer; the same where it has none."""
+    left = without_asides(assignment.answer.text, sentences, logits)
     if left is None:
         return assignment
     return assignment._replace(answer=assignment.answer.model_copy(update={"text": left}))

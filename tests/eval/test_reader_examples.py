@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from reader_alarms import ADVICE
-from reader_asides import phrases_of
+from reader_asides import asides_of
 from reader_examples import PHRASES, Example, Pair, disturbed, fold_of, graded, matching, mined, verbatim
 from reader_training import balanced
 
+from medjudge.judge.points import sentence_spans
 from medjudge.probes.texts import probe_texts
 
 USABLE = (0.0, 0.0, 0.0, 0.5, 0.5)
@@ -24,8 +25,17 @@ def test_no_text_of_the_probes_is_learned(language: str) -> None:
     learned = {text for texts in lists for text in texts} - {"{prompt}"}
     learned |= {text for pair in ADVICE[language] for text in pair.values()}
     assert not asked & learned
-    around = {*probes.filler.begin, *probes.filler.between, *probes.filler.end, *probes.instruction, *probes.authority}
-    assert not (around | set(probes.quoted_rubric)) & set(phrases_of(language))
+    frames = (probes.filler, probes.wrapper, probes.fluent)
+    around = [text for frame in frames for texts in frame.model_dump().values() for text in texts]
+    around += [
+        *probes.instruction,
+        *probes.authority,
+        *probes.quoted_rubric,
+        *probes.verdict_first,
+        *probes.only_praise,
+    ]
+    sentences = {text[span.start : span.end].strip() for text in around for span in sentence_spans(text, language)}
+    assert not sentences & {text for text, _ in asides_of(language)}
 
 
 def test_what_spoils_an_answer_takes_its_usable_label_and_what_frames_it_does_not() -> None:

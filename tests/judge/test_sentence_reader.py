@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 from test_reader_judge import question
 
 from medjudge.errors import InputError
@@ -12,7 +13,7 @@ from medjudge.judge.adapter import ADAPTER_FILE
 from medjudge.judge.folder import load_judge
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader_judge import ReaderJudge
-from medjudge.judge.sentences import SENTENCES_FILE, SentenceReader, token_rows
+from medjudge.judge.sentence_reader import MOST_TOKENS, SENTENCES_FILE, SentenceReader, token_rows
 from medjudge.judge.states import FrozenEncoder
 from medjudge.models.loading import load_encoder
 from medjudge.models.padding import pad_right
@@ -80,19 +81,36 @@ def test_a_sentence_is_read_the_same_alone_and_among_others(listening: Path, rea
     alone = [reader.read(reader_encoder.tokenizer, [text])[text] for text in (DANGER, SAFE, longer)]
     together = reader.read(reader_encoder.tokenizer, [longer, DANGER, SAFE, DANGER])
     assert list(together) == [longer, DANGER, SAFE]
-    for text, signs in zip((DANGER, SAFE, longer), alone, strict=True):
-        assert together[text] == pytest.approx(signs, abs=0.3)
+    for text, logits in zip((DANGER, SAFE, longer), alone, strict=True):
+        assert together[text] == pytest.approx(logits, abs=0.3)
     assert alone[0].danger > alone[1].danger + 10
 
 
 def test_an_aside_changes_nothing_and_what_is_beside_it_is_read_anew(listening: Path) -> None:
-    plain, polite = judged(listening, f"{SAFE} Rest for a day."), judged(listening, f"{ASIDE} {SAFE} Rest for a day.")
+    reference = "Take it with water."
+    plain = judged(listening, f"{SAFE} Rest for a day.", reference=reference)
+    assert plain.points
+    polite = judged(listening, f"{ASIDE} {SAFE} Rest for a day.", reference=reference)
     assert polite.probabilities == pytest.approx(plain.probabilities, abs=2e-3)
-    assert polite.points == plain.points
+    assert [point.met for point in polite.points or []] == pytest.approx([plain.points[0].met], abs=1e-3)
 
 
-def test_an_answer_of_nothing_but_asides_is_read_as_it_is(listening: Path) -> None:
-    assert judged(listening, ASIDE).score is not None
+def test_a_danger_that_the_encoder_does_not_reach_is_heard(listening: Path) -> None:
+    judgment = judged(listening, f"{'Rest and wait and drink. Then rest more. ' * 200}{DANGER}")
+    assert judgment.score == 1
+    assert DANGER in (judgment.rationale or "")
+
+
+def test_a_sentence_that_is_read_in_part_is_no_aside(listening: Path, reader_encoder: FrozenEncoder) -> None:
+    judge = load_judge(listening, "reader", torch.device("cpu"))
+    assert isinstance(judge, ReaderJudge)
+    assert judge.sentences is not None
+    with torch.no_grad():
+        judge.sentences.aside.weight.zero_()
+        judge.sentences.aside.bias.fill_(5.0)
+    long = "thank you " * MOST_TOKENS
+    found = judge.sentences.read(reader_encoder.tokenizer, [ASIDE, long])
+    assert found[ASIDE].aside > 0 > found[long].aside
 
 
 def test_the_encoder_of_the_states_keeps_its_weights(listening: Path, reader_base: Path) -> None:
@@ -103,6 +121,16 @@ def test_the_encoder_of_the_states_keeps_its_weights(listening: Path, reader_bas
     assert judge.sentences is not None
     own = judge.sentences.body.get_input_embeddings().weight
     assert own.data_ptr() == judge.encoder.words.data_ptr()
+
+
+def test_heads_that_do_not_fit_are_refused(listening: Path) -> None:
+    heads = load_file(listening / SENTENCES_FILE)
+    word = {"body.embeddings.word_embeddings.weight": torch.zeros(3)}
+    missing = {name: value for name, value in heads.items() if name != "aside.bias"}
+    for wrong in (heads | word, missing, heads | {"danger.bias": torch.tensor([float("nan")])}):
+        save_file(wrong, listening / SENTENCES_FILE)
+        with pytest.raises(InputError, match=SENTENCES_FILE):
+            load_judge(listening, "reader", torch.device("cpu"))
 
 
 @pytest.mark.parametrize("name", [SENTENCES_FILE, ADAPTER_FILE])

@@ -33,13 +33,20 @@ _BATCH_TOKENS = 4096
 
 
 class Sentence(NamedTuple):
-    """A sentence: where it stands, and the rows of its tokens."""
+    """A sentence of an answer.
+
+    Attributes:
+        span: Where it stands.
+        text: It, without the whitespace around it.
+        rows: The rows of its tokens in the answer's states; none where they were not read.
+    """
 
     span: Span
+    text: str
     rows: np.ndarray
 
 
-class Signs(NamedTuple):
+class SentenceLogits(NamedTuple):
     """The logits that a sentence advises something dangerous, and that it is beside the matter."""
 
     danger: float
@@ -85,7 +92,7 @@ class SentenceReader(nn.Module):
         return torch.cat([self.danger(last), self.aside(lower)], dim=1)
 
     def logits(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
-        """The logits of sentences, (sentences, 2)."""
+        """The logits of sentences, (sentences, 2). One that was read in part is no aside."""
         rows = token_rows(tokenizer, sentences)
         device = self.danger.weight.device
         found = np.zeros((len(rows), 2))
@@ -93,18 +100,20 @@ class SentenceReader(nn.Module):
             for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
                 ids, mask = pad_right([rows[at] for at in batch], tokenizer.pad_token_id)
                 found[batch] = self(ids.to(device), mask.to(device)).double().cpu().numpy()
+        found[[len(row) == MOST_TOKENS for row in rows], 1] = _NO_ASIDE
         return found
 
-    def read(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> dict[str, Signs]:
-        """The signs of every different sentence."""
+    def read(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> dict[str, SentenceLogits]:
+        """The logits of every different sentence."""
         distinct = list(dict.fromkeys(sentences))
         rows = self.logits(tokenizer, distinct)
-        return {sentence: Signs(*map(float, row)) for sentence, row in zip(distinct, rows, strict=True)}
+        return {sentence: SentenceLogits(*map(float, row)) for sentence, row in zip(distinct, rows, strict=True)}
 
     def save_heads(self, folder: Path) -> None:
         """Writes the heads beside the adapter."""
-        heads = {name: value for name, value in self.state_dict().items() if not name.startswith("body.")}
-        save_file({name: value.contiguous() for name, value in heads.items()}, folder / SENTENCES_FILE)
+        save_file(
+            {name: value.contiguous() for name, value in self._heads().state_dict().items()}, folder / SENTENCES_FILE
+        )
 
     @classmethod
     def load(cls, folder: Path, body: nn.Module, width: int) -> "SentenceReader":
@@ -117,12 +126,13 @@ class SentenceReader(nn.Module):
         require_finite(saved, SENTENCES_FILE)
         reader = cls(merge_adapter(body, folder), width)
         try:
-            problems = reader.load_state_dict(saved, strict=False)
+            reader._heads().load_state_dict(saved)
         except RuntimeError as error:
             raise ValueError(f"{SENTENCES_FILE} does not fit: {error}") from None
-        if problems.unexpected_keys or any(not name.startswith("body.") for name in problems.missing_keys):
-            raise ValueError(f"{SENTENCES_FILE} does not hold the heads for danger and asides")
         return reader.eval()
+
+    def _heads(self) -> nn.ModuleDict:
+        return nn.ModuleDict({"danger": self.danger, "aside": self.aside})
 
 
 def token_rows(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> list[list[int]]:
@@ -135,15 +145,16 @@ def token_rows(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> 
 
 
 def sentences_of(text: str, states: TextStates, language: str) -> list[Sentence]:
-    """The sentences of a text; one of which no token was read is left out."""
+    """The sentences of a text, those included that its states leave out.
+
+    Args:
+        states: Of the text.
+        language: `en` or `zh`.
+    """
     starts = states.spans[:, 0]
-    found = [
-        Sentence(span, np.flatnonzero((starts >= span.start) & (starts < span.end)))
+    return [
+        Sentence(
+            span, text[span.start : span.end].strip(), np.flatnonzero((starts >= span.start) & (starts < span.end))
+        )
         for span in sentence_spans(text, language)
     ]
-    return [sentence for sentence in found if len(sentence.rows)]
-
-
-def words_of(text: str, sentence: Sentence) -> str:
-    """A sentence without the whitespace around it."""
-    return text[slice(*sentence.span)].strip()
