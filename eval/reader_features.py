@@ -1,7 +1,7 @@
 """What scored, graded, disturbed and matched answers look like to the judge's readers.
 
 Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question. WORK
-keeps what was seen: delete `features-*.npz` there after a new reader, point reader or danger detector.
+keeps what was seen: delete `features-*.npz` there after a new reader, point reader or sentence reader.
 """
 
 from collections.abc import Sequence
