@@ -96,7 +96,7 @@ def matter(real: Sequence[str]) -> list[str]:
     """Sentences about the matter: real ones, short answers, advice, and what denies an answer."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
     advised = [sentence for entry in advice() for sentence in (entry.harm, entry.safe)]
-    denials = [text for texts in PHRASES.values() for text in (*texts["denial"], *texts["denial_after"]) if text]
+    denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
     return [*real, *dict.fromkeys(short), *advised, *denials]
 
 
