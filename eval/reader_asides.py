@@ -37,6 +37,8 @@ TEXTS = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(
 ASIDES = {language: TEXTS[language] for language in ("en", "zh")}
 FILLERS, FOLDS, ALWAYS = 150, 5, -1
 """Filler sentences of a language, folds of the phrases, and the fold of what is always learned from."""
+RECORDS = 2_000
+"""Lines of records of a language."""
 REAL = 16_000
 """Sentences of real answers, half to learn from and half to choose the threshold by."""
 TAKEN = 1 / 500
@@ -92,12 +94,23 @@ def asides_of(language: str) -> list[tuple[str, int]]:
     ]
 
 
+def records() -> list[str]:
+    """Lines of records, tables and lists."""
+    draw, lines = Random("records"), []
+    for texts in TEXTS["records"].values():
+        for number in range(RECORDS):
+            (field, other), (value, next_value) = draw.sample(texts["fields"], 2), draw.sample(texts["values"], 2)
+            form = texts["forms"][number % len(texts["forms"])]
+            lines.append(form.format(f=field, g=other, v=value, w=next_value))
+    return lines
+
+
 def matter(real: Sequence[str]) -> list[str]:
-    """Sentences about the matter: real ones, short answers, advice, and what denies an answer."""
+    """Sentences about the matter: real ones, short answers, lines of records, advice, and what denies an answer."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
     advised = [sentence for entry in advice() for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
-    return [*real, *dict.fromkeys(short), *advised, *denials]
+    return [*real, *dict.fromkeys([*short, *records()]), *advised, *denials]
 
 
 def real_ones(data: Path) -> tuple[list[str], list[str]]:
