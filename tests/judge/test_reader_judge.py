@@ -137,10 +137,10 @@ def test_training_tells_met_points_from_open_ones(reader_encoder) -> None:
 def test_the_judge_says_level_points_and_what_was_cut(reader_folder) -> None:
     judge = load_judge(reader_folder, "tiny", CPU)
     asked = question("Take 500 mg. Rest for a week at home.", "1. Names the dose\n2. Advises rest")
-    long = "Take 500 mg twice a day. " * 150
-    judgments = {
-        each.model: each for each in judge.judge([assignment("Rest at home.", asked), assignment(long, asked, "long")])
-    }
+    long = " ".join(f"Take {number} mg twice a day." for number in range(150))
+    work = [assignment("Rest at home.", asked), assignment(long, asked, "long")]
+    work.append(assignment("Take 500 mg twice a day. " * 150, asked, "repeated"))
+    judgments = {each.model: each for each in judge.judge(work)}
     short = judgments["m"]
     assert [point.source for point in short.points] == ["reference", "reference", "checklist", "checklist"]
     assert short.points[2].point == "Names the dose"
@@ -148,6 +148,7 @@ def test_the_judge_says_level_points_and_what_was_cut(reader_folder) -> None:
         assert point.met + point.open + point.contradicted == pytest.approx(1, abs=1e-3)
     assert short.answer_tokens_cut == 0
     assert judgments["long"].answer_tokens_cut > 0
+    assert judgments["repeated"].answer_tokens_cut == 0
     assert short.rationale == point_rationale(short.points, "en")
 
 
