@@ -26,7 +26,7 @@ SENTENCES_FILE = "sentences.safetensors"
 MOST_TOKENS = 96
 """Of a sentence; what stands behind them is not read."""
 ASIDE_LAYERS = (6, 9)
-"""Those whose mean states tell asides apart best; the last ones are about what a sentence means."""
+"""These hold how a sentence is put, which tells asides apart; the last ones hold what it means."""
 _NO_ASIDE = -50.0
 """The logit of every sentence before `aside` is fitted: none is left out."""
 _BATCH_TOKENS = 4096
