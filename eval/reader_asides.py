@@ -1,14 +1,16 @@
-"""What the built-in judge takes for an aside: a linear probe of the states of a sentence that is read alone.
+"""What the built-in judge takes for an aside: a classifier of the states of a sentence that is read alone.
 
     python eval/reader_asides.py DATA
 
-measures how many asides are found by probes that have not seen their phrases, and how many sentences of real answers
-are taken for asides; `eval/results/reader-asides.json`. DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and
-toyhom-internal/.
+measures how many asides are found by classifiers that have not seen their phrases, and how many sentences of real
+answers are taken for asides; `eval/results/reader-asides.json`. DATA holds medquad/, mediqa2019-qa/,
+huatuo-knowledge/ and toyhom-internal/.
 """
 
+import re
 import shutil
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -19,15 +21,17 @@ import torch
 import yaml
 from reader_dangers import advice, load_detector, real_sentences
 from reader_examples import PHRASES
-from sklearn.linear_model import LogisticRegression
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
 from study import record_entry
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.distill.wording import wording_of
 from medjudge.judge.asides import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
-from medjudge.judge.sentence_reader import SentenceReader, token_rows
+from medjudge.judge.sentence_reader import ASIDE_LAYERS, ASIDE_UNITS, SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -42,8 +46,13 @@ RECORDS = 2_000
 REAL = 16_000
 """Sentences of real answers, half to learn from and half to choose the threshold by."""
 TAKEN = 1 / 500
-"""The share of real sentences that may reach `SURE`; among them are greetings and disclaimers."""
-_PENALTY, _BATCH_TOKENS = 0.5, 4096
+"""The share of real sentences that may reach `SURE`."""
+_POLITE = re.compile(
+    "您好|你好|祝|很高兴|谢谢|感谢|满意|[希期]望.{0,14}(?:帮|解|助)|根据.{0,4}(?:描述|叙述|情况)"
+    "|[Tt]hank|[Hh]ope this|feel free|this page|[Cc]lick|NIH|NLM|MedlinePlus|Web ?site|website"
+)
+"""Real answers have asides too. Sentences with these words count neither as the matter nor against the threshold."""
+_PASSES, _PENALTY, _BATCH_TOKENS = 40, 0.1, 4096
 _VALUES = (*"ABCDE", *"ab", "①", "1", "3", "12", "0.5", "2.75", "180")
 
 
@@ -114,13 +123,13 @@ def matter(real: Sequence[str]) -> list[str]:
 
 
 def real_ones(data: Path) -> tuple[list[str], list[str]]:
-    """Different sentences of real answers: those to learn from, and others."""
-    real = list(dict.fromkeys(real_sentences(data, REAL, 2)))
+    """Different sentences of real answers about the matter: those to learn from, and others."""
+    real = [text for text in dict.fromkeys(real_sentences(data, REAL, 2)) if not _POLITE.search(text)]
     return real[::2], real[1::2]
 
 
 def labelled_sentences(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> Sentences:
-    """What the probe learns from.
+    """What the classifier learns from.
 
     Args:
         real: Sentences of real answers.
@@ -132,9 +141,9 @@ def labelled_sentences(reader: SentenceReader, tokenizer: PreTrainedTokenizerBas
 
 
 def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
-    """The states that the probe sees of sentences, (sentences, len(ASIDE_LAYERS) * width)."""
+    """The states that the classifier sees of sentences, (sentences, len(ASIDE_LAYERS) * width)."""
     rows = token_rows(tokenizer, texts)
-    found = np.zeros((len(rows), reader.aside.in_features), np.float32)
+    found = np.zeros((len(rows), len(ASIDE_LAYERS) * reader.danger.in_features), np.float32)
     with torch.inference_mode():
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             _, lower = reader.means(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
@@ -142,33 +151,49 @@ def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts
     return found
 
 
-def fitted(sentences: Sentences, chosen: np.ndarray) -> LogisticRegression:
-    """The probe, from some of the sentences."""
-    probe = LogisticRegression(C=_PENALTY, max_iter=2000)
-    return probe.fit(sentences.vectors[chosen], sentences.aside[chosen])
+def fitted(sentences: Sentences, chosen: np.ndarray) -> nn.Sequential:
+    """The classifier, from some of the sentences, in the form that the reader has."""
+    classifier = MLPClassifier((ASIDE_UNITS,), alpha=_PENALTY, batch_size=256, max_iter=_PASSES, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(sentences.vectors[chosen], sentences.aside[chosen])
+    head = SentenceReader(nn.Identity(), sentences.vectors.shape[1] // len(ASIDE_LAYERS)).aside
+    with torch.no_grad():
+        for layer, weight, bias in zip(list(head)[::2], classifier.coefs_, classifier.intercepts_, strict=True):
+            assert isinstance(layer, nn.Linear)
+            layer.weight.copy_(torch.from_numpy(weight.T))
+            layer.bias.copy_(torch.from_numpy(bias))
+    return head
 
 
-def threshold(probe: LogisticRegression, real: np.ndarray) -> float:
+def logits_of(head: nn.Sequential, vectors: np.ndarray) -> np.ndarray:
+    """The logits of being an aside, (sentences,)."""
+    with torch.inference_mode():
+        logits: np.ndarray = head(torch.from_numpy(vectors))[:, 0].numpy()
+    return logits
+
+
+def threshold(head: nn.Sequential, real: np.ndarray) -> float:
     """The logit that `TAKEN` of some real sentences reach.
 
     Args:
-        probe: Has not learned from them.
+        head: Has not learned from them.
         real: Their vectors, (sentences, len(ASIDE_LAYERS) * width).
     """
-    return float(np.quantile(probe.decision_function(real), 1 - TAKEN))
+    return float(np.quantile(logits_of(head, real), 1 - TAKEN))
 
 
 def with_asides(data: Path, dangers: Path, out: Path) -> None:
-    """Writes what a folder of `make_detector` holds, with a probe for asides; a folder that is there is kept."""
+    """Writes what a folder of `make_detector` holds, with a head for asides; a folder that is there is kept."""
     if out.exists():
         return
     tokenizer, reader, (real, others) = load_tokenizer(MULTILINGUAL_E5), load_detector(dangers), real_ones(data)
     sentences = labelled_sentences(reader, tokenizer, real)
-    probe = fitted(sentences, np.ones(len(sentences.aside), bool))
-    reached = threshold(probe, vectors_of(reader, tokenizer, others))
+    reader.aside = fitted(sentences, np.ones(len(sentences.aside), bool))
+    reached, last = threshold(reader.aside, vectors_of(reader, tokenizer, others)), reader.aside[-1]
+    assert isinstance(last, nn.Linear)
     with torch.no_grad():
-        reader.aside.weight.copy_(torch.from_numpy(probe.coef_))
-        reader.aside.bias.copy_(torch.from_numpy(probe.intercept_) + SURE - reached)
+        last.bias.add_(SURE - reached)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(dangers, scratch)
@@ -177,19 +202,19 @@ def with_asides(data: Path, dangers: Path, out: Path) -> None:
 
 
 def held_out(data: Path) -> dict[str, Any]:
-    """The share of asides that is found, by probes that did not learn from their phrases, and of real sentences.
+    """The share of asides that is found, by heads that did not learn from their phrases, and of real sentences.
 
-    Of the real sentences that no probe learned from, half give the threshold, and half are measured.
+    Of the real sentences that no head learned from, half give the threshold, and half are measured.
     """
     tokenizer, reader = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder())
     real, others = real_ones(data)
     sentences, vectors = labelled_sentences(reader, tokenizer, real), vectors_of(reader, tokenizer, others)
     found, taken = np.zeros(len(sentences.fold), bool), []
     for number in range(FOLDS):
-        probe, own = fitted(sentences, sentences.fold != number), sentences.fold == number
-        reached = threshold(probe, vectors[::2])
-        found[own] = probe.decision_function(sentences.vectors[own]) >= reached
-        taken.append(float((probe.decision_function(vectors[1::2]) >= reached).mean()))
+        head, own = fitted(sentences, sentences.fold != number), sentences.fold == number
+        reached = threshold(head, vectors[::2])
+        found[own] = logits_of(head, sentences.vectors[own]) >= reached
+        taken.append(float((logits_of(head, vectors[1::2]) >= reached).mean()))
     measured = sentences.fold != ALWAYS
     return {
         "asides": int(measured.sum()),

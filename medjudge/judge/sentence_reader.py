@@ -27,6 +27,7 @@ MOST_TOKENS = 96
 """Of a sentence; what stands behind them is not read."""
 ASIDE_LAYERS = (6, 9)
 """These hold how a sentence is put, which tells asides apart; the last ones hold what it means."""
+ASIDE_UNITS = 64
 _NO_ASIDE = -50.0
 """The logit of every sentence before `aside` is fitted: none is left out."""
 _BATCH_TOKENS = 4096
@@ -65,9 +66,10 @@ class SentenceReader(nn.Module):
         super().__init__()
         self.body = body
         self.danger = nn.Linear(width, 1)
-        self.aside = nn.Linear(len(ASIDE_LAYERS) * width, 1)
-        nn.init.zeros_(self.aside.weight)
-        nn.init.constant_(self.aside.bias, _NO_ASIDE)
+        last = nn.Linear(ASIDE_UNITS, 1)
+        nn.init.zeros_(last.weight)
+        nn.init.constant_(last.bias, _NO_ASIDE)
+        self.aside = nn.Sequential(nn.Linear(len(ASIDE_LAYERS) * width, ASIDE_UNITS), nn.ReLU(), last)
 
     def means(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The normalised means of sentences' states: of the last layer, and those of `ASIDE_LAYERS` side by side.
@@ -110,10 +112,9 @@ class SentenceReader(nn.Module):
         return {sentence: SentenceLogits(*map(float, row)) for sentence, row in zip(distinct, rows, strict=True)}
 
     def save_heads(self, folder: Path) -> None:
-        """Writes the heads beside the adapter."""
-        save_file(
-            {name: value.contiguous() for name, value in self._heads().state_dict().items()}, folder / SENTENCES_FILE
-        )
+        """Writes the heads beside the adapter, in half precision."""
+        heads = self._heads().state_dict()
+        save_file({name: value.half().contiguous() for name, value in heads.items()}, folder / SENTENCES_FILE)
 
     @classmethod
     def load(cls, folder: Path, body: nn.Module, width: int) -> "SentenceReader":

@@ -35,7 +35,15 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     means, lower = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE]))
     with torch.no_grad():
         _tell_apart(reader.danger, means.detach(), [10.0, -10.0, -10.0])
-        _tell_apart(reader.aside, lower.detach(), [-10.0, -10.0, 10.0])
+        first, _, last = reader.aside
+        both = torch.nn.Linear(lower.shape[1], 1)
+        _tell_apart(both, lower.detach(), [-10.0, -10.0, 10.0])
+        first.weight.zero_()
+        first.weight[:2].copy_(torch.cat([both.weight, -both.weight]))
+        first.bias[:2].copy_(torch.cat([both.bias, -both.bias]))
+        last.weight.zero_()
+        last.weight[0, :2].copy_(torch.tensor([1.0, -1.0]))
+        last.bias.zero_()
     reader.save_heads(reader_folder)
     return reader_folder
 
@@ -106,8 +114,8 @@ def test_a_sentence_that_is_read_in_part_is_no_aside(listening: Path, reader_enc
     assert isinstance(judge, ReaderJudge)
     assert judge.sentences is not None
     with torch.no_grad():
-        judge.sentences.aside.weight.zero_()
-        judge.sentences.aside.bias.fill_(5.0)
+        judge.sentences.aside[-1].weight.zero_()
+        judge.sentences.aside[-1].bias.fill_(5.0)
     long = "thank you " * MOST_TOKENS
     found = judge.sentences.read(reader_encoder.tokenizer, [ASIDE, long])
     assert found[ASIDE].aside > 0 > found[long].aside
@@ -126,7 +134,7 @@ def test_the_encoder_of_the_states_keeps_its_weights(listening: Path, reader_bas
 def test_heads_that_do_not_fit_are_refused(listening: Path) -> None:
     heads = load_file(listening / SENTENCES_FILE)
     word = {"body.embeddings.word_embeddings.weight": torch.zeros(3)}
-    missing = {name: value for name, value in heads.items() if name != "aside.bias"}
+    missing = {name: value for name, value in heads.items() if name != "aside.0.bias"}
     for wrong in (heads | word, missing, heads | {"danger.bias": torch.tensor([float("nan")])}):
         save_file(wrong, listening / SENTENCES_FILE)
         with pytest.raises(InputError, match=SENTENCES_FILE):
