@@ -10,19 +10,16 @@ huatuo-knowledge/ and toyhom-internal/.
 import re
 import shutil
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 import yaml
-from reader_dangers import advice, load_detector, real_sentences
+from reader_dangers import advice, load_detector
 from reader_examples import PHRASES
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
+from reader_sentences import fitted, logits_of, reached_by, real_sentences, shift, vectors_of
 from study import record_entry
 from torch import nn
 from transformers import PreTrainedTokenizerBase
@@ -31,11 +28,9 @@ from medjudge.distill.wording import wording_of
 from medjudge.judge.asides import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
-from medjudge.judge.sentence_reader import ASIDE_LAYERS, ASIDE_UNITS, SentenceReader, token_rows
-from medjudge.models.batching import batches_by_length
+from medjudge.judge.sentence_reader import ASIDE_UNITS, SentenceReader
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
-from medjudge.models.padding import pad_right
 
 TEXTS = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(encoding="utf-8"))
 ASIDES = {language: TEXTS[language] for language in ("en", "zh")}
@@ -52,7 +47,7 @@ _POLITE = re.compile(
     "|[Tt]hank|[Hh]ope this|feel free|this page|[Cc]lick|NIH|NLM|MedlinePlus|Web ?site|website"
 )
 """Real answers have asides too. Sentences with these words count neither as the matter nor against the threshold."""
-_PASSES, _PENALTY, _BATCH_TOKENS = 40, 0.1, 4096
+PASSES = 80
 _VALUES = (*"ABCDE", *"ab", "①", "1", "3", "12", "0.5", "2.75", "180")
 
 
@@ -60,7 +55,7 @@ class Sentences(NamedTuple):
     """Sentences to learn from.
 
     Attributes:
-        vectors: Shape (n, len(ASIDE_LAYERS) * width).
+        vectors: Their states, those of the last layer left out, (n, columns).
         aside: Whether each is one, (n,).
         fold: That of an aside of `reader_asides.yaml`, `ALWAYS` for other sentences, (n,).
     """
@@ -135,52 +130,19 @@ def labelled_sentences(reader: SentenceReader, tokenizer: PreTrainedTokenizerBas
         real: Sentences of real answers.
     """
     asides, others = [each for language in ASIDES for each in asides_of(language)], matter(real)
-    vectors = vectors_of(reader, tokenizer, [*(text for text, _ in asides), *others])
+    vectors = lower_states(reader, tokenizer, [*(text for text, _ in asides), *others])
     fold = np.array([*(fold for _, fold in asides), *[ALWAYS] * len(others)])
     return Sentences(vectors, np.arange(len(fold)) < len(asides), fold)
 
 
-def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
-    """The states that the classifier sees of sentences, (sentences, len(ASIDE_LAYERS) * width)."""
-    rows = token_rows(tokenizer, texts)
-    found = np.zeros((len(rows), len(ASIDE_LAYERS) * reader.danger.in_features), np.float32)
-    with torch.inference_mode():
-        for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
-            _, lower = reader.means(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
-            found[batch] = lower.float().numpy()
-    return found
+def lower_states(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
+    """The states of sentences that the head for asides sees, (sentences, columns)."""
+    return vectors_of(reader, tokenizer, texts)[:, : -reader.width]
 
 
-def fitted(sentences: Sentences, chosen: np.ndarray) -> nn.Sequential:
-    """The classifier, from some of the sentences, in the form that the reader has."""
-    classifier = MLPClassifier((ASIDE_UNITS,), alpha=_PENALTY, batch_size=256, max_iter=_PASSES, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(sentences.vectors[chosen], sentences.aside[chosen])
-    head = SentenceReader(nn.Identity(), sentences.vectors.shape[1] // len(ASIDE_LAYERS)).aside
-    with torch.no_grad():
-        for layer, weight, bias in zip(list(head)[::2], classifier.coefs_, classifier.intercepts_, strict=True):
-            assert isinstance(layer, nn.Linear)
-            layer.weight.copy_(torch.from_numpy(weight.T))
-            layer.bias.copy_(torch.from_numpy(bias))
-    return head
-
-
-def logits_of(head: nn.Sequential, vectors: np.ndarray) -> np.ndarray:
-    """The logits of being an aside, (sentences,)."""
-    with torch.inference_mode():
-        logits: np.ndarray = head(torch.from_numpy(vectors))[:, 0].numpy()
-    return logits
-
-
-def threshold(head: nn.Sequential, real: np.ndarray) -> float:
-    """The logit that `TAKEN` of some real sentences reach.
-
-    Args:
-        head: Has not learned from them.
-        real: Their vectors, (sentences, len(ASIDE_LAYERS) * width).
-    """
-    return float(np.quantile(logits_of(head, real), 1 - TAKEN))
+def head_of(sentences: Sentences, chosen: np.ndarray) -> nn.Sequential:
+    """The head, from some of the sentences."""
+    return fitted(sentences.vectors[chosen], sentences.aside[chosen], ASIDE_UNITS, PASSES)
 
 
 def with_asides(data: Path, dangers: Path, out: Path) -> None:
@@ -189,11 +151,8 @@ def with_asides(data: Path, dangers: Path, out: Path) -> None:
         return
     tokenizer, reader, (real, others) = load_tokenizer(MULTILINGUAL_E5), load_detector(dangers), real_ones(data)
     sentences = labelled_sentences(reader, tokenizer, real)
-    reader.aside = fitted(sentences, np.ones(len(sentences.aside), bool))
-    reached, last = threshold(reader.aside, vectors_of(reader, tokenizer, others)), reader.aside[-1]
-    assert isinstance(last, nn.Linear)
-    with torch.no_grad():
-        last.bias.add_(SURE - reached)
+    reader.aside = head_of(sentences, np.ones(len(sentences.aside), bool))
+    shift(reader.aside, SURE - reached_by(reader.aside, lower_states(reader, tokenizer, others), TAKEN))
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(dangers, scratch)
@@ -208,11 +167,11 @@ def held_out(data: Path) -> dict[str, Any]:
     """
     tokenizer, reader = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder())
     real, others = real_ones(data)
-    sentences, vectors = labelled_sentences(reader, tokenizer, real), vectors_of(reader, tokenizer, others)
+    sentences, vectors = labelled_sentences(reader, tokenizer, real), lower_states(reader, tokenizer, others)
     found, taken = np.zeros(len(sentences.fold), bool), []
     for number in range(FOLDS):
-        head, own = fitted(sentences, sentences.fold != number), sentences.fold == number
-        reached = threshold(head, vectors[::2])
+        head, own = head_of(sentences, sentences.fold != number), sentences.fold == number
+        reached = reached_by(head, vectors[::2], TAKEN)
         found[own] = logits_of(head, sentences.vectors[own]) >= reached
         taken.append(float((logits_of(head, vectors[1::2]) >= reached).mean()))
     measured = sentences.fold != ALWAYS

@@ -25,11 +25,12 @@ from medjudge.models.padding import pad_right
 SENTENCES_FILE = "sentences.safetensors"
 MOST_TOKENS = 96
 """Of a sentence; what stands behind them is not read."""
-ASIDE_LAYERS = (6, 9)
-"""These hold how a sentence is put, which tells asides apart; the last ones hold what it means."""
-ASIDE_UNITS = 64
-_NO_ASIDE = -50.0
-"""The logit of every sentence before `aside` is fitted: none is left out."""
+SENTENCE_LAYERS = (6, 9, -1)
+"""The lower ones hold how a sentence is put, which tells asides apart; the last one holds what it means."""
+DANGER_UNITS, ASIDE_UNITS = 24, 32
+"""Of the hidden layers of the heads."""
+_NO = -50.0
+"""The logit of every sentence before a head is fitted: none is left out, and none raises an alarm."""
 _BATCH_TOKENS = 4096
 
 
@@ -65,14 +66,17 @@ class SentenceReader(nn.Module):
     def __init__(self, body: nn.Module, width: int) -> None:
         super().__init__()
         self.body = body
-        self.danger = nn.Linear(width, 1)
-        last = nn.Linear(ASIDE_UNITS, 1)
-        nn.init.zeros_(last.weight)
-        nn.init.constant_(last.bias, _NO_ASIDE)
-        self.aside = nn.Sequential(nn.Linear(len(ASIDE_LAYERS) * width, ASIDE_UNITS), nn.ReLU(), last)
+        self.width = width
+        self.danger = head_over(self.wide, DANGER_UNITS)
+        self.aside = head_over(self.wide - width, ASIDE_UNITS)
 
-    def means(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The normalised means of sentences' states: of the last layer, and those of `ASIDE_LAYERS` side by side.
+    @property
+    def wide(self) -> int:
+        """The columns of `means`."""
+        return len(SENTENCE_LAYERS) * self.width
+
+    def means(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """The normalised means of sentences' states in each of `SENTENCE_LAYERS`, side by side, (sentences, `wide`).
 
         Args:
             ids: Shape (sentences, longest).
@@ -86,23 +90,23 @@ class SentenceReader(nn.Module):
             found = (layers[layer].float() * inside).sum(dim=1) / inside.sum(dim=1)
             return functional.layer_norm(found, found.shape[-1:])
 
-        return mean(-1), torch.cat([mean(layer) for layer in ASIDE_LAYERS], dim=-1)
+        return torch.cat([mean(layer) for layer in SENTENCE_LAYERS], dim=-1)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The logits of danger and of being an aside, (sentences, longest) -> (sentences, 2)."""
-        last, lower = self.means(ids, mask)
-        return torch.cat([self.danger(last), self.aside(lower)], dim=1)
+        states = self.means(ids, mask)
+        return torch.cat([self.danger(states), self.aside(states[:, : -self.width])], dim=1)
 
     def logits(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
         """The logits of sentences, (sentences, 2). One that was read in part is no aside."""
         rows = token_rows(tokenizer, sentences)
-        device = self.danger.weight.device
+        device = next(self.danger.parameters()).device
         found = np.zeros((len(rows), 2))
         with torch.inference_mode():
             for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
                 ids, mask = pad_right([rows[at] for at in batch], tokenizer.pad_token_id)
                 found[batch] = self(ids.to(device), mask.to(device)).double().cpu().numpy()
-        found[[len(row) == MOST_TOKENS for row in rows], 1] = _NO_ASIDE
+        found[[len(row) == MOST_TOKENS for row in rows], 1] = _NO
         return found
 
     def read(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> dict[str, SentenceLogits]:
@@ -134,6 +138,14 @@ class SentenceReader(nn.Module):
 
     def _heads(self) -> nn.ModuleDict:
         return nn.ModuleDict({"danger": self.danger, "aside": self.aside})
+
+
+def head_over(columns: int, units: int) -> nn.Sequential:
+    """A head with one hidden layer that says no to every sentence."""
+    last = nn.Linear(units, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.constant_(last.bias, _NO)
+    return nn.Sequential(nn.Linear(columns, units), nn.ReLU(), last)
 
 
 def token_rows(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> list[list[int]]:

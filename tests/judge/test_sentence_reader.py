@@ -32,18 +32,10 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     body = get_peft_model(load_encoder(str(reader_base)), config)
     body.save_pretrained(str(reader_folder))
     reader = SentenceReader(body, reader_encoder.width).eval()
-    means, lower = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE]))
+    states = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE])).detach()
     with torch.no_grad():
-        _tell_apart(reader.danger, means.detach(), [10.0, -10.0, -10.0])
-        first, _, last = reader.aside
-        both = torch.nn.Linear(lower.shape[1], 1)
-        _tell_apart(both, lower.detach(), [-10.0, -10.0, 10.0])
-        first.weight.zero_()
-        first.weight[:2].copy_(torch.cat([both.weight, -both.weight]))
-        first.bias[:2].copy_(torch.cat([both.bias, -both.bias]))
-        last.weight.zero_()
-        last.weight[0, :2].copy_(torch.tensor([1.0, -1.0]))
-        last.bias.zero_()
+        _tell_apart(reader.danger, states, [10.0, -10.0, -10.0])
+        _tell_apart(reader.aside, states[:, : -reader.width], [-10.0, -10.0, 10.0])
     reader.save_heads(reader_folder)
     return reader_folder
 
@@ -52,12 +44,16 @@ def _tokens(encoder: FrozenEncoder, texts: list[str]) -> tuple[torch.Tensor, tor
     return pad_right(token_rows(encoder.tokenizer, texts), encoder.tokenizer.pad_token_id)
 
 
-def _tell_apart(head: torch.nn.Linear, vectors: torch.Tensor, logits: list[float]) -> None:
-    """Sets a head that gives vectors these logits."""
+def _tell_apart(head: torch.nn.Sequential, vectors: torch.Tensor, logits: list[float]) -> None:
+    """Sets a head that gives vectors these logits, the difference of two of its units."""
     centre = vectors.mean(dim=0)
     weight = torch.linalg.lstsq(vectors - centre, torch.tensor(logits) - sum(logits) / len(logits)).solution
-    head.weight.copy_(weight[None])
-    head.bias.fill_(sum(logits) / len(logits) - float(centre @ weight))
+    bias = sum(logits) / len(logits) - float(centre @ weight)
+    first, _, last = head
+    first.weight[:2].copy_(torch.stack([weight, -weight]))
+    first.bias[:2].copy_(torch.tensor([bias, -bias]))
+    last.weight[0, :2].copy_(torch.tensor([1.0, -1.0]))
+    last.bias.zero_()
 
 
 def judged(path: Path, text: str, **fields: str) -> Judgment:
