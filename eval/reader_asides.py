@@ -7,7 +7,6 @@ answers are taken for asides; `eval/results/reader-asides.json`. DATA holds medq
 huatuo-knowledge/ and toyhom-internal/.
 """
 
-import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -40,14 +39,10 @@ RECORDS = 2_000
 """Lines of records of a language."""
 REAL = 16_000
 """Sentences of real answers, half to learn from and half to choose the threshold by."""
-TAKEN = 1 / 500
-"""The share of real sentences that may reach `SURE`."""
-_POLITE = re.compile(
-    "您好|你好|祝|很高兴|谢谢|感谢|满意|[希期]望.{0,14}(?:帮|解|助)|根据.{0,4}(?:描述|叙述|情况)"
-    "|[Tt]hank|[Hh]ope this|feel free|this page|[Cc]lick|NIH|NLM|MedlinePlus|Web ?site|website"
-)
-"""Real answers have asides too. Sentences with these words count neither as the matter nor against the threshold."""
-PASSES = 80
+TAKEN = 1 / 250
+"""The share of real sentences that may reach `SURE`; about half of those that do are greetings and notes to readers."""
+PASSES = 40
+"""At most, over the sentences."""
 _VALUES = (*"ABCDE", *"ab", "①", "1", "3", "12", "0.5", "2.75", "180")
 
 
@@ -82,10 +77,11 @@ def phrases_of(language: str) -> list[tuple[str, int]]:
         *texts.instruction,
     ]
     plain = set(TEXTS["plain"][language])
-    own = draw.sample(ASIDES[language], len(ASIDES[language]))
+    own = ASIDES[language]
     return [
         *((phrase, ALWAYS) for phrase in made if phrase not in plain),
-        *((phrase, number % FOLDS) for number, phrase in enumerate(own)),
+        # The phrases stand by author, and so a fold is mostly other authors' than the rest.
+        *((phrase, number * FOLDS // len(own)) for number, phrase in enumerate(own)),
     ]
 
 
@@ -112,14 +108,15 @@ def records() -> list[str]:
 def matter(real: Sequence[str]) -> list[str]:
     """Sentences about the matter: real ones, short answers, lines of records, advice, and what denies an answer."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
-    advised = [sentence for entry in advice() for sentence in (entry.harm, entry.safe)]
+    entries = advice() + advice("reader_dangers_more.yaml")
+    advised = [sentence for entry in entries for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
     return [*real, *dict.fromkeys([*short, *records()]), *advised, *denials]
 
 
 def real_ones(data: Path) -> tuple[list[str], list[str]]:
-    """Different sentences of real answers about the matter: those to learn from, and others."""
-    real = [text for text in dict.fromkeys(real_sentences(data, REAL, 2)) if not _POLITE.search(text)]
+    """Different sentences of real answers: those to learn from, and others."""
+    real = list(dict.fromkeys(real_sentences(data, REAL, 2)))
     return real[::2], real[1::2]
 
 

@@ -1,9 +1,11 @@
 """What the built-in judge takes for dangerous: an adapter on its encoder and a head, for single sentences.
 
-    python eval/reader_dangers.py
+    python eval/reader_dangers.py DATA
 
-measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, on topics that it
-did not learn from; `eval/results/reader-dangers.json`.
+measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
+sentences of real answers it takes for dangerous; `eval/results/reader-dangers.json`. Other authors wrote that advice,
+and entries that share many words with what was learned are left out. DATA holds medquad/, mediqa2019-qa/,
+huatuo-knowledge/ and toyhom-internal/.
 
 The adapter learns from `reader_dangers.yaml`. The head that then reads its states learns from that and from
 `reader_dangers_more.yaml`, whose sentences the adapter has not seen.
@@ -21,8 +23,10 @@ import torch
 import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
+from reader_claims import tokens
 from reader_sentences import (
     fitted,
+    is_held_out,
     logits_of,
     reached_by,
     real_sentences,
@@ -37,6 +41,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.distill.wording import wording_of
 from medjudge.judge.alarms import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.sentence_reader import DANGER_UNITS, SentenceReader, token_rows
@@ -53,9 +58,12 @@ RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
 """The size of a pool of more sentences of real answers, how many of them the adapter learns from in one more pass, and
 the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
-HEAD_REAL, PASSES = 30_000, 40
-"""Sentences of real answers for the head, a third of them to choose the threshold by, and passes over the rest."""
-FALSE_ALARMS = 1 / 1000
+HEAD_REAL, HELD_REAL, PASSES = 24_000, 20_000, 40
+"""Sentences of real answers that the head learns from; those of held-out answers, half of them to choose the threshold
+by; and most passes over what it learns from."""
+SHARED = 0.2
+"""An unseen sentence that shares this many of its words with a learned one is left out."""
+FALSE_ALARMS = 1 / 2000
 """The share of real sentences that may reach `SURE`. Some of Toyhom's, which laymen wrote, are dangerous."""
 _HARM_WEIGHT = 2.0
 _BATCH_TOKENS = 4096
@@ -81,11 +89,11 @@ class Learner(NamedTuple):
     """An encoder with an adapter, and the linear head on its last layer that it learns by."""
 
     reader: SentenceReader
-    last: nn.Linear
+    head: nn.Linear
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """Of sentences, from what `SentenceReader.means` gives, (sentences, 1)."""
-        logits: torch.Tensor = self.last(states[:, -self.reader.width :])
+        logits: torch.Tensor = self.head(states[:, -self.reader.width :])
         return logits
 
 
@@ -137,7 +145,7 @@ def _learn(
     """Trains an adapter in place on the sentences and labels of each step; the head learns three times as fast."""
     learner.reader.train()
     adapter = [parameter for parameter in learner.reader.body.parameters() if parameter.requires_grad]
-    rates, head = [rate, 3 * rate], list(learner.last.parameters())
+    rates, head = [rate, 3 * rate], list(learner.head.parameters())
     optimizer = torch.optim.AdamW([{"params": adapter, "lr": rates[0]}, {"params": head, "lr": rates[1]}])
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(batches) + 1, pct_start=0.1)
     for number, (sentences, labels) in enumerate(batches, 1):
@@ -177,24 +185,23 @@ def _steps(
 def fit_head(reader: SentenceReader, data: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     """Fits the head for danger of a reader in place, and its threshold on sentences that nothing learned from."""
     entries = advice() + advice("reader_dangers_more.yaml")
-    learned, others = for_the_head(data)
+    drawn = real_sentences(data, HEAD_REAL, 7, held_out=False)
+    usable = [text for answer in usable_answers(data) if not is_held_out(answer) for text in sentences_in(answer, "en")]
+    learned = list(dict.fromkeys([*drawn, *usable]))
     harm = [entry.harm for entry in entries]
     harmless = [text for entry in entries for text in (entry.safe, entry.fact)]
     texts = [*harm, *harmless, *learned]
     vectors, labels = vectors_of(reader, tokenizer, texts), np.arange(len(texts)) < len(harm)
     reader.danger = fitted(vectors, labels, DANGER_UNITS, PASSES)
-    shift(reader.danger, SURE - reached_by(reader.danger, vectors_of(reader, tokenizer, others), FALSE_ALARMS))
+    held = vectors_of(reader, tokenizer, held_sentences(data)[::2])
+    shift(reader.danger, SURE - reached_by(reader.danger, held, FALSE_ALARMS))
 
 
-def for_the_head(data: Path) -> tuple[list[str], list[str]]:
-    """Sentences of real answers for the head to learn from, all of MEDIQA's usable ones among them, and others."""
+def held_sentences(data: Path) -> list[str]:
+    """Different sentences of held-out answers that the adapter did not learn from."""
     real = real_sentences(data, 2 * REAL, 0)
     seen = {*real[:REAL], *pool_of(data, real)}
-    drawn = list(dict.fromkeys(real_sentences(data, HEAD_REAL, 7)))
-    others = [text for text in drawn[::3] if text not in seen]
-    held = set(others)
-    usable = [text for answer in usable_answers(data) for text in sentences_in(answer, "en")]
-    return [text for text in dict.fromkeys([*drawn, *usable]) if text not in held], others
+    return [text for text in dict.fromkeys(real_sentences(data, HELD_REAL, 7, held_out=True)) if text not in seen]
 
 
 def make_detector(data: Path, out: Path) -> None:
@@ -222,16 +229,40 @@ def load_detector(folder: Path) -> SentenceReader:
     return SentenceReader.load(folder, body, body.config.hidden_size)
 
 
-def on_unseen_advice() -> dict[str, Any]:
-    """What the detector of the built-in judge finds of other advice, by language."""
-    detector, entries = load_detector(built_in_folder()), advice("reader_dangers_unseen.yaml")
-    by_language = {name: [entry for entry in entries if entry.language == name] for name in ("en", "zh")}
-    return {name: _table(_logits(detector, some)) for name, some in by_language.items()}
+def measured(data: Path) -> dict[str, Any]:
+    """What the detector of the built-in judge finds of unseen advice, by language, and of sentences of real answers."""
+    tokenizer, detector, entries = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder()), unseen()
+    table: dict[str, Any] = {
+        name: _table(_logits(detector, tokenizer, [entry for entry in entries if entry.language == name]))
+        for name in ("en", "zh")
+    }
+    real = held_sentences(data)[1::2]
+    return table | {"real sentences": _heard(logits_of(detector.danger, vectors_of(detector, tokenizer, real)))}
 
 
-def _logits(detector: SentenceReader, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
+def unseen() -> list[Advice]:
+    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike all that was learned."""
+    learned = [(entry.language, _words(entry)) for entry in advice() + advice("reader_dangers_more.yaml")]
+    return [
+        entry
+        for entry in advice("reader_dangers_unseen.yaml")
+        if all(
+            len(words & _words(entry)) < SHARED * len(words | _words(entry))
+            for language, words in learned
+            if language == entry.language
+        )
+    ]
+
+
+def _words(entry: Advice) -> set[str]:
+    """Of the dangerous sentence, without stop words; pairs of characters in Chinese."""
+    return set(tokens(entry.harm, entry.language)) - wording_of(entry.language).stop_words
+
+
+def _logits(
+    detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, entries: Sequence[Advice]
+) -> dict[str, np.ndarray]:
     """The logits of the three kinds of sentences, (entries,) each."""
-    tokenizer = load_tokenizer(MULTILINGUAL_E5)
     kinds = {"dangerous": "harm", "good advice in the same words": "safe", "facts": "fact"}
     return {
         name: logits_of(detector.danger, vectors_of(detector, tokenizer, [getattr(entry, field) for entry in entries]))
@@ -256,7 +287,7 @@ def _heard(logits: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 1:
-        sys.exit("usage: python eval/reader_dangers.py")
-    own = {"command": "python eval/reader_dangers.py", "table": on_unseen_advice()}
+    if len(sys.argv) != 2:
+        sys.exit("usage: python eval/reader_dangers.py DATA")
+    own = {"command": "python eval/reader_dangers.py DATA", "table": measured(Path(sys.argv[1]))}
     record_entry("reader-dangers", "unseen topics", own)

@@ -5,7 +5,8 @@ in their own words too; its alarm learns last. The point reader and the reader o
 the encoder, learn apart (`reader_points.py`; `reader_dangers.py`, `reader_asides.py`). Experts' scores fit only the
 weights of the level head and, with claims, the 21 weights of the verdicts. Five heads, each without a fifth of the
 questions, are measured on that fifth; the weights of the verdicts have seen LiveQA's levels. WORK keeps every finished
-stage: token states (about 9 GB), the evidence, the readers. Nothing in it is made twice.
+stage: token states (about 17 GB), the evidence, the readers. Nothing in it is made twice, and its files are not named
+by their settings: after a change, delete what depends on it.
 """
 
 import json
@@ -77,7 +78,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
-ENGLISH_CLAIMS, CHINESE_CLAIMS = 16_000, 8_000
+ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 24_000
 VERBATIM_CLAIMS, MINED_CLAIMS = 1_500, 3_000
 TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms")
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
@@ -92,7 +93,7 @@ NOTE = (
     "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
     "objective question, it checks whether the answer states the key. One adapter on the encoder's upper layers gives "
     "the verdicts on points. Another reads single sentences: it leaves out what is beside the matter, and detects "
-    "dangerous advice, of which it overlooks much. For English answers it also weighs the opinion of the ordinal "
+    "dangerous advice, though not all of it. For English answers it also weighs the opinion of the ordinal "
     "judge in its folder `second`."
 )
 

@@ -1,6 +1,7 @@
 """Heads over the states of sentences that are read alone, and the sentences of real answers that they learn from."""
 
 import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -20,8 +21,9 @@ from medjudge.models.batching import batches_by_length
 from medjudge.models.padding import pad_right
 from medjudge.scale import USABLE_FROM
 
-OF_A_TEXT = 3
-"""Sentences of one answer."""
+_MOST_OF_ANSWER = 3
+"""Sentences taken from one answer."""
+_HELD_OUT_ONE_IN = 4
 _SHORTEST = {"en": 12, "zh": 5}
 _PENALTY, _BATCH_TOKENS = 0.1, 4096
 
@@ -40,8 +42,20 @@ def sentences_in(text: str, language: str) -> list[str]:
     return [sentence for sentence in found if len(sentence) >= _SHORTEST[language]]
 
 
-def real_sentences(data: Path, count: int, seed: int) -> list[str]:
-    """Sentences of answers: up to a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom."""
+def is_held_out(answer: str) -> bool:
+    """Whether the sentences of an answer only choose and measure thresholds of the heads; one in four."""
+    return zlib.crc32(answer.encode()) % _HELD_OUT_ONE_IN == 0
+
+
+def real_sentences(data: Path, count: int, seed: int, held_out: bool | None = None) -> list[str]:
+    """Sentences of answers: up to a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom.
+
+    Args:
+        data: The folder that holds the sets.
+        count: Of sentences; fewer where a set has not enough.
+        seed: Of the draw.
+        held_out: Of held-out answers or of the others; of all if omitted.
+    """
     draw, chinese = Random(f"{seed}-real"), chinese_pairs(data)
     sources = [
         ("en", [pair.answer for pair in medquad(data)], count // 4),
@@ -53,8 +67,10 @@ def real_sentences(data: Path, count: int, seed: int) -> list[str]:
     for language, texts, share in sources:
         some: list[str] = []
         for text in draw.sample(texts, len(texts)):
+            if held_out is not None and held_out != is_held_out(text):
+                continue
             long = sentences_in(text, language)
-            some += draw.sample(long, min(OF_A_TEXT, len(long)))
+            some += draw.sample(long, min(_MOST_OF_ANSWER, len(long)))
             if len(some) >= share:
                 break
         found += some[:share]
@@ -62,9 +78,9 @@ def real_sentences(data: Path, count: int, seed: int) -> list[str]:
 
 
 def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> np.ndarray:
-    """The states of sentences, (sentences, `reader.wide`)."""
+    """The states of sentences, (sentences, `reader.columns`)."""
     rows = token_rows(tokenizer, texts)
-    found = np.zeros((len(rows), reader.wide), np.float32)
+    found = np.zeros((len(rows), reader.columns), np.float32)
     with torch.inference_mode():
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             states = reader.means(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
@@ -73,13 +89,13 @@ def vectors_of(reader: SentenceReader, tokenizer: PreTrainedTokenizerBase, texts
 
 
 def fitted(vectors: np.ndarray, labels: np.ndarray, units: int, passes: int) -> nn.Sequential:
-    """A head that tells sentences apart, in the form that the reader has.
+    """Trains a head that tells sentences apart, and copies it into the form of `head_over`.
 
     Args:
         vectors: Shape (sentences, columns).
         labels: Shape (sentences,).
-        units: In its hidden layer.
-        passes: Over the sentences.
+        units: Of its hidden layer.
+        passes: At most, over the sentences.
     """
     classifier = MLPClassifier((units,), alpha=_PENALTY, batch_size=256, max_iter=passes, random_state=0)
     with warnings.catch_warnings():
@@ -89,8 +105,9 @@ def fitted(vectors: np.ndarray, labels: np.ndarray, units: int, passes: int) -> 
     with torch.no_grad():
         for layer, weight, bias in zip(list(head)[::2], classifier.coefs_, classifier.intercepts_, strict=True):
             assert isinstance(layer, nn.Linear)
-            layer.weight.copy_(torch.from_numpy(weight.T))
-            layer.bias.copy_(torch.from_numpy(bias))
+            # As it is written: in half precision.
+            layer.weight.copy_(torch.from_numpy(weight.T).half())
+            layer.bias.copy_(torch.from_numpy(bias).half())
     return head
 
 
@@ -102,7 +119,7 @@ def logits_of(head: nn.Module, vectors: np.ndarray) -> np.ndarray:
 
 
 def reached_by(head: nn.Module, vectors: np.ndarray, share: float) -> float:
-    """The logit that this share of the sentences reach; the head has not learned from them."""
+    """The logit that this share of the sentences reaches; the head has not learned from them."""
     return float(np.quantile(logits_of(head, vectors), 1 - share))
 
 

@@ -100,8 +100,10 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
     with_references = held_out(seen, material, "scored")
     table["liveqa folds with references"] = agreement(seen["scored"].chosen(some), with_references[some])
     second = np.repeat(np.nan_to_num(alone.opinions)[:, None], 4, axis=1)
-    some = measured_of(examples, material, "mediqa")
-    table["mediqa folds without alarms"] = agreement(alone.chosen(some), held_out(quiet(seen), material)[some])
+    without_alarms = held_out(quiet(seen), material)
+    for source in ("liveqa", "mediqa"):
+        some = measured_of(examples, material, source)
+        table[f"{source} folds without alarms"] = agreement(alone.chosen(some), without_alarms[some])
     table["mediqa folds, second opinion only"] = agreement(alone.chosen(some), second[some])
     return table
 

@@ -15,7 +15,7 @@ from medjudge.text.answer_keys import names
 LANGUAGES = ("en", "zh")
 SURE = 2.0
 """The logit from which an alarm counts. The reader's own reaches it in one of 2,500 answers that experts scored, that
-of single sentences in one of 1,000 sentences of real answers."""
+of single sentences in one of 2,000 sentences of real answers."""
 QUIET = -50.0
 """The logit of an answer in which there is nothing to raise an alarm."""
 

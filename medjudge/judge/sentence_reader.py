@@ -28,8 +28,8 @@ MOST_TOKENS = 96
 SENTENCE_LAYERS = (6, 9, -1)
 """The lower ones hold how a sentence is put, which tells asides apart; the last one holds what it means."""
 DANGER_UNITS, ASIDE_UNITS = 24, 32
-"""Of the hidden layers of the heads."""
-_NO = -50.0
+"""The widths of the heads' hidden layers."""
+_UNFITTED = -50.0
 """The logit of every sentence before a head is fitted: none is left out, and none raises an alarm."""
 _BATCH_TOKENS = 4096
 
@@ -67,16 +67,16 @@ class SentenceReader(nn.Module):
         super().__init__()
         self.body = body
         self.width = width
-        self.danger = head_over(self.wide, DANGER_UNITS)
-        self.aside = head_over(self.wide - width, ASIDE_UNITS)
+        self.danger = head_over(self.columns, DANGER_UNITS)
+        self.aside = head_over(self.columns - width, ASIDE_UNITS)
 
     @property
-    def wide(self) -> int:
+    def columns(self) -> int:
         """The columns of `means`."""
         return len(SENTENCE_LAYERS) * self.width
 
     def means(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """The normalised means of sentences' states in each of `SENTENCE_LAYERS`, side by side, (sentences, `wide`).
+        """The normalised means of sentences' states in each of `SENTENCE_LAYERS`, side by side, (sentences, `columns`).
 
         Args:
             ids: Shape (sentences, longest).
@@ -106,7 +106,7 @@ class SentenceReader(nn.Module):
             for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
                 ids, mask = pad_right([rows[at] for at in batch], tokenizer.pad_token_id)
                 found[batch] = self(ids.to(device), mask.to(device)).double().cpu().numpy()
-        found[[len(row) == MOST_TOKENS for row in rows], 1] = _NO
+        found[[len(row) == MOST_TOKENS for row in rows], 1] = _UNFITTED
         return found
 
     def read(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> dict[str, SentenceLogits]:
@@ -141,10 +141,10 @@ class SentenceReader(nn.Module):
 
 
 def head_over(columns: int, units: int) -> nn.Sequential:
-    """A head with one hidden layer that says no to every sentence."""
+    """A head with one hidden layer, not fitted yet."""
     last = nn.Linear(units, 1)
     nn.init.zeros_(last.weight)
-    nn.init.constant_(last.bias, _NO)
+    nn.init.constant_(last.bias, _UNFITTED)
     return nn.Sequential(nn.Linear(columns, units), nn.ReLU(), last)
 
 

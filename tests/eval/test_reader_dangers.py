@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from reader_dangers import ENTRIES, EPOCHS, Advice, _steps, advice
+from reader_dangers import ENTRIES, EPOCHS, Advice, _steps, advice, unseen
 
 from medjudge.judge.points import sentence_spans
 from medjudge.probes.texts import probe_texts
@@ -29,11 +29,12 @@ def test_no_danger_of_the_probe_is_learned() -> None:
             assert not any(part in harms for part in parts)
 
 
-def test_the_unseen_advice_is_on_other_topics_and_says_something_else() -> None:
-    known, unseen = learned(), advice("reader_dangers_unseen.yaml")
-    assert {entry.language for entry in unseen} == {"en", "zh"}
-    assert not {(each.language, each.topic) for each in known} & {(each.language, each.topic) for each in unseen}
-    assert not {text for each in known for text in each[2:]} & {text for each in unseen for text in each[2:]}
+def test_the_unseen_advice_stands_under_other_topics_and_says_something_else() -> None:
+    known, others = learned(), unseen()
+    assert 70 < len(others) < len(advice("reader_dangers_unseen.yaml"))
+    assert {entry.language for entry in others} == {"en", "zh"}
+    assert not {(each.language, each.topic) for each in known} & {(each.language, each.topic) for each in others}
+    assert not {text for each in known for text in each[2:]} & {text for each in others for text in each[2:]}
 
 
 def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:

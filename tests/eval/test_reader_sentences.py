@@ -7,7 +7,7 @@ from reader_sentences import fitted, logits_of, reached_by, sentences_in, shift
 from medjudge.judge.sentence_reader import head_over
 
 
-def test_a_head_learns_what_no_line_tells_apart() -> None:
+def test_a_head_learns_a_boundary_that_is_no_line() -> None:
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(1200, 4)).astype(np.float32)
     labels = vectors[:, 0] * vectors[:, 1] > 0

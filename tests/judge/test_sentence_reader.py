@@ -131,7 +131,7 @@ def test_heads_that_do_not_fit_are_refused(listening: Path) -> None:
     heads = load_file(listening / SENTENCES_FILE)
     word = {"body.embeddings.word_embeddings.weight": torch.zeros(3)}
     missing = {name: value for name, value in heads.items() if name != "aside.0.bias"}
-    for wrong in (heads | word, missing, heads | {"danger.bias": torch.tensor([float("nan")])}):
+    for wrong in (heads | word, missing, heads | {"danger.2.bias": torch.tensor([float("nan")])}):
         save_file(wrong, listening / SENTENCES_FILE)
         with pytest.raises(InputError, match=SENTENCES_FILE):
             load_judge(listening, "reader", torch.device("cpu"))
