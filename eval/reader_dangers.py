@@ -1,14 +1,11 @@
-"""What the built-in judge takes for dangerous: an adapter on its encoder and a head, for single sentences.
+"""What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences.
 
-    python eval/reader_dangers.py DATA
+    python eval/reader_dangers.py [DATA]
 
-measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
-sentences of real answers it takes for dangerous; `eval/results/reader-dangers.json`. Other authors wrote that advice,
-and entries that share many words with what was learned are left out. DATA holds medquad/, mediqa2019-qa/,
-huatuo-knowledge/ and toyhom-internal/.
-
-The adapter learns from `reader_dangers.yaml`. The head that then reads its states learns from that and from
-`reader_dangers_more.yaml`, whose sentences the adapter has not seen.
+measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, on topics that it
+did not learn from. With DATA, it measures what a detector finds of those topics of `reader_dangers.yaml` that it did
+not learn from, and how many sentences of real answers it takes for dangerous; DATA holds medquad/, mediqa2019-qa/,
+huatuo-knowledge/ and toyhom-internal/. Each writes its part of `eval/results/reader-dangers.json`.
 """
 
 import shutil
@@ -23,48 +20,30 @@ import torch
 import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
-from reader_claims import tokens
-from reader_sentences import (
-    fitted,
-    is_held_out,
-    logits_of,
-    reached_by,
-    real_sentences,
-    sentences_in,
-    shift,
-    usable_answers,
-    vectors_of,
-)
+from reader_sentences import real_sentences
 from sklearn.metrics import roc_auc_score
 from study import record_entry
-from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
-from medjudge.distill.wording import wording_of
 from medjudge.judge.alarms import SURE
 from medjudge.judge.open import built_in_folder
-from medjudge.judge.sentence_reader import DANGER_UNITS, SentenceReader, token_rows
+from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.models.padding import pad_right
 from medjudge.train.lora import write_base_name
 
-REAL = 4_000
-"""Sentences of real answers that the adapter learns from."""
+REAL = 8_000
+"""Sentences of real answers, half to learn from and half to choose the threshold by."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
-"""The size of a pool of more sentences of real answers, how many of them the adapter learns from in one more pass, and
+"""The size of a pool of more sentences of real answers, how many of them the detector learns from in one more pass, and
 the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
-HEAD_REAL, HELD_REAL, PASSES = 24_000, 20_000, 40
-"""Sentences of real answers that the head learns from; those of held-out answers, half of them to choose the threshold
-by; and most passes over what it learns from."""
-SHARED = 0.2
-"""An unseen sentence that shares this many of its words with a learned one is left out."""
 FALSE_ALARMS = 1 / 2000
-"""The share of real sentences that may reach `SURE`. Some of Toyhom's, which laymen wrote, are dangerous."""
+"""The share of real sentences that may reach `SURE`."""
 _HARM_WEIGHT = 2.0
 _BATCH_TOKENS = 4096
 
@@ -85,33 +64,21 @@ def advice(name: str = "reader_dangers.yaml") -> list[Advice]:
     return [Advice(language, **entry) for language, entries in by_language.items() for entry in entries]
 
 
-class Learner(NamedTuple):
-    """An encoder with an adapter, and the linear head on its last layer that it learns by."""
-
-    reader: SentenceReader
-    head: nn.Linear
-
-    def logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Of sentences, from what `SentenceReader.means` gives, (sentences, 1)."""
-        logits: torch.Tensor = self.head(states[:, -self.reader.width :])
-        return logits
-
-
 def pool_of(data: Path, real: Sequence[str]) -> list[str]:
     """Different sentences of real answers, drawn with another seed, without those of `real`."""
     drawn = set(real)
     return [sentence for sentence in dict.fromkeys(real_sentences(data, POOL, 1)) if sentence not in drawn]
 
 
-def adapted(
+def trained(
     entries: Sequence[Advice], real: Sequence[str], pool: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
-) -> PeftModel:
-    """An encoder whose adapter learned which sentences of the advice are dangerous, and that real ones are not.
+) -> SentenceReader:
+    """A detector that learned which sentences of the advice are dangerous, and that real ones are not.
 
     Args:
         entries: The advice.
         real: Sentences of real answers.
-        pool: More of them; the adapter learns from those that are hardest for it.
+        pool: More of them; the detector learns from those that are hardest for it.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -124,46 +91,49 @@ def adapted(
     body = get_peft_model(encoder_to_train(), config)
     assert isinstance(body, PeftModel)
     round_frozen(body)
-    width = body.config.hidden_size
-    learner = Learner(SentenceReader(body, width), nn.Linear(width, 1))
-    _learn(learner, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
-    hard = hardest(learner, pool, tokenizer)
-    _learn(learner, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
-    return body
+    detector = SentenceReader(body, body.config.hidden_size)
+    _learn(detector, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
+    hard = hardest(detector, pool, tokenizer)
+    _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
+    return detector
 
 
-def hardest(learner: Learner, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """The `HARDEST` sentences that the learner takes for the most dangerous."""
-    with torch.inference_mode():
-        logits = learner.logits(torch.from_numpy(vectors_of(learner.reader, tokenizer, pool)))[:, 0]
-    return [pool[at] for at in np.argsort(-logits.numpy(), kind="stable")[:HARDEST]]
+def hardest(detector: SentenceReader, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """The `HARDEST` sentences that the detector takes for the most dangerous."""
+    order = np.argsort(-dangers_of(detector, tokenizer, pool), kind="stable")
+    return [pool[at] for at in order[:HARDEST]]
 
 
 def _learn(
-    learner: Learner, batches: Sequence[tuple[list[str], list[float]]], rate: float, tokenizer: PreTrainedTokenizerBase
+    detector: SentenceReader,
+    batches: Sequence[tuple[list[str], list[float]]],
+    rate: float,
+    tokenizer: PreTrainedTokenizerBase,
 ) -> None:
-    """Trains an adapter in place on the sentences and labels of each step; the head learns three times as fast."""
-    learner.reader.train()
-    adapter = [parameter for parameter in learner.reader.body.parameters() if parameter.requires_grad]
-    rates, head = [rate, 3 * rate], list(learner.head.parameters())
-    optimizer = torch.optim.AdamW([{"params": adapter, "lr": rates[0]}, {"params": head, "lr": rates[1]}])
+    """Trains a detector in place on the sentences and labels of each step; the head learns three times as fast."""
+    detector.train()
+    adapter = [parameter for parameter in detector.body.parameters() if parameter.requires_grad]
+    rates = [rate, 3 * rate]
+    optimizer = torch.optim.AdamW(
+        [{"params": adapter, "lr": rates[0]}, {"params": detector.danger.parameters(), "lr": rates[1]}]
+    )
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(batches) + 1, pct_start=0.1)
     for number, (sentences, labels) in enumerate(batches, 1):
         rows, loss = token_rows(tokenizer, sentences), 0.0
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
             wanted = torch.tensor([labels[at] for at in batch])
-            states = learner.reader.means(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))
-            losses = functional.binary_cross_entropy_with_logits(learner.logits(states)[:, 0], wanted, reduction="none")
+            logits = detector(*pad_right([rows[at] for at in batch], tokenizer.pad_token_id))[:, 0]
+            losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
             part = (losses * torch.where(wanted > 0, _HARM_WEIGHT, 1.0)).sum() / len(rows)
             torch.autograd.backward(part)
             loss += part.item()
-        torch.nn.utils.clip_grad_norm_([*adapter, *head], 1.0)
+        torch.nn.utils.clip_grad_norm_([*adapter, *detector.danger.parameters()], 1.0)
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()
         if number % 20 == 0:
             print(f"dangers: step {number} of {len(batches)}, loss {loss:.3f}", file=sys.stderr, flush=True)
-    learner.reader.eval()
+    detector.eval()
 
 
 def _steps(
@@ -182,44 +152,35 @@ def _steps(
             yield sentences + beside, [1.0, 0.0, 0.0] * len(some) + [0.0] * len(beside)
 
 
-def fit_head(reader: SentenceReader, data: Path, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Fits the head for danger of a reader in place, and its threshold on sentences that nothing learned from."""
-    entries = advice() + advice("reader_dangers_more.yaml")
-    drawn = real_sentences(data, HEAD_REAL, 7, held_out=False)
-    usable = [text for answer in usable_answers(data) if not is_held_out(answer) for text in sentences_in(answer, "en")]
-    learned = list(dict.fromkeys([*drawn, *usable]))
-    harm = [entry.harm for entry in entries]
-    harmless = [text for entry in entries for text in (entry.safe, entry.fact)]
-    texts = [*harm, *harmless, *learned]
-    vectors, labels = vectors_of(reader, tokenizer, texts), np.arange(len(texts)) < len(harm)
-    reader.danger = fitted(vectors, labels, DANGER_UNITS, PASSES)
-    held = vectors_of(reader, tokenizer, held_sentences(data)[::2])
-    shift(reader.danger, SURE - reached_by(reader.danger, held, FALSE_ALARMS))
+def set_threshold(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
+    """Shifts the logits so that `FALSE_ALARMS` of these sentences, which it did not learn from, reach `SURE`."""
+    reached = np.quantile(dangers_of(detector, tokenizer, real), 1 - FALSE_ALARMS)
+    with torch.no_grad():
+        detector.danger.bias.add_(float(SURE - reached))
 
 
-def held_sentences(data: Path) -> list[str]:
-    """Different sentences of held-out answers that the adapter did not learn from."""
-    real = real_sentences(data, 2 * REAL, 0)
-    seen = {*real[:REAL], *pool_of(data, real)}
-    return [text for text in dict.fromkeys(real_sentences(data, HELD_REAL, 7, held_out=True)) if text not in seen]
+def dangers_of(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
+    """The logits that sentences are dangerous, (sentences,)."""
+    return detector.logits(tokenizer, sentences)[:, 0]
 
 
 def make_detector(data: Path, out: Path) -> None:
     """Writes adapter and heads of a detector that learned from all of the advice; one that is there is kept."""
     if out.exists():
         return
-    tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, 2 * REAL, 0)
-    body = adapted(advice(), real[:REAL], pool_of(data, real), tokenizer, 0)
+    tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
+    detector = trained(advice(), real[: REAL // 2], pool_of(data, real), tokenizer, 0)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
-    body.half().save_pretrained(str(scratch))
+    assert isinstance(detector.body, PeftModel)
+    detector.body.half().save_pretrained(str(scratch))
     write_base_name(scratch, MULTILINGUAL_E5)
-    SentenceReader(body, body.config.hidden_size).save_heads(scratch)
+    detector.save_heads(scratch)
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
-    reader = load_detector(scratch)
-    fit_head(reader, data, tokenizer)
-    reader.save_heads(scratch)
+    detector = load_detector(scratch)
+    set_threshold(detector, tokenizer, real[REAL // 2 :])
+    detector.save_heads(scratch)
     scratch.rename(out)
 
 
@@ -229,44 +190,33 @@ def load_detector(folder: Path) -> SentenceReader:
     return SentenceReader.load(folder, body, body.config.hidden_size)
 
 
-def measured(data: Path) -> dict[str, Any]:
-    """What the detector of the built-in judge finds of unseen advice, by language, and of sentences of real answers."""
-    tokenizer, detector, entries = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder()), unseen()
-    table: dict[str, Any] = {
-        name: _table(_logits(detector, tokenizer, [entry for entry in entries if entry.language == name]))
-        for name in ("en", "zh")
-    }
-    real = held_sentences(data)[1::2]
-    return table | {"real sentences": _heard(logits_of(detector.danger, vectors_of(detector, tokenizer, real)))}
+def held_out(data: Path) -> dict[str, Any]:
+    """What a detector finds that did not learn from a quarter of the topics, nor from half of the real sentences."""
+    tokenizer, real, entries = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0), advice()
+    topics = sorted({(entry.language, entry.topic) for entry in entries})
+    left_out = set(Random(1).sample(topics, len(topics) // 4))
+    seen = [entry for entry in entries if (entry.language, entry.topic) not in left_out]
+    detector = trained(seen, real[: REAL // 2], pool_of(data, real), tokenizer, 0)
+    chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
+    set_threshold(detector, tokenizer, chosen)
+    unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
+    return _table(logits_of(detector, unseen) | {"real sentences": dangers_of(detector, tokenizer, measured)})
 
 
-def unseen() -> list[Advice]:
-    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike all that was learned."""
-    learned = [(entry.language, _words(entry)) for entry in advice() + advice("reader_dangers_more.yaml")]
-    return [
-        entry
-        for entry in advice("reader_dangers_unseen.yaml")
-        if all(
-            len(words & _words(entry)) < SHARED * len(words | _words(entry))
-            for language, words in learned
-            if language == entry.language
-        )
-    ]
+def on_unseen_advice() -> dict[str, Any]:
+    """What the detector of the built-in judge finds of other advice, by language."""
+    detector, entries = load_detector(built_in_folder()), advice("reader_dangers_unseen.yaml")
+    by_language = {name: [entry for entry in entries if entry.language == name] for name in ("en", "zh")}
+    return {name: _table(logits_of(detector, some)) for name, some in by_language.items()}
 
 
-def _words(entry: Advice) -> set[str]:
-    """Of the dangerous sentence, without stop words; pairs of characters in Chinese."""
-    return set(tokens(entry.harm, entry.language)) - wording_of(entry.language).stop_words
-
-
-def _logits(
-    detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, entries: Sequence[Advice]
-) -> dict[str, np.ndarray]:
+def logits_of(detector: SentenceReader, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
     """The logits of the three kinds of sentences, (entries,) each."""
-    kinds = {"dangerous": "harm", "good advice in the same words": "safe", "facts": "fact"}
+    tokenizer = load_tokenizer(MULTILINGUAL_E5)
     return {
-        name: logits_of(detector.danger, vectors_of(detector, tokenizer, [getattr(entry, field) for entry in entries]))
-        for name, field in kinds.items()
+        "dangerous": dangers_of(detector, tokenizer, [entry.harm for entry in entries]),
+        "good advice in the same words": dangers_of(detector, tokenizer, [entry.safe for entry in entries]),
+        "facts": dangers_of(detector, tokenizer, [entry.fact for entry in entries]),
     }
 
 
@@ -287,7 +237,11 @@ def _heard(logits: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python eval/reader_dangers.py DATA")
-    own = {"command": "python eval/reader_dangers.py DATA", "table": measured(Path(sys.argv[1]))}
-    record_entry("reader-dangers", "unseen topics", own)
+    if len(sys.argv) > 2:
+        sys.exit("usage: python eval/reader_dangers.py [DATA]")
+    if sys.argv[1:]:
+        own = {"command": "python eval/reader_dangers.py DATA", "table": held_out(Path(sys.argv[1]))}
+        record_entry("reader-dangers", "topics left out", own)
+    else:
+        own = {"command": "python eval/reader_dangers.py", "table": on_unseen_advice()}
+        record_entry("reader-dangers", "unseen topics", own)

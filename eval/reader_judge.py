@@ -93,7 +93,7 @@ NOTE = (
     "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
     "objective question, it checks whether the answer states the key. One adapter on the encoder's upper layers gives "
     "the verdicts on points. Another reads single sentences: it leaves out what is beside the matter, and detects "
-    "dangerous advice, though not all of it. For English answers it also weighs the opinion of the ordinal "
+    "dangerous advice, of which it overlooks much. For English answers it also weighs the opinion of the ordinal "
     "judge in its folder `second`."
 )
 

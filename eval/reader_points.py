@@ -27,9 +27,9 @@ from medjudge.train.reader import Lesson, Schedule, train_point_reader
 RANK = 64
 _TARGETS = r".*encoder\.layer\.(6|7|8|9|10|11)\..*(query|key|value|dense)"
 """The linear layers above the first of `LAYERS`."""
-FIRST = Schedule(steps=1500, rate=5e-4, pieces=64)
+FIRST = Schedule(steps=2500, rate=5e-4, pieces=64)
 FIRST_SHARES = {"claims": 0.75, "graded": 0.12, "parallel": 0.13}
-SECOND = Schedule(steps=160, rate=4e-4, pieces=64)
+SECOND = Schedule(steps=220, rate=4e-4, pieces=64)
 SECOND_SHARES = {"claims": 0.30, "healthver": 0.54, "graded": 0.08, "parallel": 0.08}
 
 

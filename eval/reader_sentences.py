@@ -1,7 +1,6 @@
-"""Heads over the states of sentences that are read alone, and the sentences of real answers that they learn from."""
+"""Heads over the states of sentences that are read alone, and sentences of real answers."""
 
 import warnings
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -23,7 +22,6 @@ from medjudge.scale import USABLE_FROM
 
 _MOST_OF_ANSWER = 3
 """Sentences taken from one answer."""
-_HELD_OUT_ONE_IN = 4
 _SHORTEST = {"en": 12, "zh": 5}
 _PENALTY, _BATCH_TOKENS = 0.1, 4096
 
@@ -42,20 +40,8 @@ def sentences_in(text: str, language: str) -> list[str]:
     return [sentence for sentence in found if len(sentence) >= _SHORTEST[language]]
 
 
-def is_held_out(answer: str) -> bool:
-    """Whether the sentences of an answer only choose and measure thresholds of the heads; one in four."""
-    return zlib.crc32(answer.encode()) % _HELD_OUT_ONE_IN == 0
-
-
-def real_sentences(data: Path, count: int, seed: int, held_out: bool | None = None) -> list[str]:
-    """Sentences of answers: up to a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom.
-
-    Args:
-        data: The folder that holds the sets.
-        count: Of sentences; fewer where a set has not enough.
-        seed: Of the draw.
-        held_out: Of held-out answers or of the others; of all if omitted.
-    """
+def real_sentences(data: Path, count: int, seed: int) -> list[str]:
+    """Sentences of answers: up to a quarter each of MedQuAD, of MEDIQA's usable answers, of Huatuo and of Toyhom."""
     draw, chinese = Random(f"{seed}-real"), chinese_pairs(data)
     sources = [
         ("en", [pair.answer for pair in medquad(data)], count // 4),
@@ -67,8 +53,6 @@ def real_sentences(data: Path, count: int, seed: int, held_out: bool | None = No
     for language, texts, share in sources:
         some: list[str] = []
         for text in draw.sample(texts, len(texts)):
-            if held_out is not None and held_out != is_held_out(text):
-                continue
             long = sentences_in(text, language)
             some += draw.sample(long, min(_MOST_OF_ANSWER, len(long)))
             if len(some) >= share:

@@ -147,17 +147,16 @@ def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
     levels = [torch.tensor([2.0, -1.0, 0.0, 1.0, 2.0]).requires_grad_() for _ in scored]
     optimizer = torch.optim.Adam([weight, bias, *levels], lr=_RATE)
     tables = [torch.from_numpy(each.numbers).float() for each in (*known, *scored)]
+    verdicts = [torch.tensor([each.examples[at].verdict for at in each.owner]) for each in known]
+    reached = [torch.tensor([example.label for example in each.examples]).flip(1).cumsum(1).flip(1) for each in scored]
     for _ in range(_STEPS):
         logits = [table @ weight.T + bias for table in tables]
         loss = _DECAY * ((weight - torch.eye(3, 6)) ** 2).sum()
-        for each, own in zip(known, logits, strict=False):
-            verdicts = torch.tensor([each.examples[at].verdict for at in each.owner])
-            loss = loss + functional.cross_entropy(own, verdicts)
-        for each, own, level in zip(scored, logits[len(known) :], levels, strict=True):
-            met = mean_met(own, each)
-            above = torch.tensor([example.label for example in each.examples]).flip(1).cumsum(1).flip(1)[:, 1:]
-            cumulative = level[0].exp() * met[:, None] - level[1:]
-            loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above.clamp(0, 1))
+        for own, told in zip(logits, verdicts, strict=False):
+            loss = loss + functional.cross_entropy(own, told)
+        for each, own, above, level in zip(scored, logits[len(known) :], reached, levels, strict=True):
+            cumulative = level[0].exp() * mean_met(own, each)[:, None] - level[1:]
+            loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above[:, 1:].clamp(0, 1))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

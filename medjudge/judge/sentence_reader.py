@@ -27,10 +27,10 @@ MOST_TOKENS = 96
 """Of a sentence; what stands behind them is not read."""
 SENTENCE_LAYERS = (6, 9, -1)
 """The lower ones hold how a sentence is put, which tells asides apart; the last one holds what it means."""
-DANGER_UNITS, ASIDE_UNITS = 24, 32
-"""The widths of the heads' hidden layers."""
+ASIDE_UNITS = 32
+"""The width of the hidden layer of the head for asides."""
 _UNFITTED = -50.0
-"""The logit of every sentence before a head is fitted: none is left out, and none raises an alarm."""
+"""The logit of every sentence before the head for asides is fitted: none is left out."""
 _BATCH_TOKENS = 4096
 
 
@@ -67,7 +67,7 @@ class SentenceReader(nn.Module):
         super().__init__()
         self.body = body
         self.width = width
-        self.danger = head_over(self.columns, DANGER_UNITS)
+        self.danger = nn.Linear(width, 1)
         self.aside = head_over(self.columns - width, ASIDE_UNITS)
 
     @property
@@ -95,12 +95,12 @@ class SentenceReader(nn.Module):
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The logits of danger and of being an aside, (sentences, longest) -> (sentences, 2)."""
         states = self.means(ids, mask)
-        return torch.cat([self.danger(states), self.aside(states[:, : -self.width])], dim=1)
+        return torch.cat([self.danger(states[:, -self.width :]), self.aside(states[:, : -self.width])], dim=1)
 
     def logits(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
         """The logits of sentences, (sentences, 2). One that was read in part is no aside."""
         rows = token_rows(tokenizer, sentences)
-        device = next(self.danger.parameters()).device
+        device = self.danger.weight.device
         found = np.zeros((len(rows), 2))
         with torch.inference_mode():
             for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):

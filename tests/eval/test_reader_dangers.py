@@ -3,38 +3,33 @@
 from collections import Counter
 
 import pytest
-from reader_dangers import ENTRIES, EPOCHS, Advice, _steps, advice, unseen
+from reader_dangers import ENTRIES, EPOCHS, _steps, advice
 
 from medjudge.judge.points import sentence_spans
 from medjudge.probes.texts import probe_texts
 
 
-def learned() -> list[Advice]:
-    return advice() + advice("reader_dangers_more.yaml")
-
-
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_sentence_of_the_advice_says_something_else(language: str) -> None:
-    entries = [entry for entry in learned() if entry.language == language]
+    entries = [entry for entry in advice() if entry.language == language]
     assert len({entry.topic for entry in entries}) >= 80
     sentences = Counter(text for entry in entries for text in (entry.harm, entry.safe, entry.fact))
     assert len(sentences) == 3 * len(entries)
 
 
 def test_no_danger_of_the_probe_is_learned() -> None:
-    harms = " ".join(entry.harm for entry in learned())
+    learned = " ".join(entry.harm for entry in advice())
     for language in ("en", "zh"):
         for harm in probe_texts(language).harm:
             parts = [harm[span.start : span.end].strip() for span in sentence_spans(harm, language)]
-            assert not any(part in harms for part in parts)
+            assert not any(part in learned for part in parts)
 
 
-def test_the_unseen_advice_stands_under_other_topics_and_says_something_else() -> None:
-    known, others = learned(), unseen()
-    assert 70 < len(others) < len(advice("reader_dangers_unseen.yaml"))
-    assert {entry.language for entry in others} == {"en", "zh"}
-    assert not {(each.language, each.topic) for each in known} & {(each.language, each.topic) for each in others}
-    assert not {text for each in known for text in each[2:]} & {text for each in others for text in each[2:]}
+def test_the_unseen_advice_is_on_other_topics_and_says_something_else() -> None:
+    learned, unseen = advice(), advice("reader_dangers_unseen.yaml")
+    assert {entry.language for entry in unseen} == {"en", "zh"}
+    assert not {(each.language, each.topic) for each in learned} & {(each.language, each.topic) for each in unseen}
+    assert not {text for each in learned for text in each[2:]} & {text for each in unseen for text in each[2:]}
 
 
 def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:

@@ -34,8 +34,15 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     reader = SentenceReader(body, reader_encoder.width).eval()
     states = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE])).detach()
     with torch.no_grad():
-        _tell_apart(reader.danger, states, [10.0, -10.0, -10.0])
-        _tell_apart(reader.aside, states[:, : -reader.width], [-10.0, -10.0, 10.0])
+        weight, bias = _telling_apart(states[:, -reader.width :], [10.0, -10.0, -10.0])
+        reader.danger.weight.copy_(weight[None])
+        reader.danger.bias.fill_(bias)
+        weight, bias = _telling_apart(states[:, : -reader.width], [-10.0, -10.0, 10.0])
+        first, _, last = reader.aside
+        first.weight[:2].copy_(torch.stack([weight, -weight]))
+        first.bias[:2].copy_(torch.tensor([bias, -bias]))
+        last.weight[0, :2].copy_(torch.tensor([1.0, -1.0]))
+        last.bias.zero_()
     reader.save_heads(reader_folder)
     return reader_folder
 
@@ -44,16 +51,11 @@ def _tokens(encoder: FrozenEncoder, texts: list[str]) -> tuple[torch.Tensor, tor
     return pad_right(token_rows(encoder.tokenizer, texts), encoder.tokenizer.pad_token_id)
 
 
-def _tell_apart(head: torch.nn.Sequential, vectors: torch.Tensor, logits: list[float]) -> None:
-    """Sets a head that gives vectors these logits, the difference of two of its units."""
+def _telling_apart(vectors: torch.Tensor, logits: list[float]) -> tuple[torch.Tensor, float]:
+    """The weight and bias that give vectors these logits."""
     centre = vectors.mean(dim=0)
     weight = torch.linalg.lstsq(vectors - centre, torch.tensor(logits) - sum(logits) / len(logits)).solution
-    bias = sum(logits) / len(logits) - float(centre @ weight)
-    first, _, last = head
-    first.weight[:2].copy_(torch.stack([weight, -weight]))
-    first.bias[:2].copy_(torch.tensor([bias, -bias]))
-    last.weight[0, :2].copy_(torch.tensor([1.0, -1.0]))
-    last.bias.zero_()
+    return weight, sum(logits) / len(logits) - float(centre @ weight)
 
 
 def judged(path: Path, text: str, **fields: str) -> Judgment:
@@ -131,7 +133,7 @@ def test_heads_that_do_not_fit_are_refused(listening: Path) -> None:
     heads = load_file(listening / SENTENCES_FILE)
     word = {"body.embeddings.word_embeddings.weight": torch.zeros(3)}
     missing = {name: value for name, value in heads.items() if name != "aside.0.bias"}
-    for wrong in (heads | word, missing, heads | {"danger.2.bias": torch.tensor([float("nan")])}):
+    for wrong in (heads | word, missing, heads | {"danger.bias": torch.tensor([float("nan")])}):
         save_file(wrong, listening / SENTENCES_FILE)
         with pytest.raises(InputError, match=SENTENCES_FILE):
             load_judge(listening, "reader", torch.device("cpu"))
