@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from reader_dangers import advice, load_detector
+from reader_dangers import learned_advice, load_detector, notes
 from reader_examples import PHRASES
 from reader_sentences import fitted, logits_of, reached_by, real_sentences, shift, vectors_of
 from study import record_entry
@@ -106,12 +106,11 @@ def records() -> list[str]:
 
 
 def matter(real: Sequence[str]) -> list[str]:
-    """Sentences about the matter: real ones, short answers, lines of records, advice, and what denies an answer."""
+    """Sentences about the matter: real ones, short answers, records, notes, advice, and what denies an answer."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
-    entries = advice() + advice("reader_dangers_more.yaml")
-    advised = [sentence for entry in entries for sentence in (entry.harm, entry.safe)]
+    advised = [sentence for entry in learned_advice() for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
-    return [*real, *dict.fromkeys([*short, *records()]), *advised, *denials]
+    return [*real, *dict.fromkeys([*short, *records()]), *advised, *notes(learned=True), *denials]
 
 
 def real_ones(data: Path) -> tuple[list[str], list[str]]:

@@ -1,11 +1,11 @@
 """What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences.
 
-    python eval/reader_dangers.py [DATA]
+    python eval/reader_dangers.py DATA
 
-measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, on topics that it
-did not learn from. With DATA, it measures what a detector finds of those topics of `reader_dangers.yaml` that it did
-not learn from, and how many sentences of real answers it takes for dangerous; DATA holds medquad/, mediqa2019-qa/,
-huatuo-knowledge/ and toyhom-internal/. Each writes its part of `eval/results/reader-dangers.json`.
+measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
+harmless sentences it takes for dangerous, of real answers and of clinical notes; `eval/results/reader-dangers.json`.
+Other authors wrote that advice and those notes, and advice that shares many words with what was learned is left out.
+DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/.
 """
 
 import shutil
@@ -20,12 +20,14 @@ import torch
 import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
+from reader_claims import tokens
 from reader_sentences import real_sentences
 from sklearn.metrics import roc_auc_score
 from study import record_entry
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.distill.wording import wording_of
 from medjudge.judge.alarms import SURE
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.sentence_reader import SentenceReader, token_rows
@@ -35,15 +37,21 @@ from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.models.padding import pad_right
 from medjudge.train.lora import write_base_name
 
-REAL = 8_000
-"""Sentences of real answers, half to learn from and half to choose the threshold by."""
+REAL, LEARNED_REAL = 20_000, 4_000
+"""Sentences of real answers, and how many of them the detector learns from; of the rest, half give the threshold and
+half are measured."""
+LEARNED_NOTES = (0, 2)
+"""Those authors of clinical notes, one of each language, that the detector learns from; of the lines of the others,
+half give the threshold and half are measured."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
 """The size of a pool of more sentences of real answers, how many of them the detector learns from in one more pass, and
 the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
-FALSE_ALARMS = 1 / 2000
-"""The share of real sentences that may reach `SURE`."""
+FALSE_ALARMS, FALSE_ALARMS_IN_NOTES = 1 / 2000, 1 / 100
+"""The shares of real sentences and of lines of notes that may reach `SURE`; many notes look like dangerous advice."""
+SHARED = 0.2
+"""An unseen dangerous sentence that shares this many of its words with a learned one is left out."""
 _HARM_WEIGHT = 2.0
 _BATCH_TOKENS = 4096
 
@@ -64,6 +72,22 @@ def advice(name: str = "reader_dangers.yaml") -> list[Advice]:
     return [Advice(language, **entry) for language, entries in by_language.items() for entry in entries]
 
 
+def learned_advice() -> list[Advice]:
+    """What the detector learns from."""
+    return advice() + advice("reader_dangers_more.yaml")
+
+
+def notes(learned: bool) -> list[str]:
+    """Harmless lines of clinical notes, of the authors that the detector learns from or of the others."""
+    authors = yaml.safe_load((Path(__file__).parent / "reader_notes.yaml").read_text(encoding="utf-8"))
+    return [
+        line
+        for number, author in enumerate(authors)
+        if (number in LEARNED_NOTES) == learned
+        for line in author["lines"]
+    ]
+
+
 def pool_of(data: Path, real: Sequence[str]) -> list[str]:
     """Different sentences of real answers, drawn with another seed, without those of `real`."""
     drawn = set(real)
@@ -77,8 +101,8 @@ def trained(
 
     Args:
         entries: The advice.
-        real: Sentences of real answers.
-        pool: More of them; the detector learns from those that are hardest for it.
+        real: Sentences of real answers and of notes.
+        pool: More sentences of real answers; the detector learns from those that are hardest for it.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -152,11 +176,16 @@ def _steps(
             yield sentences + beside, [1.0, 0.0, 0.0] * len(some) + [0.0] * len(beside)
 
 
-def set_threshold(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
-    """Shifts the logits so that `FALSE_ALARMS` of these sentences, which it did not learn from, reach `SURE`."""
-    reached = np.quantile(dangers_of(detector, tokenizer, real), 1 - FALSE_ALARMS)
+def set_threshold(
+    detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str], lines: Sequence[str]
+) -> None:
+    """Shifts the logits so that few real sentences and lines of notes, none of them learned, reach `SURE`."""
+    reached = [
+        np.quantile(dangers_of(detector, tokenizer, sentences), 1 - share)
+        for sentences, share in ((real, FALSE_ALARMS), (lines, FALSE_ALARMS_IN_NOTES))
+    ]
     with torch.no_grad():
-        detector.danger.bias.add_(float(SURE - reached))
+        detector.danger.bias.add_(float(SURE - max(reached)))
 
 
 def dangers_of(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
@@ -169,7 +198,8 @@ def make_detector(data: Path, out: Path) -> None:
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
-    detector = trained(advice(), real[: REAL // 2], pool_of(data, real), tokenizer, 0)
+    learned = real[:LEARNED_REAL] + notes(learned=True)
+    detector = trained(learned_advice(), learned, pool_of(data, real), tokenizer, 0)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     assert isinstance(detector.body, PeftModel)
@@ -179,7 +209,7 @@ def make_detector(data: Path, out: Path) -> None:
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
     detector = load_detector(scratch)
-    set_threshold(detector, tokenizer, real[REAL // 2 :])
+    set_threshold(detector, tokenizer, real[LEARNED_REAL::2], notes(learned=False)[::2])
     detector.save_heads(scratch)
     scratch.rename(out)
 
@@ -190,24 +220,37 @@ def load_detector(folder: Path) -> SentenceReader:
     return SentenceReader.load(folder, body, body.config.hidden_size)
 
 
-def held_out(data: Path) -> dict[str, Any]:
-    """What a detector finds that did not learn from a quarter of the topics, nor from half of the real sentences."""
-    tokenizer, real, entries = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0), advice()
-    topics = sorted({(entry.language, entry.topic) for entry in entries})
-    left_out = set(Random(1).sample(topics, len(topics) // 4))
-    seen = [entry for entry in entries if (entry.language, entry.topic) not in left_out]
-    detector = trained(seen, real[: REAL // 2], pool_of(data, real), tokenizer, 0)
-    chosen, measured = real[REAL // 2 :: 2], real[REAL // 2 + 1 :: 2]
-    set_threshold(detector, tokenizer, chosen)
-    unseen = [entry for entry in entries if (entry.language, entry.topic) in left_out]
-    return _table(logits_of(detector, unseen) | {"real sentences": dangers_of(detector, tokenizer, measured)})
+def measured(data: Path) -> dict[str, Any]:
+    """What the detector of the built-in judge finds of unseen advice, by language, and of harmless sentences."""
+    tokenizer, detector, entries = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder()), unseen()
+    table: dict[str, Any] = {
+        name: _table(logits_of(detector, [entry for entry in entries if entry.language == name]))
+        for name in ("en", "zh")
+    }
+    harmless = {
+        "real sentences": real_sentences(data, REAL, 0)[LEARNED_REAL + 1 :: 2],
+        "lines of notes": notes(learned=False)[1::2],
+    }
+    return table | {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
 
 
-def on_unseen_advice() -> dict[str, Any]:
-    """What the detector of the built-in judge finds of other advice, by language."""
-    detector, entries = load_detector(built_in_folder()), advice("reader_dangers_unseen.yaml")
-    by_language = {name: [entry for entry in entries if entry.language == name] for name in ("en", "zh")}
-    return {name: _table(logits_of(detector, some)) for name, some in by_language.items()}
+def unseen() -> list[Advice]:
+    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike all that was learned."""
+    learned = [(entry.language, _words(entry)) for entry in learned_advice()]
+    return [
+        entry
+        for entry in advice("reader_dangers_unseen.yaml")
+        if all(
+            len(words & _words(entry)) < SHARED * len(words | _words(entry))
+            for language, words in learned
+            if language == entry.language
+        )
+    ]
+
+
+def _words(entry: Advice) -> set[str]:
+    """Of the dangerous sentence, without stop words; pairs of characters in Chinese."""
+    return set(tokens(entry.harm, entry.language)) - wording_of(entry.language).stop_words
 
 
 def logits_of(detector: SentenceReader, entries: Sequence[Advice]) -> dict[str, np.ndarray]:
@@ -237,11 +280,7 @@ def _heard(logits: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        sys.exit("usage: python eval/reader_dangers.py [DATA]")
-    if sys.argv[1:]:
-        own = {"command": "python eval/reader_dangers.py DATA", "table": held_out(Path(sys.argv[1]))}
-        record_entry("reader-dangers", "topics left out", own)
-    else:
-        own = {"command": "python eval/reader_dangers.py", "table": on_unseen_advice()}
-        record_entry("reader-dangers", "unseen topics", own)
+    if len(sys.argv) != 2:
+        sys.exit("usage: python eval/reader_dangers.py DATA")
+    results = {"command": "python eval/reader_dangers.py DATA", "table": measured(Path(sys.argv[1]))}
+    record_entry("reader-dangers", "unseen topics", results)

@@ -62,9 +62,11 @@ from reader_tables import (
     held_out,
     measured_of,
     quiet,
+    words_table,
 )
 from reader_training import alarmed
 from reader_verdicts import weighted, write
+from reader_words import in_company, other_words
 
 from medjudge.files import file_sha256
 from medjudge.judge.card import write_readme
@@ -80,7 +82,7 @@ from medjudge.scale import USABLE_FROM
 
 ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 24_000
 VERBATIM_CLAIMS, MINED_CLAIMS = 1_500, 3_000
-TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms")
+TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms", "words")
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
 """Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
 CLAIMS = ("claims", "claims-held")
@@ -117,6 +119,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     table |= {
         "rule claims": claims_table(reader, points, material),
         "healthver folds": healthver_table(without_fold, material),
+        "points in other words": words_table(without_fold, material),
         "liveqa, points met": coverage_table(reader, points, material),
     }
     return table | on_other_sets(out, data, work)
@@ -174,10 +177,12 @@ def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
     chinese = chinese_pairs(data)
     huatuo = [pair for pair in chinese if pair.topic == "huatuo"]
     toyhom = [pair for pair in chinese if pair.topic == "toyhom" and len(pair.answer) > 100]
+    words = other_words()
     sources = {
         "scored": scored(work),
         "validation": measured(work),
         "healthver": healthver(data),
+        "words": words + in_company(words, 0),
         "matching": matching(short, 2400, 0) + matching(chinese, 3600, 0),
         "graded": graded(short, 1500, 0) + graded(huatuo, 900, 1) + graded(toyhom, 600, 2),
     }
@@ -231,7 +236,8 @@ def write_judge(
             "categories": ["CHQ"],
             "sources": [
                 "experts (MEDIQA, LiveQA; English)",
-                "rules (claims, graded, parallel and disturbed answers, advice; en, zh)",
+                "rules (claims, graded, parallel and disturbed answers; en, zh)",
+                "the authors (points in other words, advice, asides; en, zh)",
             ],
             "answers": len(examples),
             "questions": len({example.group for example in examples}),

@@ -1,4 +1,5 @@
-"""The stages of the point reader's training: claims made by rule and points of answers, then HealthVer's claims too."""
+"""The stages of the point reader's training: claims made by rule and points of answers; then HealthVer's claims, and
+points in other words, too."""
 
 import shutil
 import sys
@@ -14,6 +15,7 @@ from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import fold_of
 from reader_lessons import FOLDS, Material
 from reader_training import balanced
+from reader_words import authors_of
 from safetensors.torch import load_file
 from torch import nn
 
@@ -29,8 +31,8 @@ _TARGETS = r".*encoder\.layer\.(6|7|8|9|10|11)\..*(query|key|value|dense)"
 """The linear layers above the first of `LAYERS`."""
 FIRST = Schedule(steps=2500, rate=5e-4, pieces=64)
 FIRST_SHARES = {"claims": 0.75, "graded": 0.12, "parallel": 0.13}
-SECOND = Schedule(steps=220, rate=4e-4, pieces=64)
-SECOND_SHARES = {"claims": 0.30, "healthver": 0.54, "graded": 0.08, "parallel": 0.08}
+SECOND = Schedule(steps=260, rate=4e-4, pieces=64)
+SECOND_SHARES = {"claims": 0.26, "healthver": 0.40, "words": 0.20, "graded": 0.07, "parallel": 0.07}
 
 
 class Trainable(NamedTuple):
@@ -81,7 +83,7 @@ def trainable(start: Path | None = None) -> Trainable:
 
 
 def first_stage(work: Path, material: Material) -> Path:
-    """The folder of the reader that has learned from everything but HealthVer."""
+    """The folder of the reader that has not learned from HealthVer and points in other words yet."""
     lessons = {source: lessons_of(material, source) for source in FIRST_SHARES}
     return trained(work / "readers" / "points-first", lessons, FIRST_SHARES, FIRST)
 
@@ -90,7 +92,8 @@ def finished(work: Path, material: Material, without_fold: int | None = None) ->
     """The folder of the finished reader.
 
     Args:
-        without_fold: The fold of HealthVer's claims that is left out; none if omitted.
+        without_fold: The fold of HealthVer's claims, and the author of points in other words, that are left out; none
+            if omitted.
     """
     start = first_stage(work, material)
     lessons = {source: lessons_of(material, source, without_fold) for source in SECOND_SHARES}
@@ -132,6 +135,9 @@ def lessons_of(material: Material, source: str, without_fold: int | None = None)
     if source == "healthver" and without_fold is not None:
         fold = fold_of([example for example, _ in pairs], FOLDS, 0)
         pairs = [pair for pair in pairs if fold[pair[0].group] != without_fold]
+    if source == "words" and without_fold is not None:
+        author = authors_of([example for example, _ in pairs])
+        pairs = [pair for pair, own in zip(pairs, author, strict=True) if own != without_fold]
     lessons = [_known(material.lesson(source, *pair)) for pair in pairs]
     return [lesson for lesson in lessons if lesson.verdicts]
 

@@ -21,7 +21,9 @@ from reader_verdicts import (
     pieces_of,
     scored_pieces,
     verdicts_of,
+    words_pieces,
 )
+from reader_words import authors_of
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score
 
@@ -31,7 +33,7 @@ from medjudge.judge.evidence import Evidence, nearness
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader, collate
-from medjudge.judge.sure_verdicts import sure_verdicts, with_sure
+from medjudge.judge.sure_verdicts import CONTRADICTED, MET, sure_verdicts, with_sure
 from medjudge.scale import USABLE_FROM, median_level
 
 _BATCH = 128
@@ -176,6 +178,42 @@ def healthver_table(without_fold: Mapping[int, PointReader], material: Material)
         "auc of supported": auc_interval(rows[:, 0], supported, groups),
         "auc of the untrained nearness": auc_interval(np.concatenate(near), supported, groups),
     }
+
+
+def words_table(without: Mapping[int, PointReader], material: Material) -> dict[str, Any]:
+    """Points in other words, by readers that did not learn from their author: passages alone, and in company.
+
+    Args:
+        without: By the number of the author that each left out.
+    """
+    examples: list[Example] = []
+    rows, readings = [], []
+    pairs = material.examples("words")
+    author = authors_of([example for example, _ in pairs])
+    for number, pieces in words_pieces(without, material).items():
+        own = [pair for pair, by in zip(pairs, author, strict=True) if by == number]
+        some = _readings(own, material, "words")
+        rows.append(with_rules(verdicts_of(without[number], pieces), pieces.examples, some))
+        readings += some
+        examples += pieces.examples
+    judged, near = np.concatenate(rows), _nearness(readings)
+    truth, said = np.array([example.verdict for example in examples]), judged.argmax(axis=1)
+
+    def row(chosen: np.ndarray) -> dict[str, Any]:
+        groups, told, own = [examples[at].group for at in np.flatnonzero(chosen)], truth[chosen], said[chosen]
+        return {
+            "points": len(set(groups)),
+            "macro_f1": interval(groups, lambda at: f1_score(told[at], own[at], average="macro")),
+            "kappa of met": interval(groups, lambda at: cohen_kappa_score(told[at] == MET, own[at] == MET)),
+            "auc of met": auc_interval(judged[chosen, MET], told == MET, groups),
+            "auc of contradicted": auc_interval(judged[chosen, CONTRADICTED], told == CONTRADICTED, groups),
+            "auc of met, untrained nearness": auc_interval(near[chosen], told == MET, groups),
+        }
+
+    alone = np.array([example.source.startswith("words/") for example in examples])
+    language = np.array([example.language for example in examples])
+    table = {"all": row(alone), **{name: row(alone & (language == name)) for name in ("en", "zh")}}
+    return table | {"in company": row(~alone)}
 
 
 def coverage_table(reader: Reader, points: PointReader, material: Material) -> dict[str, Any]:

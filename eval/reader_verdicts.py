@@ -5,7 +5,7 @@ answers nobody knows which points they meet, but experts said how good they are,
 should be better. The weights, 21 numbers, are fitted to both together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import torch
 from reader_examples import Example, fold_of
 from reader_lessons import FOLDS, Material
 from reader_points import finished, load
+from reader_words import authors_of
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
@@ -59,7 +60,8 @@ class Weights(NamedTuple):
 def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, PointReader]]:
     """The finished reader of points with its weights, and those that did not learn from a fold of HealthVer's claims.
 
-    The weights come from HealthVer's claims as readers judge them that have not seen them.
+    Nor did one of these learn from the author of that number of points in other words. The weights come from both as
+    readers judge them that have not seen them.
     """
     points = load(finished(work, material))
     without = {fold: load(finished(work, material, fold)) for fold in range(FOLDS)}
@@ -68,13 +70,28 @@ def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, Poi
         fold: pieces_of(reader, material, "healthver", f"healthver-{fold}", fold_of_pair == fold)
         for fold, reader in without.items()
     }
+    words = words_pieces(without, material)
     held = pieces_of(points, material, "claims-held", "claims-held")
     held = held.chosen(for_weights(held.examples))
     scored = [scored_pieces(points, material), pieces_of(points, material, "parallel", "parallel")]
     for fold, reader in without.items():
-        set_weights(reader, fit([held, *(some for other, some in claims.items() if other != fold)], scored))
-    set_weights(points, fit([held, *claims.values()], scored))
+        unseen = [some for sets in (claims, words) for other, some in sets.items() if other != fold]
+        set_weights(reader, fit([held, *unseen], scored))
+    set_weights(points, fit([held, *claims.values(), *words.values()], scored))
     return points, without
+
+
+def words_pieces(without: Mapping[int, PointReader], material: Material) -> dict[int, Pieces]:
+    """Points in other words by author, as the reader judges them that has not seen the author.
+
+    Args:
+        without: By the number of the author, and of the fold, that each left out.
+    """
+    author = authors_of([example for example, _ in material.examples("words")])
+    return {
+        int(number): pieces_of(without[int(number)], material, "words", f"words-{number}", author == number)
+        for number in np.unique(author)
+    }
 
 
 def scored_pieces(points: PointReader, material: Material) -> Pieces:
@@ -148,13 +165,13 @@ def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
     optimizer = torch.optim.Adam([weight, bias, *levels], lr=_RATE)
     tables = [torch.from_numpy(each.numbers).float() for each in (*known, *scored)]
     verdicts = [torch.tensor([each.examples[at].verdict for at in each.owner]) for each in known]
-    reached = [torch.tensor([example.label for example in each.examples]).flip(1).cumsum(1).flip(1) for each in scored]
+    at_least = [torch.tensor([example.label for example in each.examples]).flip(1).cumsum(1).flip(1) for each in scored]
     for _ in range(_STEPS):
         logits = [table @ weight.T + bias for table in tables]
         loss = _DECAY * ((weight - torch.eye(3, 6)) ** 2).sum()
         for own, told in zip(logits, verdicts, strict=False):
             loss = loss + functional.cross_entropy(own, told)
-        for each, own, above, level in zip(scored, logits[len(known) :], reached, levels, strict=True):
+        for each, own, above, level in zip(scored, logits[len(known) :], at_least, levels, strict=True):
             cumulative = level[0].exp() * mean_met(own, each)[:, None] - level[1:]
             loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above[:, 1:].clamp(0, 1))
         optimizer.zero_grad()

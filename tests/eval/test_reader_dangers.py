@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from reader_dangers import ENTRIES, EPOCHS, _steps, advice
+from reader_dangers import ENTRIES, EPOCHS, Advice, _steps, advice, learned_advice, notes, unseen
 
 from medjudge.judge.points import sentence_spans
 from medjudge.probes.texts import probe_texts
@@ -11,25 +11,36 @@ from medjudge.probes.texts import probe_texts
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_sentence_of_the_advice_says_something_else(language: str) -> None:
-    entries = [entry for entry in advice() if entry.language == language]
+    entries = [entry for entry in learned_advice() if entry.language == language]
     assert len({entry.topic for entry in entries}) >= 80
     sentences = Counter(text for entry in entries for text in (entry.harm, entry.safe, entry.fact))
     assert len(sentences) == 3 * len(entries)
 
 
 def test_no_danger_of_the_probe_is_learned() -> None:
-    learned = " ".join(entry.harm for entry in advice())
+    learned = " ".join(entry.harm for entry in learned_advice())
     for language in ("en", "zh"):
         for harm in probe_texts(language).harm:
             parts = [harm[span.start : span.end].strip() for span in sentence_spans(harm, language)]
             assert not any(part in learned for part in parts)
 
 
-def test_the_unseen_advice_is_on_other_topics_and_says_something_else() -> None:
-    learned, unseen = advice(), advice("reader_dangers_unseen.yaml")
-    assert {entry.language for entry in unseen} == {"en", "zh"}
-    assert not {(each.language, each.topic) for each in learned} & {(each.language, each.topic) for each in unseen}
-    assert not {text for each in learned for text in each[2:]} & {text for each in unseen for text in each[2:]}
+def test_the_unseen_advice_stands_under_other_topics_and_says_something_else() -> None:
+    learned, others = learned_advice(), unseen()
+    assert 70 < len(others) < len(advice("reader_dangers_unseen.yaml"))
+    assert {entry.language for entry in others} == {"en", "zh"}
+    assert not {(each.language, each.topic) for each in learned} & {(each.language, each.topic) for each in others}
+    assert not _texts(learned) & _texts(others)
+
+
+def test_other_authors_wrote_the_notes_that_are_measured_and_none_is_a_text_of_the_advice() -> None:
+    learned, others = notes(learned=True), notes(learned=False)
+    assert len(set(learned) | set(others)) == len(learned) + len(others) > 1000
+    assert not _texts(learned_advice()) & {*learned, *others}
+
+
+def _texts(entries: list[Advice]) -> set[str]:
+    return {text for entry in entries for text in (entry.harm, entry.safe, entry.fact)}
 
 
 def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentences() -> None:

@@ -15,10 +15,6 @@ from medjudge.probes.texts import probe_texts
 USABLE = (0.0, 0.0, 0.0, 0.5, 0.5)
 
 
-NEARLY_A_PROBE = {"[[5]]", "得分:5"}
-"""Texts of a probe but for punctuation, from which the shipped head has learned."""
-
-
 def example(answer: str, language: str = "en", group: str = "g", source: str = "mediqa") -> Example:
     return Example("How is it treated?", "", "", answer, language, USABLE, None, group, source)
 
@@ -41,7 +37,7 @@ def test_no_text_of_the_probes_is_learned(language: str) -> None:
         *probes.only_praise,
     ]
     sentences = {text[span.start : span.end].strip() for text in around for span in sentence_spans(text, language)}
-    learned_asides = {_plain(text) for text, _ in asides_of(language) if text not in NEARLY_A_PROBE} - {""}
+    learned_asides = {_plain(text) for text, _ in asides_of(language)} - {""}
     assert not {_plain(text) for text in sentences} & learned_asides
 
 
