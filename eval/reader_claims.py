@@ -1,10 +1,5 @@
 """Claims made by rule from passages that support them, leave them open, or contradict them.
 
-    python eval/reader_claims.py DATA
-
-prints how many there are of each kind, what a claim alone and the words it shares with its passage tell of its label,
-and examples. DATA holds medquad/, huatuo-knowledge/ and toyhom-internal/.
-
 A fact of a sentence is changed, which gives two versions of its document. A claim is one version of the sentence in
 other words: the same version of the passage supports it, the other one contradicts it, and a passage without that
 sentence, without a detail of it, or from another document about the same topic leaves it open. Each fact gives one
@@ -12,7 +7,6 @@ claim with each label, so the wording of a claim or of a passage tells nothing a
 """
 
 import re
-import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,12 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-import numpy as np
 from reader_claim_documents import Document, chinese_documents, depends, english_documents
 from reader_rewording import Language, Rewording, any_word, lists_of
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from medjudge.distill.alterations import altered
 from medjudge.distill.wording import wording_of
@@ -406,47 +396,3 @@ def tokens(text: str, language: str) -> list[str]:
         return re.findall(r"[a-z0-9]+(?:[.,'][a-z0-9]+)*", text.lower())
     letters = re.sub(r"[^\u4e00-\u9fffA-Za-z0-9.%]", "", text)
     return [letters[at : at + 2] for at in range(len(letters) - 1)]
-
-
-def overlap(claim: Claim) -> float:
-    """The share of a claim's tokens that occur in its passage."""
-    known = set(tokens(claim.passage, claim.language))
-    said = tokens(claim.claim, claim.language)
-    return sum(token in known for token in said) / max(1, len(said))
-
-
-def overlap_auc(made: Sequence[Claim]) -> float:
-    """How well the overlap tells supported claims from the others."""
-    return float(roc_auc_score([claim.label == SUPPORTED for claim in made], [overlap(claim) for claim in made]))
-
-
-def claim_only_auc(made: Sequence[Claim]) -> float:
-    """How well a logistic regression on the tokens of claims alone tells their labels, on held-out topics; macro."""
-    sides = split(made)
-    train, test = sides.train[:20000], sides.held_out[:10000]
-    words = CountVectorizer(analyzer=lambda claim: tokens(claim.claim, claim.language), binary=True, min_df=3)
-    model = LogisticRegression(C=0.1, max_iter=200)
-    model.fit(words.fit_transform(train), [claim.label for claim in train])
-    labels = np.array([claim.label for claim in test])
-    return float(roc_auc_score(labels, model.predict_proba(words.transform(test)), multi_class="ovr"))
-
-
-def main(data: Path) -> None:
-    """Prints the counts, the two checks and three examples of each kind."""
-    made = claims(data, 50_000, 20_000, seed=0)
-    sides = split(made)
-    print(f"{len(made):,} claims: {len(sides.train):,} for training, {len(sides.held_out):,} held out")
-    for language in ("en", "zh"):
-        of = [claim for claim in made if claim.language == language]
-        print(f"{language}: claim alone, AUC {claim_only_auc(of):.3f}; token overlap, AUC {overlap_auc(of):.3f}")
-        held = Counter(claim.kind for claim in sides.held_out if claim.language == language)
-        for kind, count in Counter(claim.kind for claim in of).most_common():
-            examples = [claim for claim in of if claim.kind == kind]
-            shares = np.mean([overlap(claim) for claim in examples])
-            print(f"\n{language} {kind}: {count:,} claims, {held[kind]:,} held out, mean overlap {shares:.2f}")
-            for claim in Random(kind).sample(examples, min(3, count)):
-                print(f"  passage: {claim.passage}\n  claim:   {claim.claim}")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from built_in_data import folds, read_sets
 from built_in_table import FOLDS
+from reader_claim_cues import overlap
 from reader_examples import VERDICTS, Example, level_of
 from reader_features import Seen
 from reader_heads import head_of, levels_by
@@ -129,6 +130,7 @@ def claims_table(reader: Reader, points: PointReader, material: Material) -> dic
         "auc of the layers alone": of_layers(pieces)[measured, 0],
         "auc of the reader of frozen states, without rules": by_reader(reader, readings, lambda met: met[0]),
         "auc of the untrained nearness": _nearness(readings),
+        "auc of the token overlap": _overlaps(examples),
     }
     supported = np.array([example.verdict == 0 for example in examples])
     kinds = np.array([example.source.split("/")[1] for example in examples])
@@ -177,6 +179,7 @@ def healthver_table(without_fold: Mapping[int, PointReader], material: Material)
         "macro_f1 of the layers alone": interval(groups, lambda at: f1_score(truth[at], of_alone[at], average="macro")),
         "auc of supported": auc_interval(rows[:, 0], supported, groups),
         "auc of the untrained nearness": auc_interval(np.concatenate(near), supported, groups),
+        "auc of the token overlap": auc_interval(_overlaps(examples), supported, groups),
     }
 
 
@@ -196,7 +199,7 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
         rows.append(with_rules(verdicts_of(without[number], pieces), pieces.examples, some))
         readings += some
         examples += pieces.examples
-    judged, near = np.concatenate(rows), _nearness(readings)
+    judged, near, shared = np.concatenate(rows), _nearness(readings), _overlaps(examples)
     truth, said = np.array([example.verdict for example in examples]), judged.argmax(axis=1)
 
     def row(chosen: np.ndarray) -> dict[str, Any]:
@@ -208,6 +211,7 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
             "auc of met": auc_interval(judged[chosen, MET], told == MET, groups),
             "auc of contradicted": auc_interval(judged[chosen, CONTRADICTED], told == CONTRADICTED, groups),
             "auc of met, untrained nearness": auc_interval(near[chosen], told == MET, groups),
+            "auc of met, token overlap": auc_interval(shared[chosen], told == MET, groups),
         }
 
     alone = np.array([example.source.startswith("words/") for example in examples])
@@ -245,6 +249,11 @@ def _nearness(readings: Sequence[Reading]) -> np.ndarray:
     """The untrained baseline: the mean nearness of the points of each answer, (n,)."""
     of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
     return np.array([np.mean(each) for each in of_points])
+
+
+def _overlaps(examples: Sequence[Example]) -> np.ndarray:
+    """The share of each claim's tokens that occur in its passage, (n,)."""
+    return np.array([overlap(example.reference, example.answer, example.language) for example in examples])
 
 
 def by_reader(reader: Reader, readings: Sequence[Reading], of_answer: Callable[[np.ndarray], float]) -> np.ndarray:

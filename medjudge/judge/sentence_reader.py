@@ -29,7 +29,7 @@ SENTENCE_LAYERS = (6, 9, -1)
 """The lower ones hold how a sentence is put, which tells asides apart; the last one holds what it means."""
 ASIDE_UNITS = 32
 """The width of the hidden layer of the head for asides."""
-_UNFITTED = -50.0
+_NO_ASIDE = -50.0
 """The logit of every sentence before the head for asides is fitted: none is left out."""
 _BATCH_TOKENS = 4096
 
@@ -106,7 +106,7 @@ class SentenceReader(nn.Module):
             for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS):
                 ids, mask = pad_right([rows[at] for at in batch], tokenizer.pad_token_id)
                 found[batch] = self(ids.to(device), mask.to(device)).double().cpu().numpy()
-        found[[len(row) == MOST_TOKENS for row in rows], 1] = _UNFITTED
+        found[[len(row) == MOST_TOKENS for row in rows], 1] = _NO_ASIDE
         return found
 
     def read(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> dict[str, SentenceLogits]:
@@ -144,7 +144,7 @@ def head_over(columns: int, units: int) -> nn.Sequential:
     """A head with one hidden layer, not fitted yet."""
     last = nn.Linear(units, 1)
     nn.init.zeros_(last.weight)
-    nn.init.constant_(last.bias, _UNFITTED)
+    nn.init.constant_(last.bias, _NO_ASIDE)
     return nn.Sequential(nn.Linear(columns, units), nn.ReLU(), last)
 
 

@@ -2,35 +2,15 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from calls import SAMPLE_QUESTION, refused
 from example_study import example_study
 
 from medjudge.judge.open import similarity_folder
-from medjudge.records import Judgment, PhysicianScore
+from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records
-
-SAMPLE_QUESTION = {
-    "id": "q1",
-    "category": "MK",
-    "group": "q1",
-    "prompt": "How much?",
-    "language": "en",
-    "reference": "4 g",
-}
-
-
-def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Exit status 2, one line on stderr that holds all parts, nothing on stdout."""
-    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr[-2000:])
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("error: ")
-    for part in parts:
-        assert part in lines[0], lines[0]
-    assert done.stdout == ""
 
 
 def test_eval_with_nothing_but_a_judge_runs_on_the_sample_offline_and_without_a_key(medjudge, tmp_path) -> None:
@@ -243,176 +223,6 @@ def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, 
     refused(medjudge("report", tmp_path / "none"), "not a run folder")
 
 
-def test_distill_writes_a_split_and_its_summary(medjudge, sample_run, tmp_path) -> None:
-    done = medjudge("distill", sample_run, "--out", "data", "--validation-share", "0.2", "--json")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert summary == json.loads((tmp_path / "data" / "summary.json").read_text())
-    lines = [json.loads(line) for line in (tmp_path / "data" / "train.jsonl").read_text().splitlines()]
-    assert len(lines) == summary["train"]["answers"]
-    refused(medjudge("distill", sample_run, "--out", "data"), "holds train.jsonl already")
-    refused(medjudge("distill", sample_run, "--out", "other", "--teacher", "gpt"), "no judgments of it")
-
-
-@pytest.fixture
-def taught_run(sample_run):
-    """The sample: a physician scored two thirds of its conversations, a lenient teacher all answers."""
-    run = Run(sample_run)
-    questions = {question.id: question for question in run.questions()}
-    truth = {score.answer_key: score.level for score in run.physician_scores()}
-    groups = sorted({question.group for question in questions.values()})
-    scored = [key for key in truth if groups.index(questions[key.question_id].group) % 3]
-    write_records(
-        run.physicians_file,
-        [PhysicianScore(**key._asdict(), rater="dr-a", score=truth[key]) for key in scored],
-    )
-    run.judgments_file("gpt").parent.mkdir()
-    write_records(
-        run.judgments_file("gpt"),
-        [
-            Judgment(**key._asdict(), judge="gpt", score=min(5, level + 1), rationale="so")
-            for key, level in truth.items()
-        ],
-    )
-    return sample_run
-
-
-def test_distill_calibrates_the_teacher_and_says_what_it_changed(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data")
-    assert done.returncode == 0, done.stderr
-    assert "teacher gpt: calibrated on " in done.stdout
-    assert "log loss" in done.stdout
-    assert len(done.stdout.splitlines()) <= 14
-    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
-    changed = summary["calibration"]["changed"]
-    assert changed["usable_after"] < changed["usable_before"]
-    copied = medjudge("distill", taught_run, "--out", "copied", "--no-calibration", "--weight", "teacher=0.3")
-    assert "teacher gpt: copied as it is (calibration is switched off)" in copied.stdout
-    lines = [json.loads(line) for line in (tmp_path / "copied" / "train.jsonl").read_text().splitlines()]
-    assert {(line["source"], line["weight"]) for line in lines} == {("physician", 3.0), ("teacher", 0.3)}
-
-
-def test_distill_makes_nothing_of_what_is_kept_out(medjudge, taught_run, tmp_path, jsonl) -> None:
-    run = Run(taught_run)
-    questions = run.questions()
-    kept = [questions[3], questions[20]]
-    done = medjudge(
-        "distill",
-        taught_run,
-        "--out",
-        "a",
-        "--keep-out",
-        jsonl("s.jsonl", *[{"question_id": record.id} for record in kept]),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "kept out: " in done.stdout
-    written = "".join((tmp_path / "a" / f"{side}.jsonl").read_text() for side in ("train", "validation"))
-    assert not any(f'"question_id":"{record.id}"' in written for record in kept)
-    report = json.loads((tmp_path / "a" / "summary.json").read_text())["checks"]["kept_out"]
-    assert {record.id for record in kept} <= set(report["ids"])
-    assert (report["by_id"], report["questions"]) == (2, len(report["ids"]))
-    # A training set is kept out by the questions in its lines; the same text under another id goes, too.
-    again = medjudge(
-        "distill",
-        taught_run,
-        "--out",
-        "b",
-        "--keep-out",
-        "a/validation.jsonl",
-        "--keep-out",
-        jsonl("q.jsonl", {"id": "elsewhere", "prompt": kept[0].prompt}),
-        "--json",
-    )
-    summary = json.loads(again.stdout)
-    held = {
-        json.loads(line)["question"]["id"] for line in (tmp_path / "a" / "validation.jsonl").read_text().splitlines()
-    }
-    assert held | {kept[0].id} <= set(summary["checks"]["kept_out"]["ids"])
-    refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", taught_run), "names all questions here")
-    refused(medjudge("distill", taught_run, "--out", "c", "--keep-out", jsonl("x.jsonl", {"a": 1})), "x.jsonl, line 1")
-    assert not (tmp_path / "c").exists()
-
-
-def test_distill_writes_the_files_of_two_stages(medjudge, taught_run, tmp_path) -> None:
-    done = medjudge("distill", taught_run, "--out", "data", "--people-last")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads((tmp_path / "data" / "summary.json").read_text())
-    first, last = [
-        [json.loads(line) for line in (tmp_path / "data" / f"{name}.jsonl").read_text().splitlines()]
-        for name in ("teacher-first", "people-last")
-    ]
-    sources = summary["train"]["sources"]
-    assert {line["source"] for line in first} == {"teacher"}
-    assert summary["people_last"]["first"] == len(first) == sources["teacher"]
-    assert summary["people_last"]["people"] == sources["physician"]
-    assert summary["people_last"]["replayed"] == len(last) - sources["physician"] > 0
-    assert "people-last.jsonl --start-from judges/teacher-first" in " ".join(done.stdout.split())
-    (taught_run / "judgments" / "gpt.jsonl").unlink()
-    refused(medjudge("distill", taught_run, "--out", "b", "--people-last"), "no answer to train on has a teacher's")
-    assert not (tmp_path / "b").exists()
-
-
-def test_distill_makes_synthetic_answers_with_no_score_at_all(medjudge, sample_run, tmp_path) -> None:
-    (sample_run / "physician_scores.jsonl").unlink()
-    refused(medjudge("distill", sample_run, "--out", "data"), "nothing to distil")
-    done = medjudge("distill", sample_run, "--out", "data", "--synthetic", "60", "--weight", "synthetic=1", "--json")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert set(summary["train"]["sources"]) == set(summary["validation"]["sources"]) == {"synthetic"}
-    assert summary["weights"] == {"synthetic": 1}
-
-
-@pytest.mark.parametrize(
-    ("change", "parts"),
-    [
-        ({"score": 7}, ["physician_scores.jsonl, line 1", "score", "7"]),
-        ({"score": 0}, ["physician_scores.jsonl, line 1", "score", "0"]),
-        ({"model": "nobody"}, ["belongs to no answer", "nobody", "check whether the answers are those of another run"]),
-    ],
-)
-def test_distill_refuses_wrong_scores(medjudge, sample_run, tmp_path, change, parts) -> None:
-    file = sample_run / "physician_scores.jsonl"
-    first, *rest = file.read_text().splitlines()
-    file.write_text("\n".join([json.dumps({**json.loads(first), **change}), *rest]) + "\n")
-    refused(medjudge("distill", sample_run, "--out", "data"), *parts)
-    assert not (tmp_path / "data").exists()
-
-
-def test_distill_refuses_one_level_too_few_lines_and_wrong_weights(medjudge, sample_run, tmp_path) -> None:
-    for weight in ("teacher", "teacher=0", "gpt=1", "teacher=nan", "matching=1"):
-        refused(medjudge("distill", sample_run, "--out", "data", "--weight", weight), f"--weight {weight}", "above 0")
-    scores = read_records(sample_run / "physician_scores.jsonl", PhysicianScore)
-    write_records(sample_run / "physician_scores.jsonl", [score.model_copy(update={"score": 4}) for score in scores])
-    refused(medjudge("distill", sample_run, "--out", "data"), "have level 4", "--synthetic")
-    write_records(sample_run / "physician_scores.jsonl", [score for score in scores if score.model == "model-a"][:6])
-    refused(medjudge("distill", sample_run, "--out", "data"), "fewer than a batch")
-    assert not (tmp_path / "data").exists()
-
-
-def test_convert_then_distill_then_report_from_scored_files(medjudge, tmp_path) -> None:
-    entry = {
-        "category1": "医疗知识",
-        "category2": "药物",
-        "scene": "s",
-        "round": 1,
-        "problem": "问",
-        "sanswer": "答",
-        "model_answer": "甲",
-    }
-    for run, scores in enumerate(["5353535353", "4444444444"]):
-        items = [
-            {**entry, "problem": f"问{code}", "groupCode": code, "model_answer_score": score}
-            for code, score in enumerate(scores)
-        ]
-        (tmp_path / f"{run}.json").write_text(json.dumps({"医疗知识": items}, ensure_ascii=False), encoding="utf-8")
-    done = medjudge("data", "convert", "llmeval-scores", "0.json", "1.json", "--out", "scored", "--model", "gpt")
-    assert done.returncode == 0, done.stderr
-    scores = json.loads(medjudge("report", "scored", "--json").stdout)
-    assert scores["models"]["gpt"]["OP"]["rate"] == 50.0  # means 4.5 and 3.5
-    refused(medjudge("data", "convert", "llmeval-scores", "0.json", "--out", "scored"), "holds questions.jsonl already")
-    assert medjudge("distill", "scored", "--out", "data").returncode == 0
-
-
 def test_data_check_counts_and_lists(medjudge, sample_run, jsonl) -> None:
     done = medjudge("data", "check", sample_run / "questions.jsonl", "--json")
     counts = json.loads(done.stdout)
@@ -488,21 +298,6 @@ def test_questions_without_an_answer_are_counted_and_a_stranger_is_refused(medju
     )
 
 
-def test_distill_refuses_two_answers_of_one_name_and_too_few_conversations(medjudge, jsonl, tmp_path) -> None:
-    for name, text in (("a", "four"), ("b", "ten")):
-        score = {"question_id": "q1", "model": "m", "rater": name, "score": 4}
-        for file, record in (
-            ("questions", SAMPLE_QUESTION),
-            ("physician_scores", score),
-            ("answers", {"question_id": "q1", "model": "m", "text": text}),
-        ):
-            (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / name / f"{file}.jsonl").write_text(json.dumps(record) + "\n")
-    refused(medjudge("distill", "a", "b", "--out", "data"), "the answer of m to q1 differs from that of another run")
-    refused(medjudge("distill", "a", "--out", "data"), "1 scored conversations are too few")
-    assert not (tmp_path / "data").exists()
-
-
 def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
     done = medjudge("doctor", "--json", MEDJUDGE_JUDGE=str(tmp_path / "gone"))
     assert done.returncode == 0
@@ -510,10 +305,3 @@ def test_doctor_names_a_broken_judge_and_goes_on(medjudge, tmp_path) -> None:
     assert "gone" in diagnosis["local_judge"]["problem"]
     assert (Path(diagnosis["shipped_files"]["recipes"]) / "train_judge.py").is_file()
     assert (Path(diagnosis["shipped_files"]["configs"]) / "judges" / "minilm-ordinal.yaml").is_file()
-
-
-def test_a_local_judge_teaches_only_where_it_is_named(medjudge, sample_run) -> None:
-    assert medjudge("eval", "--judge", "similarity", "--limit", "12").returncode == 0
-    refused(medjudge("distill", "runs/sample", "--out", "data"), "nothing to distil")
-    done = medjudge("distill", "runs/sample", "--out", "data", "--teacher", "similarity", "--json")
-    assert json.loads(done.stdout)["train"]["sources"] == {"teacher": json.loads(done.stdout)["train"]["answers"]}

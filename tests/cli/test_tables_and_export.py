@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from calls import refused
 
 from medjudge.files import write_json
 from medjudge.records import Judgment
@@ -26,13 +27,6 @@ def judged(sample_run: Path) -> Run:
     write_records(run.judgments_file("mine"), judgments)
     run.update_manifest(notes=["No physician wrote or checked the sample."])
     return run
-
-
-def refused(done, *parts: str) -> None:
-    assert (done.returncode, done.stdout) == (2, ""), done
-    (line,) = done.stderr.splitlines()
-    for part in parts:
-        assert part in line, line
 
 
 def test_tables_go_to_stdout_or_a_file_and_no_page_is_written(medjudge, judged, tmp_path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from calls import refused
 from openpyxl import Workbook
 
 from medjudge.records import PhysicianScore
@@ -65,13 +66,6 @@ def with_teacher(run: Path) -> None:
     """The same judgments once more, as those of a teacher."""
     text = Run(run).judgments_file("mine").read_text().replace('"judge":"mine"', '"judge":"gpt"')
     Run(run).judgments_file("gpt").write_text(text)
-
-
-def refused(done, *parts: str) -> None:
-    assert done.returncode == 2, (done.returncode, done.stdout[-500:], done.stderr[-2000:])
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    assert len(lines) == 1, done.stderr
-    assert all(part in lines[0] for part in parts), lines[0]
 
 
 def test_refuses_what_the_judge_was_trained_on(validate, sample_run) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from reader_claim_cues import overlap_of
 from reader_claim_documents import Document
 from reader_claims import (
     CONTRADICTED,
@@ -12,7 +13,6 @@ from reader_claims import (
     SUPPORTED,
     Claim,
     of_documents,
-    overlap,
     split,
 )
 from reader_rewording import Rewording
@@ -123,4 +123,4 @@ def test_items_of_a_chinese_list_stay_whole() -> None:
 
 
 def test_overlap_is_the_share_of_the_claims_words() -> None:
-    assert overlap(Claim("A b c.", "A b d e.", SUPPORTED, "none", "en", "x")) == 0.5
+    assert overlap_of(Claim("A b c.", "A b d e.", SUPPORTED, "none", "en", "x")) == 0.5

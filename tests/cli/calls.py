@@ -1,0 +1,23 @@
+"""What the tests of commands share: a question, and what a command that refuses its input must print."""
+
+import subprocess
+
+SAMPLE_QUESTION = {
+    "id": "q1",
+    "category": "MK",
+    "group": "q1",
+    "prompt": "How much?",
+    "language": "en",
+    "reference": "4 g",
+}
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """Exit status 2, one line on stderr that holds all parts, nothing on stdout."""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr[-2000:])
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("error: ")
+    for part in parts:
+        assert part in lines[0], lines[0]
+    assert done.stdout == ""
