@@ -110,15 +110,10 @@ def test_what_the_reference_says_raises_no_alarm_and_a_danger_beside_it_does(jud
 
 
 @pytest.mark.parametrize(
-    ("wrong", "verdicts"),
-    [
-        ("做大手术之前，要提前12小时停掉这个药。", {"contradicted"}),
-        # In other words, the judge does not always tell the opposite from nothing said.
-        ("做大手术之前不必停药，可以一直吃到手术当天。", {"contradicted", "not_met"}),
-    ],
+    "wrong", ["做大手术之前，要提前12小时停掉这个药。", "做大手术之前不必停药，可以一直吃到手术当天。"]
 )
-def test_a_point_in_other_words_is_met_and_its_opposite_is_not(judge, wrong, verdicts) -> None:
+def test_a_point_in_other_words_is_met_and_its_opposite_is_contradicted(judge, wrong) -> None:
     right = "做大手术之前，要提前48小时停掉这个药。"
     said, denied = (judgment.points[2] for judgment in judged(judge, "zh", [right, wrong]))
     assert said.verdict == "met"
-    assert denied.verdict in verdicts
+    assert denied.verdict == "contradicted"
