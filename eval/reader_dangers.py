@@ -21,7 +21,7 @@ import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
 from reader_claims import tokens
-from reader_sentences import real_sentences
+from reader_sentences import real_sentences, sentences_in, usable_answers
 from sklearn.metrics import roc_auc_score
 from study import record_entry
 from torch.nn import functional
@@ -46,8 +46,8 @@ half give the threshold and half are measured."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
-"""The size of a pool of more sentences of real answers, how many of them the detector learns from in one more pass, and
-the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
+"""How many sentences of real answers are drawn for a pool, how many of them the detector learns from in one more pass,
+and the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
 FALSE_ALARMS, FALSE_ALARMS_IN_NOTES = 1 / 2000, 1 / 100
 """The shares of real sentences and of lines of notes that may reach `SURE`; many notes look like dangerous advice."""
 SHARED = 0.2
@@ -88,21 +88,30 @@ def notes(learned: bool) -> list[str]:
     ]
 
 
-def pool_of(data: Path, real: Sequence[str]) -> list[str]:
-    """Different sentences of real answers, drawn with another seed, without those of `real`."""
+def pools_of(data: Path, real: Sequence[str]) -> list[list[str]]:
+    """Two pools of different sentences of real answers, drawn with other seeds, without those of `real`.
+
+    The second one also holds every sentence of MEDIQA's usable training answers: many tell what to do at home.
+    """
+    usable = [sentence for answer in usable_answers(data) for sentence in sentences_in(answer, "en")]
     drawn = set(real)
-    return [sentence for sentence in dict.fromkeys(real_sentences(data, POOL, 1)) if sentence not in drawn]
+    pools = (real_sentences(data, POOL, 1), real_sentences(data, POOL, 3) + usable)
+    return [[sentence for sentence in dict.fromkeys(pool) if sentence not in drawn] for pool in pools]
 
 
 def trained(
-    entries: Sequence[Advice], real: Sequence[str], pool: Sequence[str], tokenizer: PreTrainedTokenizerBase, seed: int
+    entries: Sequence[Advice],
+    real: Sequence[str],
+    pools: Sequence[Sequence[str]],
+    tokenizer: PreTrainedTokenizerBase,
+    seed: int,
 ) -> SentenceReader:
     """A detector that learned which sentences of the advice are dangerous, and that real ones are not.
 
     Args:
         entries: The advice.
         real: Sentences of real answers and of notes.
-        pool: More sentences of real answers; the detector learns from those that are hardest for it.
+        pools: More sentences of real answers; the detector learns from those of each that are hardest for it.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -117,8 +126,9 @@ def trained(
     round_frozen(body)
     detector = SentenceReader(body, body.config.hidden_size)
     _learn(detector, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
-    hard = hardest(detector, pool, tokenizer)
-    _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
+    for pool in pools:
+        hard = hardest(detector, pool, tokenizer)
+        _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
     return detector
 
 
@@ -199,7 +209,7 @@ def make_detector(data: Path, out: Path) -> None:
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
     learned = real[:LEARNED_REAL] + notes(learned=True)
-    detector = trained(learned_advice(), learned, pool_of(data, real), tokenizer, 0)
+    detector = trained(learned_advice(), learned, pools_of(data, real), tokenizer, 0)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     assert isinstance(detector.body, PeftModel)

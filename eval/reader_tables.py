@@ -24,7 +24,7 @@ from reader_verdicts import (
     verdicts_of,
     words_pieces,
 )
-from reader_words import authors_of
+from reader_words import authors_of, is_in_company
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, f1_score
 
@@ -214,7 +214,7 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
             "auc of met, token overlap": auc_interval(shared[chosen], told == MET, groups),
         }
 
-    alone = np.array([example.source.startswith("words/") for example in examples])
+    alone = ~is_in_company(examples)
     language = np.array([example.language for example in examples])
     table = {"all": row(alone), **{name: row(alone & (language == name)) for name in ("en", "zh")}}
     return table | {"in company": row(~alone)}

@@ -14,7 +14,7 @@ import torch
 from reader_examples import Example, fold_of
 from reader_lessons import FOLDS, Material
 from reader_points import finished, load
-from reader_words import authors_of
+from reader_words import authors_of, is_in_company
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
@@ -61,7 +61,8 @@ def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, Poi
     """The finished reader of points with its weights, and those that did not learn from a fold of HealthVer's claims.
 
     Nor did one of these learn from the author of that number of points in other words. The weights come from both as
-    readers judge them that have not seen them.
+    readers judge them that have not seen them; from points in other words as they stand in company, because alone
+    nearness misleads more than in answers.
     """
     points = load(finished(work, material))
     without = {fold: load(finished(work, material, fold)) for fold in range(FOLDS)}
@@ -70,7 +71,7 @@ def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, Poi
         fold: pieces_of(reader, material, "healthver", f"healthver-{fold}", fold_of_pair == fold)
         for fold, reader in without.items()
     }
-    words = words_pieces(without, material)
+    words = {number: own.chosen(is_in_company(own.examples)) for number, own in words_pieces(without, material).items()}
     held = pieces_of(points, material, "claims-held", "claims-held")
     held = held.chosen(for_weights(held.examples))
     scored = [scored_pieces(points, material), pieces_of(points, material, "parallel", "parallel")]
