@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from reader_dangers import learned_advice, load_detector, notes
+from reader_dangers import NOTES_LEARNED, TIPS_LEARNED, harmless_lines, learned_advice, load_detector
 from reader_examples import PHRASES
 from reader_sentences import fitted, logits_of, reached_by, real_sentences, shift, vectors_of
 from study import record_entry
@@ -106,11 +106,12 @@ def records() -> list[str]:
 
 
 def matter(real: Sequence[str]) -> list[str]:
-    """Sentences about the matter: real ones, short answers, records, notes, advice, and what denies an answer."""
+    """Sentences about the matter: real ones, short answers, records, harmless lines, advice, and denials."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
     advised = [sentence for entry in learned_advice() for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
-    return [*real, *dict.fromkeys([*short, *records()]), *advised, *notes(learned=True), *denials]
+    lines = harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
+    return [*real, *dict.fromkeys([*short, *records()]), *advised, *lines, *denials]
 
 
 def real_ones(data: Path) -> tuple[list[str], list[str]]:

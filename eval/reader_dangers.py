@@ -3,14 +3,15 @@
     python eval/reader_dangers.py DATA
 
 measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
-harmless sentences it takes for dangerous, of real answers and of clinical notes; `eval/results/reader-dangers.json`.
-Other authors wrote that advice and those notes, and advice that shares many words with what was learned is left out.
+harmless sentences it takes for dangerous, of real answers, notes and tips; `eval/results/reader-dangers.json`. Other
+authors wrote that advice and those lines, and advice that shares many words with what was learned is left out.
 DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/.
 """
 
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -28,7 +29,8 @@ from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.distill.wording import wording_of
-from medjudge.judge.alarms import SURE
+from medjudge.judge.alarms import LANGUAGES, SURE
+from medjudge.judge.language import language_of
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
@@ -38,20 +40,20 @@ from medjudge.models.padding import pad_right
 from medjudge.train.lora import write_base_name
 
 REAL, LEARNED_REAL = 20_000, 4_000
-"""Sentences of real answers, and how many of them the detector learns from; of the rest, half give the threshold and
-half are measured."""
-LEARNED_NOTES = (0, 2)
-"""Those authors of clinical notes, one of each language, that the detector learns from; of the lines of the others,
-half give the threshold and half are measured."""
+"""The most sentences of real answers, and how many of them the detector learns from; of the rest, half give the
+threshold and half are measured."""
+NOTES_LEARNED, TIPS_LEARNED = (0, 2), (4, 5, 6)
+"""Those authors of harmless lines, of clinical notes and of tips, that the detector learns from; of the lines of the
+others, half give the threshold and half are measured."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
-"""How many sentences of real answers are drawn for a pool, how many of them the detector learns from in one more pass,
+"""How many sentences of real answers are drawn for a pool, how many of them the detector learns from in a further pass,
 and the learning rate of that pass. It learns from those that it takes for the most dangerous: many are imperatives."""
-FALSE_ALARMS, FALSE_ALARMS_IN_NOTES = 1 / 2000, 1 / 100
-"""The shares of real sentences and of lines of notes that may reach `SURE`; many notes look like dangerous advice."""
+FALSE_ALARMS, FALSE_ALARMS_IN_LINES = 1 / 2000, 1 / 15
+"""The shares of real sentences and of harmless lines that may reach `SURE`; many lines look dangerous on purpose."""
 SHARED = 0.2
-"""An unseen dangerous sentence that shares this many of its words with a learned one is left out."""
+"""An unseen sentence that shares this many of its words with a learned one of its kind is not measured."""
 _HARM_WEIGHT = 2.0
 _BATCH_TOKENS = 4096
 
@@ -77,15 +79,22 @@ def learned_advice() -> list[Advice]:
     return advice() + advice("reader_dangers_more.yaml")
 
 
-def notes(learned: bool) -> list[str]:
-    """Harmless lines of clinical notes, of the authors that the detector learns from or of the others."""
-    authors = yaml.safe_load((Path(__file__).parent / "reader_notes.yaml").read_text(encoding="utf-8"))
-    return [
-        line
-        for number, author in enumerate(authors)
-        if (number in LEARNED_NOTES) == learned
-        for line in author["lines"]
-    ]
+def harmless_lines(authors: Sequence[int]) -> list[str]:
+    """Lines of `reader_harmless.yaml` by some of its authors."""
+    lists = yaml.safe_load((Path(__file__).parent / "reader_harmless.yaml").read_text(encoding="utf-8"))
+    return [line for number in authors for line in lists[number]["lines"]]
+
+
+def unseen_lines() -> list[str]:
+    """Harmless lines of the authors that the detector does not learn from: two of notes, and one of Chinese tips."""
+    return harmless_lines([number for number in range(8) if number not in NOTES_LEARNED + TIPS_LEARNED])
+
+
+def unseen_sentences(data: Path) -> list[str]:
+    """Different sentences of real answers that it has not learned, none of MEDIQA's, of which it has seen most."""
+    real = real_sentences(data, REAL, 0)
+    seen = {*real[:LEARNED_REAL], *(text for answer in usable_answers(data) for text in sentences_in(answer, "en"))}
+    return [text for text in dict.fromkeys(real[LEARNED_REAL:]) if text not in seen]
 
 
 def pools_of(data: Path, real: Sequence[str]) -> list[list[str]]:
@@ -110,8 +119,9 @@ def trained(
 
     Args:
         entries: The advice.
-        real: Sentences of real answers and of notes.
-        pools: More sentences of real answers; the detector learns from those of each that are hardest for it.
+        real: Sentences of real answers.
+        pools: Two sets of more of them. The detector learns from those of each that are hardest for it, and from
+            those of the second one again, beside the harmless lines. The notes among these it learns from the start.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -125,9 +135,10 @@ def trained(
     assert isinstance(body, PeftModel)
     round_frozen(body)
     detector = SentenceReader(body, body.config.hidden_size)
-    _learn(detector, list(_steps(entries, real, EPOCHS, seed)), RATE, tokenizer)
-    for pool in pools:
-        hard = hardest(detector, pool, tokenizer)
+    notes, lines = harmless_lines(NOTES_LEARNED), harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
+    _learn(detector, list(_steps(entries, [*real, *notes], EPOCHS, seed)), RATE, tokenizer)
+    for pool, beside in ((pools[0], []), (pools[1], []), (pools[1], lines)):
+        hard = hardest(detector, pool, tokenizer) + beside
         _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
     return detector
 
@@ -189,10 +200,10 @@ def _steps(
 def set_threshold(
     detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str], lines: Sequence[str]
 ) -> None:
-    """Shifts the logits so that few real sentences and lines of notes, none of them learned, reach `SURE`."""
+    """Shifts the logits so that few real sentences and harmless lines, none of them learned, reach `SURE`."""
     reached = [
         np.quantile(dangers_of(detector, tokenizer, sentences), 1 - share)
-        for sentences, share in ((real, FALSE_ALARMS), (lines, FALSE_ALARMS_IN_NOTES))
+        for sentences, share in ((real, FALSE_ALARMS), (lines, FALSE_ALARMS_IN_LINES))
     ]
     with torch.no_grad():
         detector.danger.bias.add_(float(SURE - max(reached)))
@@ -208,8 +219,7 @@ def make_detector(data: Path, out: Path) -> None:
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
-    learned = real[:LEARNED_REAL] + notes(learned=True)
-    detector = trained(learned_advice(), learned, pools_of(data, real), tokenizer, 0)
+    detector = trained(learned_advice(), real[:LEARNED_REAL], pools_of(data, real), tokenizer, 0)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     assert isinstance(detector.body, PeftModel)
@@ -219,7 +229,7 @@ def make_detector(data: Path, out: Path) -> None:
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
     detector = load_detector(scratch)
-    set_threshold(detector, tokenizer, real[LEARNED_REAL::2], notes(learned=False)[::2])
+    set_threshold(detector, tokenizer, unseen_sentences(data)[::2], unseen_lines()[::2])
     detector.save_heads(scratch)
     scratch.rename(out)
 
@@ -237,30 +247,34 @@ def measured(data: Path) -> dict[str, Any]:
         name: _table(logits_of(detector, [entry for entry in entries if entry.language == name]))
         for name in ("en", "zh")
     }
+    learned = harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
     harmless = {
-        "real sentences": real_sentences(data, REAL, 0)[LEARNED_REAL + 1 :: 2],
-        "lines of notes": notes(learned=False)[1::2],
+        "real sentences": unseen_sentences(data)[1::2],
+        "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],
     }
     return table | {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
 
 
 def unseen() -> list[Advice]:
-    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike all that was learned."""
-    learned = [(entry.language, _words(entry)) for entry in learned_advice()]
-    return [
-        entry
-        for entry in advice("reader_dangers_unseen.yaml")
-        if all(
-            len(words & _words(entry)) < SHARED * len(words | _words(entry))
-            for language, words in learned
-            if language == entry.language
-        )
-    ]
+    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike every learned dangerous one."""
+    learned = {
+        language: [entry.harm for entry in learned_advice() if entry.language == language] for language in ("en", "zh")
+    }
+    entries = advice("reader_dangers_unseen.yaml")
+    return [entry for entry in entries if not _shares_words(entry.harm, learned[entry.language])]
 
 
-def _words(entry: Advice) -> set[str]:
-    """Of the dangerous sentence, without stop words; pairs of characters in Chinese."""
-    return set(tokens(entry.harm, entry.language)) - wording_of(entry.language).stop_words
+def _shares_words(text: str, others: Sequence[str]) -> bool:
+    """Whether a text shares `SHARED` of its words with one of some others."""
+    own = _words(text)
+    return any(len(own & words) >= SHARED * len(own | words) for words in map(_words, others))
+
+
+@cache
+def _words(text: str) -> set[str]:
+    """Of a sentence, without stop words; pairs of characters in Chinese."""
+    language = language_of(text, LANGUAGES)
+    return set(tokens(text, language)) - wording_of(language).stop_words
 
 
 def logits_of(detector: SentenceReader, entries: Sequence[Advice]) -> dict[str, np.ndarray]:

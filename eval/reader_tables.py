@@ -8,6 +8,7 @@ import torch
 from built_in_data import folds, read_sets
 from built_in_table import FOLDS
 from reader_claim_cues import overlap
+from reader_claims import tokens
 from reader_examples import VERDICTS, Example, level_of
 from reader_features import Seen
 from reader_heads import head_of, levels_by
@@ -26,6 +27,8 @@ from reader_verdicts import (
 )
 from reader_words import authors_of, is_in_company
 from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 from medjudge.judge.alarms import QUIET
@@ -200,6 +203,7 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
         readings += some
         examples += pieces.examples
     judged, near, shared = np.concatenate(rows), _nearness(readings), _overlaps(examples)
+    passage = by_passage_alone(examples)
     truth, said = np.array([example.verdict for example in examples]), judged.argmax(axis=1)
 
     def row(chosen: np.ndarray) -> dict[str, Any]:
@@ -212,6 +216,7 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
             "auc of contradicted": auc_interval(judged[chosen, CONTRADICTED], told == CONTRADICTED, groups),
             "auc of met, untrained nearness": auc_interval(near[chosen], told == MET, groups),
             "auc of met, token overlap": auc_interval(shared[chosen], told == MET, groups),
+            "auc of met, passage without its point": auc_interval(passage[chosen], told == MET, groups),
         }
 
     alone = ~is_in_company(examples)
@@ -249,6 +254,27 @@ def _nearness(readings: Sequence[Reading]) -> np.ndarray:
     """The untrained baseline: the mean nearness of the points of each answer, (n,)."""
     of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
     return np.array([np.mean(each) for each in of_points])
+
+
+def by_passage_alone(examples: Sequence[Example]) -> np.ndarray:
+    """What the wording of a passage tells of whether it meets its point, (n,).
+
+    A logistic regression on the tokens of passages, learned from the other author of the language; alone and in company
+    apart.
+    """
+    kinds = np.array(
+        [f"{example.language} {company}" for example, company in zip(examples, is_in_company(examples), strict=True)]
+    )
+    author, met = authors_of(examples), np.array([example.verdict == MET for example in examples])
+    found = np.zeros(len(examples))
+    for kind, number in sorted(set(zip(kinds.tolist(), author.tolist(), strict=True))):
+        test, train = (kinds == kind) & (author == number), (kinds == kind) & (author != number)
+        words = CountVectorizer(analyzer=lambda each: tokens(each.answer, each.language), binary=True)
+        model = LogisticRegression(C=0.1, max_iter=500)
+        model.fit(words.fit_transform([each for each, taken in zip(examples, train, strict=True) if taken]), met[train])
+        unseen = words.transform([each for each, taken in zip(examples, test, strict=True) if taken])
+        found[test] = model.decision_function(unseen)
+    return found
 
 
 def _overlaps(examples: Sequence[Example]) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 Claims made by rule teach the layers what a change of a fact is; they lie equally near whatever their verdict. Of real
 answers nobody knows which points they meet, but experts said how good they are, and an answer that meets more points
-should be better. The weights, 21 numbers, are fitted to both together.
+should be better. The weights, 21 numbers, are fitted to these answers, and to claims, HealthVer's claims and points in
+other words, whose verdicts are known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,9 +61,9 @@ class Weights(NamedTuple):
 def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, PointReader]]:
     """The finished reader of points with its weights, and those that did not learn from a fold of HealthVer's claims.
 
-    Nor did one of these learn from the author of that number of points in other words. The weights come from both as
-    readers judge them that have not seen them; from points in other words as they stand in company, because alone
-    nearness misleads more than in answers.
+    The reader without fold k did not learn from author k of points in other words either. The weights come from both
+    sets as readers judge them that have not seen them; from points in other words as they stand in company, because
+    alone nearness misleads more than in answers.
     """
     points = load(finished(work, material))
     without = {fold: load(finished(work, material, fold)) for fold in range(FOLDS)}

@@ -3,7 +3,19 @@
 from collections import Counter
 
 import pytest
-from reader_dangers import ENTRIES, EPOCHS, Advice, _steps, advice, learned_advice, notes, unseen
+from reader_dangers import (
+    ENTRIES,
+    EPOCHS,
+    NOTES_LEARNED,
+    TIPS_LEARNED,
+    Advice,
+    _steps,
+    advice,
+    harmless_lines,
+    learned_advice,
+    unseen,
+    unseen_lines,
+)
 
 from medjudge.judge.points import sentence_spans
 from medjudge.probes.texts import probe_texts
@@ -33,10 +45,12 @@ def test_the_unseen_advice_stands_under_other_topics_and_says_something_else() -
     assert not _texts(learned) & _texts(others)
 
 
-def test_other_authors_wrote_the_notes_that_are_measured_and_none_is_a_text_of_the_advice() -> None:
-    learned, others = notes(learned=True), notes(learned=False)
-    assert len(set(learned) | set(others)) == len(learned) + len(others) > 1000
-    assert not _texts(learned_advice()) & {*learned, *others}
+def test_no_harmless_line_stands_twice_or_among_the_advice() -> None:
+    lines = harmless_lines(range(8))
+    assert len(set(lines)) == len(lines) > 2000
+    assert set(unseen_lines()) < set(lines)
+    assert not set(unseen_lines()) & set(harmless_lines(NOTES_LEARNED + TIPS_LEARNED))
+    assert not _texts(learned_advice() + unseen()) & set(lines)
 
 
 def _texts(entries: list[Advice]) -> set[str]:
