@@ -237,7 +237,7 @@ def write_judge(
             "sources": [
                 "experts (MEDIQA, LiveQA; English)",
                 "rules (claims, graded, parallel and disturbed answers; en, zh)",
-                "the authors (points in other words, advice, asides; en, zh)",
+                "texts written for this project (points in other words, advice, asides; en, zh)",
             ],
             "answers": len(examples),
             "questions": len({example.group for example in examples}),
