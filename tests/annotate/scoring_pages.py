@@ -24,4 +24,4 @@ def items_of(run: Run, rater: str = "dr-a") -> list[str]:
 
 
 def scores_of(run: Run) -> list[tuple[str, int | None, str | None]]:
-    return [(score.question_id, score.score, score.comment) for score in run.physicianscores_of()]
+    return [(score.question_id, score.score, score.comment) for score in run.physician_scores()]

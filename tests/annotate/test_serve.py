@@ -93,7 +93,7 @@ def test_scores_are_taken_from_the_page_only(knowledge: Run, headers: dict[str, 
     del client.headers["origin"]
     reply = client.post(f"/answer/{items_of(knowledge)[0]}", data={"score": "4"}, headers=headers)
     assert reply.status_code == status
-    assert len(knowledge.physicianscores_of()) == (status == 303)
+    assert len(knowledge.physician_scores()) == (status == 303)
 
 
 def test_no_model_name_on_any_page(knowledge: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_wrong_forms_save_nothing_and_keep_what_was_typed(letters: Run) -> None:
         assert "no &lt;dose&gt;</textarea>" in reply.text
     assert not letters.physicians_file.exists()
     assert client.post(f"/answer/{item}", data=five).status_code == 303
-    assert [score.dimensions for score in letters.physicianscores_of()] == [
+    assert [score.dimensions for score in letters.physician_scores()] == [
         MTGDimensions.model_validate(dict.fromkeys(MTGDimensions.model_fields, 1))
     ]
 
@@ -159,7 +159,7 @@ def test_servers_of_one_run_lose_nothing(knowledge: Run) -> None:
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(score_all, servers, raters))
-    assert len(knowledge.physicianscores_of()) == 24
+    assert len(knowledge.physician_scores()) == 24
     assert all("All answers are scored" in client.get("/").text for client in servers)
 
 

@@ -178,7 +178,7 @@ def test_dimensions_by_keyboard(letters: Run, served: Callable[[Run], str], open
     _press(page, "Enter")
     assert page.get_by_role("heading", name="All answers are scored").is_visible()
     dimensions = {
-        tuple(score.dimensions.model_dump().values()) for score in letters.physicianscores_of() if score.dimensions
+        tuple(score.dimensions.model_dump().values()) for score in letters.physician_scores() if score.dimensions
     }
     assert dimensions == {(1, 3, 5, 2, 1), (4, 4, 4, 4, 0)}
 
@@ -257,7 +257,7 @@ def test_mouse_alone_without_javascript(
     page.get_by_label("Comment").fill("one\ntwo")
     page.get_by_role("button", name="Save").click()
     page.wait_for_url("**saved=**")
-    [score] = letters.physicianscores_of()
+    [score] = letters.physician_scores()
     assert score.dimensions is not None
     assert (*score.dimensions.model_dump().values(), score.comment) == (5, 4, 3, 2, 0, "one\ntwo")
 
