@@ -276,5 +276,6 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
     assert page.get_by_label("Comment").input_value() == "dose?"
     page.wait_for_timeout(SETTLED)
     page.get_by_role("button", name="4 good").dblclick()  # the second click meets the next screen, and is no score
+    page.wait_for_url("**saved=**")
     page.wait_for_timeout(SETTLED)
     assert [(score, comment) for _, score, comment in scores_of(knowledge)] == [(4, "dose?")]
