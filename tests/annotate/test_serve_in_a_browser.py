@@ -267,8 +267,8 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
 ) -> None:
     page = open_page(f"{served(knowledge)}/?token={TOKEN}")
     page.get_by_label("Comment").fill("dose?")
-    page.wait_for_timeout(SETTLED)  # as a person would: the browser writes its storage down a moment later
-    assert "dose?" in page.evaluate("Object.values(sessionStorage)")
+    # As a person would: the browser writes its storage down a moment later.
+    page.wait_for_function("Object.values(sessionStorage).includes('dose?')")
     page.get_by_role("link", name="Forward").click()
     page.wait_for_url(f"**/{items_of(knowledge)[1]}")
     page.get_by_role("link", name="Back").click()
