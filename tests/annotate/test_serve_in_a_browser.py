@@ -267,8 +267,11 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
 ) -> None:
     page = open_page(f"{served(knowledge)}/?token={TOKEN}")
     page.get_by_label("Comment").fill("dose?")
-    # As a person would: the browser writes its storage down a moment later.
-    page.wait_for_function("Object.values(sessionStorage).includes('dose?')")
+    for _ in range(20):  # as a person would: the browser writes its storage down a moment later
+        page.wait_for_timeout(SETTLED)
+        if "dose?" in page.evaluate("Object.values(sessionStorage)"):
+            break
+    assert "dose?" in page.evaluate("Object.values(sessionStorage)")
     page.get_by_role("link", name="Forward").click()
     page.wait_for_url(f"**/{items_of(knowledge)[1]}")
     page.get_by_role("link", name="Back").click()
