@@ -266,7 +266,7 @@ def test_a_typed_comment_outlives_a_look_at_another_answer(
     knowledge: Run, served: Callable[[Run], str], open_page: Callable[..., Any]
 ) -> None:
     page = open_page(f"{served(knowledge)}/?token={TOKEN}")
-    page.get_by_label("Comment").fill("dose?")
+    page.get_by_label("Comment").press_sequentially("dose?", delay=100)
     for _ in range(20):  # as a person would: the browser writes its storage down a moment later
         page.wait_for_timeout(SETTLED)
         if "dose?" in page.evaluate("Object.values(sessionStorage)"):
