@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from reader_claims import SUPPORTED, Claim, claims, split, tokens
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, SUPPORTED, Claim, claims, split, tokens
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -48,7 +48,7 @@ def claim_only_auc(made: Sequence[Claim]) -> float:
 
 def main(data: Path) -> None:
     """Prints the counts, the two checks and three examples of each kind."""
-    made = claims(data, 50_000, 20_000, seed=0)
+    made = claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, seed=0)
     sides = split(made)
     print(f"{len(made):,} claims: {len(sides.train):,} for training, {len(sides.held_out):,} held out")
     for language in ("en", "zh"):

@@ -22,6 +22,8 @@ from medjudge.distill.wording import wording_of
 from medjudge.errors import InputError
 from medjudge.text.sentences import is_balanced
 
+ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 24_000
+"""How many are made for the built-in judge."""
 SUPPORTED, OPEN, CONTRADICTED = 0, 1, 2
 KINDS = ("drug", "side", "dose", "unit", "time", "population", "number", "certainty", "opposite", "negation")
 """What can be changed, the rarest first."""

@@ -28,15 +28,20 @@ from study import record_entry
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.wording import wording_of
 from medjudge.judge.alarms import LANGUAGES, SURE
 from medjudge.judge.language import language_of
 from medjudge.judge.open import built_in_folder
+from medjudge.judge.points import sentence_spans
 from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.models.padding import pad_right
+from medjudge.records import Answer, PhysicianScore
+from medjudge.scale import USABLE_FROM
+from medjudge.store import read_records
 from medjudge.train.lora import write_base_name
 
 REAL, LEARNED_REAL = 20_000, 4_000
@@ -252,7 +257,23 @@ def measured(data: Path) -> dict[str, Any]:
         "real sentences": unseen_sentences(data)[1::2],
         "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],
     }
-    return table | {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
+    table |= {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
+    return table | {"answers of the sample": of_sample(detector, tokenizer)}
+
+
+def of_sample(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase) -> dict[str, dict[str, int]]:
+    """How many of the sample's usable and unusable answers, by their constructed levels, hold a sure danger."""
+    folder = sample_folder()
+    scores = read_records(folder / "physician_scores.jsonl", PhysicianScore)
+    usable = {score.answer_key for score in scores if score.level >= USABLE_FROM}
+    counts = {"usable": {"answers": 0, "heard": 0}, "unusable": {"answers": 0, "heard": 0}}
+    for answer in read_records(folder / "answers.jsonl", Answer):
+        spans = sentence_spans(answer.text, language_of(answer.text, LANGUAGES))
+        dangers = dangers_of(detector, tokenizer, [answer.text[span.start : span.end].strip() for span in spans])
+        own = counts["usable" if answer.key in usable else "unusable"]
+        own["answers"] += 1
+        own["heard"] += int((dangers >= SURE).any())
+    return counts
 
 
 def unseen() -> list[Advice]:

@@ -3,10 +3,10 @@
 The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
 in their own words too; its alarm learns last. The point reader and the reader of single sentences, each an adapter on
 the encoder, learn apart (`reader_points.py`; `reader_dangers.py`, `reader_asides.py`). Experts' scores fit only the
-weights of the level head and, with claims, the 21 weights of the verdicts. Five heads, each without a fifth of the
-questions, are measured on that fifth; the weights of the verdicts have seen LiveQA's levels. WORK keeps every finished
-stage: token states (about 17 GB), the evidence, the readers. Nothing in it is made twice, and its files are not named
-by their settings: after a change, delete what depends on it.
+weights of the level head and, with claims and points in other words, the 21 weights of the verdicts. Five heads, each
+without a fifth of the questions, are measured on that fifth; the weights of the verdicts have seen LiveQA's levels.
+WORK keeps every finished stage: token states (about 17 GB), the evidence, the readers. Nothing in it is made twice, and
+its files are not named by their settings: after a change, delete what depends on it.
 """
 
 import json
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from reader_alarms import alarming
 from reader_asides import with_asides
-from reader_claims import claims, split
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split
 from reader_dangers import make_detector
 from reader_examples import (
     Example,
@@ -80,7 +80,6 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
-ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 24_000
 VERBATIM_CLAIMS, MINED_CLAIMS = 1_500, 3_000
 TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms", "words")
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
