@@ -13,26 +13,15 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, SUPPORTED, Claim, claims, split, tokens
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, SUPPORTED, Claim, claims, overlap, split, tokens
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 
-def overlap(claim: str, passage: str, language: str) -> float:
-    """The share of a claim's tokens that occur in its passage."""
-    known, said = set(tokens(passage, language)), tokens(claim, language)
-    return sum(token in known for token in said) / max(1, len(said))
-
-
-def overlap_of(claim: Claim) -> float:
-    """The overlap of a claim with its passage."""
-    return overlap(claim.claim, claim.passage, claim.language)
-
-
 def overlap_auc(made: Sequence[Claim]) -> float:
     """How well the overlap tells supported claims from the others."""
-    return float(roc_auc_score([claim.label == SUPPORTED for claim in made], [overlap_of(claim) for claim in made]))
+    return float(roc_auc_score([claim.label == SUPPORTED for claim in made], [overlap(claim) for claim in made]))
 
 
 def claim_only_auc(made: Sequence[Claim]) -> float:
@@ -57,7 +46,7 @@ def main(data: Path) -> None:
         held = Counter(claim.kind for claim in sides.held_out if claim.language == language)
         for kind, count in Counter(claim.kind for claim in of).most_common():
             examples = [claim for claim in of if claim.kind == kind]
-            shares = np.mean([overlap_of(claim) for claim in examples])
+            shares = np.mean([overlap(claim) for claim in examples])
             print(f"\n{language} {kind}: {count:,} claims, {held[kind]:,} held out, mean overlap {shares:.2f}")
             for claim in Random(kind).sample(examples, min(3, count)):
                 print(f"  passage: {claim.passage}\n  claim:   {claim.claim}")

@@ -9,7 +9,7 @@ claim with each label, so the wording of a claim or of a passage tells nothing a
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from medjudge.distill.wording import wording_of
 from medjudge.errors import InputError
 from medjudge.text.sentences import is_balanced
 
-ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 24_000
+ENGLISH_CLAIMS, CHINESE_CLAIMS = 50_000, 20_100
 """How many are made for the built-in judge."""
 SUPPORTED, OPEN, CONTRADICTED = 0, 1, 2
 KINDS = ("drug", "side", "dose", "unit", "time", "population", "number", "certainty", "opposite", "negation")
@@ -52,6 +52,8 @@ _LEFT_OPEN = {"added": 0.84, "removed": 0.08, "other": 0.08}
 """How often each kind of left-open claim is tried first."""
 _NEAR = {"en": 0.5, "zh": 0.4}
 """A passage that leaves a claim open has at least this share of its terms, else the words alone would give it away."""
+_LEAST_OVERLAP = {"en": 0.65, "zh": 0.5}
+"""A claim that is left open shares at least this share of its tokens with its passage, as supported ones do."""
 _REPEATED = 0.6
 """A part with more of the terms of another one may say the same."""
 _MOST = {"en": 120, "zh": 200}
@@ -139,6 +141,24 @@ def split(made: Sequence[Claim]) -> _Split:
     )
 
 
+def thinned(made: Sequence[Claim], most: Mapping[str, int], seed: int) -> list[Claim]:
+    """All three claims of some facts.
+
+    Args:
+        made: What `claims` gives, or a side of `split`.
+        most: By language, the most facts of each kind.
+        seed: Of the facts of a kind.
+    """
+    by_kind: dict[tuple[str, str], list[Sequence[Claim]]] = defaultdict(list)
+    for at in range(0, len(made), 3):
+        by_kind[made[at].language, made[at + CONTRADICTED].kind].append(made[at : at + 3])
+    chosen: list[Claim] = []
+    for (language, kind), facts in sorted(by_kind.items()):
+        some = Random(f"{seed} {language} {kind}").sample(facts, min(len(facts), most[language]))
+        chosen += [claim for fact in some for claim in fact]
+    return chosen
+
+
 def _is_held_out(topic: str) -> bool:
     return zlib.crc32(topic.encode()) % _HELD_OUT_ONE_IN == 0
 
@@ -220,7 +240,9 @@ class _Maker:
                 return made
             versions = (document.parts, changed)
             three = [self._claim(document, versions, at, label, kind) for label in (SUPPORTED, OPEN, CONTRADICTED)]
-            made += [claim for claim in three if claim] if all(three) else []
+            known = [claim for claim in three if claim]
+            if len(known) == len(three) and overlap(known[OPEN]) >= _LEAST_OVERLAP[self.language]:
+                made += known
         return made
 
     def _changed(self, parts: list[str], at: int, kind: str) -> list[str] | None:
@@ -398,3 +420,14 @@ def tokens(text: str, language: str) -> list[str]:
         return re.findall(r"[a-z0-9]+(?:[.,'][a-z0-9]+)*", text.lower())
     letters = re.sub(r"[^\u4e00-\u9fffA-Za-z0-9.%]", "", text)
     return [letters[at : at + 2] for at in range(len(letters) - 1)]
+
+
+def overlap(claim: Claim) -> float:
+    """The share of a claim's tokens that occur in its passage."""
+    return shared(claim.claim, claim.passage, claim.language)
+
+
+def shared(text: str, passage: str, language: str) -> float:
+    """The share of a text's tokens that occur in a passage."""
+    known, said = set(tokens(passage, language)), tokens(text, language)
+    return sum(token in known for token in said) / max(1, len(said))

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from reader_alarms import alarming
 from reader_asides import with_asides
-from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split, thinned
+from reader_contrasts import HELD_OUT, contrasts, subjects
 from reader_dangers import make_detector
 from reader_examples import (
     Example,
@@ -56,6 +57,7 @@ from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
 from reader_tables import (
     agreement,
     claims_table,
+    contrasts_table,
     coverage_table,
     folds_table,
     healthver_table,
@@ -65,7 +67,7 @@ from reader_tables import (
     words_table,
 )
 from reader_training import alarmed
-from reader_verdicts import weighted, write
+from reader_verdicts import weighted, without_folds, write
 from reader_words import in_company, other_words
 
 from medjudge.files import file_sha256
@@ -80,8 +82,22 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
-VERBATIM_CLAIMS, MINED_CLAIMS = 1_500, 3_000
-TEXTS = ("scored", "validation", "healthver", "matching", "graded", "disturbed", "parallel", "alarms", "words")
+FACTS_TAUGHT, FACTS_MEASURED = {"en": 700, "zh": 400}, {"en": 160, "zh": 100}
+"""The most facts of each kind whose claims are read: encoding is what claims cost."""
+VERBATIM_CLAIMS, MINED_CLAIMS = 600, 1_200
+TEXTS = (
+    "scored",
+    "validation",
+    "healthver",
+    "matching",
+    "graded",
+    "disturbed",
+    "parallel",
+    "alarms",
+    "words",
+    "contrasts",
+    "contrasts-held",
+)
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
 """Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
 CLAIMS = ("claims", "claims-held")
@@ -103,7 +119,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
     """Runs the stages that are not finished yet, writes the judge and returns the table of what was measured."""
     prepare(data, work)
     material = Material(work)
-    points, without_fold = weighted(work, material)
+    points, without_fold = weighted(work, material), without_folds(work, material)
     reader = alarmed(work, material)
     make_detector(data, work / "judges" / "dangers")
     with_asides(data, work / "judges" / "dangers", work / "judges" / "sentences")
@@ -119,6 +135,7 @@ def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
         "rule claims": claims_table(reader, points, material),
         "healthver folds": healthver_table(without_fold, material),
         "points in other words": words_table(without_fold, material),
+        "contrasts": contrasts_table(points, material),
         "liveqa, points met": coverage_table(reader, points, material),
     }
     return table | on_other_sets(out, data, work)
@@ -162,12 +179,12 @@ def prepare(data: Path, work: Path) -> None:
             write_evidence(work, source, examples, store, frozen)
     store = StateStore(work / "states-claims")
     parts = split(claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, 0))
-    train = list(map(of_claim, parts.train))
+    train = list(map(of_claim, thinned(parts.train, FACTS_TAUGHT, 0)))
     train += verbatim(train, VERBATIM_CLAIMS, 0)
     store.add(distinct_texts(train), frozen)
     train += mined(train, lambda text: store[text].whole, MINED_CLAIMS, 0)
     write_evidence(work, "claims", train, store, frozen)
-    write_evidence(work, "claims-held", list(map(of_claim, parts.held_out)), store, frozen)
+    write_evidence(work, "claims-held", list(map(of_claim, thinned(parts.held_out, FACTS_MEASURED, 0))), store, frozen)
 
 
 def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
@@ -176,14 +193,16 @@ def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
     chinese = chinese_pairs(data)
     huatuo = [pair for pair in chinese if pair.topic == "huatuo"]
     toyhom = [pair for pair in chinese if pair.topic == "toyhom" and len(pair.answer) > 100]
-    words = other_words()
+    words, written = other_words(), subjects()
     sources = {
         "scored": scored(work),
         "validation": measured(work),
         "healthver": healthver(data),
         "words": words + in_company(words, 0),
+        "contrasts": contrasts([each for each in written if each.author not in HELD_OUT], 0),
+        "contrasts-held": contrasts([each for each in written if each.author in HELD_OUT], 0),
         "matching": matching(short, 2400, 0) + matching(chinese, 3600, 0),
-        "graded": graded(short, 1500, 0) + graded(huatuo, 900, 1) + graded(toyhom, 600, 2),
+        "graded": graded(short, 900, 0) + graded(huatuo, 600, 1) + graded(toyhom, 300, 2),
     }
     usable = [each for name in ("graded", "matching") for each in sources[name] if level_of(each) >= USABLE_FROM]
     Random(1).shuffle(usable)
@@ -236,7 +255,7 @@ def write_judge(
             "sources": [
                 "experts (MEDIQA, LiveQA; English)",
                 "rules (claims, graded, parallel and disturbed answers; en, zh)",
-                "texts written for this project (points in other words, advice, asides; en, zh)",
+                "texts written for this project (contrasts, points in other words, advice, asides; en, zh)",
             ],
             "answers": len(examples),
             "questions": len({example.group for example in examples}),

@@ -1,5 +1,5 @@
 """The stages of the point reader's training: claims made by rule and points of answers; then HealthVer's claims, and
-points in other words, too."""
+points in other words, too; then contrasts."""
 
 import shutil
 import sys
@@ -33,6 +33,8 @@ FIRST = Schedule(steps=2500, rate=5e-4, pieces=64)
 FIRST_SHARES = {"claims": 0.75, "graded": 0.12, "parallel": 0.13}
 SECOND = Schedule(steps=260, rate=4e-4, pieces=64)
 SECOND_SHARES = {"claims": 0.26, "healthver": 0.40, "words": 0.20, "graded": 0.07, "parallel": 0.07}
+THIRD = Schedule(steps=1400, rate=4e-4, pieces=64)
+THIRD_SHARES = {"contrasts": 0.52, "claims": 0.26, "healthver": 0.05, "words": 0.05, "graded": 0.06, "parallel": 0.06}
 
 
 class Trainable(NamedTuple):
@@ -88,8 +90,8 @@ def first_stage(work: Path, material: Material) -> Path:
     return trained(work / "readers" / "points-first", lessons, FIRST_SHARES, FIRST)
 
 
-def finished(work: Path, material: Material, without_fold: int | None = None) -> Path:
-    """The folder of the finished reader.
+def second_stage(work: Path, material: Material, without_fold: int | None = None) -> Path:
+    """The folder of the reader that has not learned from contrasts yet.
 
     Args:
         without_fold: The fold of HealthVer's claims, and the author of points in other words, that are left out; none
@@ -98,7 +100,14 @@ def finished(work: Path, material: Material, without_fold: int | None = None) ->
     start = first_stage(work, material)
     lessons = {source: lessons_of(material, source, without_fold) for source in SECOND_SHARES}
     ending = "" if without_fold is None else f"-{without_fold}"
-    return trained(work / "readers" / f"points{ending}", lessons, SECOND_SHARES, SECOND, start)
+    return trained(work / "readers" / f"points-second{ending}", lessons, SECOND_SHARES, SECOND, start)
+
+
+def finished(work: Path, material: Material) -> Path:
+    """The folder of the finished reader."""
+    start = second_stage(work, material)
+    lessons = {source: lessons_of(material, source) for source in THIRD_SHARES}
+    return trained(work / "readers" / "points", lessons, THIRD_SHARES, THIRD, start)
 
 
 def trained(

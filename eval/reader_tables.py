@@ -1,15 +1,14 @@
 """The table of the built-in judge: agreement with experts on questions it did not see, and verdicts on claims."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from built_in_data import folds, read_sets
 from built_in_table import FOLDS
-from reader_claim_cues import overlap
-from reader_claims import tokens
-from reader_examples import VERDICTS, Example, level_of
+from reader_claims import shared, tokens
+from reader_examples import VERDICTS, Example, fold_of, level_of
 from reader_features import Seen
 from reader_heads import head_of, levels_by
 from reader_lessons import Material
@@ -132,7 +131,7 @@ def claims_table(reader: Reader, points: PointReader, material: Material) -> dic
         "auc": with_rules(verdicts_of(points, pieces)[measured], examples, readings)[:, 0],
         "auc of the layers alone": of_layers(pieces)[measured, 0],
         "auc of the reader of frozen states, without rules": by_reader(reader, readings, lambda met: met[0]),
-        "auc of the untrained nearness": _nearness(readings),
+        "auc of the untrained nearness": mean_nearness(readings),
         "auc of the token overlap": _overlaps(examples),
     }
     supported = np.array([example.verdict == 0 for example in examples])
@@ -169,7 +168,7 @@ def healthver_table(without_fold: Mapping[int, PointReader], material: Material)
         readings = _readings(pairs, material, "healthver")
         chances.append(with_rules(verdicts_of(points, pieces), pieces.examples, readings))
         alone.append(of_layers(pieces))
-        near.append(_nearness(readings))
+        near.append(mean_nearness(readings))
         examples += pieces.examples
     rows, groups = np.concatenate(chances), [example.group for example in examples]
     truth, said = np.array([example.verdict for example in examples]), rows.argmax(axis=1)
@@ -202,27 +201,61 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
         rows.append(with_rules(verdicts_of(without[number], pieces), pieces.examples, some))
         readings += some
         examples += pieces.examples
-    judged, near, shared = np.concatenate(rows), _nearness(readings), _overlaps(examples)
-    passage = by_passage_alone(examples)
-    truth, said = np.array([example.verdict for example in examples]), judged.argmax(axis=1)
+    company = is_in_company(examples)
+    judged = _Judged(examples, np.concatenate(rows), mean_nearness(readings), by_passage_alone(examples, company))
+    return _by_language(judged, ~company) | {"in company": judged.row(company)}
 
-    def row(chosen: np.ndarray) -> dict[str, Any]:
-        groups, told, own = [examples[at].group for at in np.flatnonzero(chosen)], truth[chosen], said[chosen]
+
+def contrasts_table(points: PointReader, material: Material) -> dict[str, Any]:
+    """Contrasts by authors whose texts nothing learned from: beside single passages, and beside several.
+
+    Those that the verdicts' weights come from are left out.
+    """
+    pairs = material.examples("contrasts-held")
+    examples, readings = [example for example, _ in pairs], _readings(pairs, material, "contrasts-held")
+    pieces = pieces_of(points, material, "contrasts-held", "contrasts-held")
+    rows = with_rules(verdicts_of(points, pieces), examples, readings)
+    company, measured = is_in_company(examples), ~for_weights(examples)
+    judged = _Judged(examples, rows, mean_nearness(readings), by_passage_alone(examples, company))
+    return _by_language(judged, measured & ~company) | {"in company": _by_language(judged, measured & company)}
+
+
+class _Judged(NamedTuple):
+    """Points with verdicts that are known.
+
+    Attributes:
+        examples: Shape (n,).
+        rows: The probabilities of met, open and contradicted, (n, 3).
+        near: The untrained nearness, (n,).
+        passage: What the wording of the passage alone tells of met, (n,).
+    """
+
+    examples: list[Example]
+    rows: np.ndarray
+    near: np.ndarray
+    passage: np.ndarray
+
+    def row(self, chosen: np.ndarray) -> dict[str, Any]:
+        """The agreement of some verdicts, by a mask, with intervals over groups, beside what other cues tell."""
+        examples = [self.examples[at] for at in np.flatnonzero(chosen)]
+        groups, rows = [each.group for each in examples], self.rows[chosen]
+        truth, said = np.array([each.verdict for each in examples]), rows.argmax(axis=1)
         return {
-            "points": len(set(groups)),
-            "macro_f1": interval(groups, lambda at: f1_score(told[at], own[at], average="macro")),
-            "kappa of met": interval(groups, lambda at: cohen_kappa_score(told[at] == MET, own[at] == MET)),
-            "auc of met": auc_interval(judged[chosen, MET], told == MET, groups),
-            "auc of contradicted": auc_interval(judged[chosen, CONTRADICTED], told == CONTRADICTED, groups),
-            "auc of met, untrained nearness": auc_interval(near[chosen], told == MET, groups),
-            "auc of met, token overlap": auc_interval(shared[chosen], told == MET, groups),
-            "auc of met, passage without its point": auc_interval(passage[chosen], told == MET, groups),
+            "points": len(examples),
+            "groups": len(set(groups)),
+            "macro_f1": interval(groups, lambda at: f1_score(truth[at], said[at], average="macro")),
+            "kappa of met": interval(groups, lambda at: cohen_kappa_score(truth[at] == MET, said[at] == MET)),
+            "auc of met": auc_interval(rows[:, MET], truth == MET, groups),
+            "auc of contradicted": auc_interval(rows[:, CONTRADICTED], truth == CONTRADICTED, groups),
+            "auc of met, untrained nearness": auc_interval(self.near[chosen], truth == MET, groups),
+            "auc of met, token overlap": auc_interval(_overlaps(examples), truth == MET, groups),
+            "auc of met, passage without its point": auc_interval(self.passage[chosen], truth == MET, groups),
         }
 
-    alone = ~is_in_company(examples)
-    language = np.array([example.language for example in examples])
-    table = {"all": row(alone), **{name: row(alone & (language == name)) for name in ("en", "zh")}}
-    return table | {"in company": row(~alone)}
+
+def _by_language(judged: _Judged, chosen: np.ndarray) -> dict[str, Any]:
+    language = np.array([example.language for example in judged.examples])
+    return {"all": judged.row(chosen)} | {name: judged.row(chosen & (language == name)) for name in ("en", "zh")}
 
 
 def coverage_table(reader: Reader, points: PointReader, material: Material) -> dict[str, Any]:
@@ -236,7 +269,7 @@ def coverage_table(reader: Reader, points: PointReader, material: Material) -> d
         "spearman": mean_met(logits_of(points, pieces), pieces).numpy(),
         "spearman of the layers alone": mean_met(torch.from_numpy(pieces.numbers[:, :3]), pieces).numpy(),
         "spearman of the reader of frozen states": by_reader(reader, readings, np.mean),
-        "spearman of the untrained nearness": _nearness(readings),
+        "spearman of the untrained nearness": mean_nearness(readings),
     }
     level, groups = np.array([level_of(each) for each in pieces.examples]), [each.group for each in pieces.examples]
     return {"answers": len(level)} | {name: _spearman(own, level, groups) for name, own in met.items()}
@@ -250,25 +283,28 @@ def _readings(pairs: Sequence[tuple[Example, list[Evidence]]], material: Materia
     return [material.lesson(source, *pair).reading for pair in pairs]
 
 
-def _nearness(readings: Sequence[Reading]) -> np.ndarray:
+def mean_nearness(readings: Sequence[Reading]) -> np.ndarray:
     """The untrained baseline: the mean nearness of the points of each answer, (n,)."""
     of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
     return np.array([np.mean(each) for each in of_points])
 
 
-def by_passage_alone(examples: Sequence[Example]) -> np.ndarray:
+def by_passage_alone(examples: Sequence[Example], company: np.ndarray) -> np.ndarray:
     """What the wording of a passage tells of whether it meets its point, (n,).
 
-    A logistic regression on the tokens of passages, learned from the other author of the language; alone and in company
-    apart.
+    A logistic regression on the tokens of passages, learned from the groups of the language's other folds; alone and in
+    company apart.
+
+    Args:
+        examples: Points with verdicts that are known, of at least two groups in each language.
+        company: Which of them stand in company, (n,).
     """
-    kinds = np.array(
-        [f"{example.language} {company}" for example, company in zip(examples, is_in_company(examples), strict=True)]
-    )
-    author, met = authors_of(examples), np.array([example.verdict == MET for example in examples])
-    found = np.zeros(len(examples))
-    for kind, number in sorted(set(zip(kinds.tolist(), author.tolist(), strict=True))):
-        test, train = (kinds == kind) & (author == number), (kinds == kind) & (author != number)
+    kinds = np.array([f"{example.language} {own}" for example, own in zip(examples, company, strict=True)])
+    of_group = fold_of(examples, FOLDS, 0)
+    fold = np.array([of_group[example.group] for example in examples])
+    met, found = np.array([example.verdict == MET for example in examples]), np.zeros(len(examples))
+    for kind, number in sorted(set(zip(kinds.tolist(), fold.tolist(), strict=True))):
+        test, train = (kinds == kind) & (fold == number), (kinds == kind) & (fold != number)
         words = CountVectorizer(analyzer=lambda each: tokens(each.answer, each.language), binary=True)
         model = LogisticRegression(C=0.1, max_iter=500)
         model.fit(words.fit_transform([each for each, taken in zip(examples, train, strict=True) if taken]), met[train])
@@ -279,7 +315,7 @@ def by_passage_alone(examples: Sequence[Example]) -> np.ndarray:
 
 def _overlaps(examples: Sequence[Example]) -> np.ndarray:
     """The share of each claim's tokens that occur in its passage, (n,)."""
-    return np.array([overlap(example.reference, example.answer, example.language) for example in examples])
+    return np.array([shared(example.reference, example.answer, example.language) for example in examples])
 
 
 def by_reader(reader: Reader, readings: Sequence[Reading], of_answer: Callable[[np.ndarray], float]) -> np.ndarray:

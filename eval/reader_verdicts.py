@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from reader_examples import Example, fold_of
 from reader_lessons import FOLDS, Material
-from reader_points import finished, load
+from reader_points import finished, load, second_stage
 from reader_words import authors_of, is_in_company
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from medjudge.judge.point_reader import POINTS_FILE, PointReader
 from medjudge.judge.reader import collate
+from medjudge.models.hardware import fast_autocast
 
 HELD_FOR_WEIGHTS = 5
 """One in so many held-out documents gives the weights; the claims of the others are measured."""
@@ -58,29 +59,50 @@ class Weights(NamedTuple):
     biases: np.ndarray
 
 
-def weighted(work: Path, material: Material) -> tuple[PointReader, dict[int, PointReader]]:
-    """The finished reader of points with its weights, and those that did not learn from a fold of HealthVer's claims.
+def weighted(work: Path, material: Material) -> PointReader:
+    """The finished reader of points with its weights.
 
-    The reader without fold k did not learn from author k of points in other words either. The weights come from both
+    They come from held-out claims and contrasts, and from what experts said of whole answers.
+    """
+    points = load(finished(work, material))
+    claims, contrasts = (pieces_of(points, material, source, source) for source in ("claims-held", "contrasts-held"))
+    company = is_in_company(contrasts.examples)
+    known = [claims, contrasts.chosen(~company), contrasts.chosen(company)]
+    set_weights(points, fit([each.chosen(for_weights(each.examples)) for each in known], levels(points, material)))
+    return points
+
+
+def without_folds(work: Path, material: Material) -> dict[int, PointReader]:
+    """Readers that did not learn from a fold of HealthVer's claims, with their weights; none learned from contrasts.
+
+    The reader without fold k did not learn from author k of points in other words either. Its weights come from both
     sets as readers judge them that have not seen them; from points in other words as they stand in company, because
     alone nearness misleads more than in answers.
     """
-    points = load(finished(work, material))
-    without = {fold: load(finished(work, material, fold)) for fold in range(FOLDS)}
+    without = {fold: load(second_stage(work, material, fold)) for fold in range(FOLDS)}
     fold_of_pair = folds_of_healthver(material)
     claims = {
         fold: pieces_of(reader, material, "healthver", f"healthver-{fold}", fold_of_pair == fold)
         for fold, reader in without.items()
     }
     words = {number: own.chosen(is_in_company(own.examples)) for number, own in words_pieces(without, material).items()}
-    held = pieces_of(points, material, "claims-held", "claims-held")
-    held = held.chosen(for_weights(held.examples))
-    scored = [scored_pieces(points, material), pieces_of(points, material, "parallel", "parallel")]
+    second = load(second_stage(work, material))
+    held = pieces_of(second, material, "claims-held", "second-claims-held")
+    held, answers = held.chosen(for_weights(held.examples)), levels(second, material, "second-")
     for fold, reader in without.items():
         unseen = [some for sets in (claims, words) for other, some in sets.items() if other != fold]
-        set_weights(reader, fit([held, *unseen], scored))
-    set_weights(points, fit([held, *claims.values(), *words.values()], scored))
-    return points, without
+        set_weights(reader, fit([held, *unseen], answers))
+    return without
+
+
+def levels(points: PointReader, material: Material, prefix: str = "") -> list[Pieces]:
+    """Answers with a level: those of LiveQA, and parallel ones.
+
+    Args:
+        prefix: Of the names of the files that keep what the reader says of them.
+    """
+    parallel = pieces_of(points, material, "parallel", f"{prefix}parallel")
+    return [scored_pieces(points, material, f"{prefix}scored"), parallel]
 
 
 def words_pieces(without: Mapping[int, PointReader], material: Material) -> dict[int, Pieces]:
@@ -96,10 +118,10 @@ def words_pieces(without: Mapping[int, PointReader], material: Material) -> dict
     }
 
 
-def scored_pieces(points: PointReader, material: Material) -> Pieces:
+def scored_pieces(points: PointReader, material: Material, name: str = "scored") -> Pieces:
     """Those of LiveQA's answers to questions with a reference, which experts scored; the references are left out."""
     systems = [bool(example.reference) and example.source == "liveqa" for example, _ in material.examples("scored")]
-    return pieces_of(points, material, "scored", "scored", np.array(systems))
+    return pieces_of(points, material, "scored", name, np.array(systems))
 
 
 def set_weights(points: PointReader, weights: Weights) -> None:
@@ -132,7 +154,7 @@ def pieces_of(
         owners, numbers = [], []
         for start in range(0, len(pairs), _BATCH):
             batch = collate([material.lesson(source, *pair).reading for pair in pairs[start : start + _BATCH]])
-            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            with torch.inference_mode(), fast_autocast(torch.device("cpu")):
                 some = points.numbers(batch).float().numpy()
             is_point = batch.kind.numpy() > 0
             owners.append(batch.owner.numpy()[is_point] + start)

@@ -14,7 +14,7 @@ from reader_examples import Example
 
 _VERDICTS = ("met", "open", "contradicted")
 _OPEN = _VERDICTS.index("open")
-_IN_COMPANY = "words in company"
+_IN_COMPANY = "in company"
 
 
 def other_words() -> list[Example]:
@@ -58,7 +58,7 @@ def in_company(examples: Sequence[Example], seed: int) -> list[Example]:
     def beside(example: Example, *passages: str) -> Example:
         space = " " if example.language == "en" else ""
         answer = space.join(draw.sample(passages, len(passages)))
-        return example._replace(answer=answer, source=example.source.replace("words", _IN_COMPANY))
+        return example._replace(answer=answer, source=example.source.replace("/", f" {_IN_COMPANY}/"))
 
     for example in examples:
         others = [other.answer for other in of_author[example.source] if other.group != example.group]
@@ -71,8 +71,8 @@ def in_company(examples: Sequence[Example], seed: int) -> list[Example]:
 
 
 def is_in_company(examples: Sequence[Example]) -> np.ndarray:
-    """Which of the examples `in_company` made, (n,)."""
-    return np.array([example.source.startswith(_IN_COMPANY) for example in examples])
+    """Which of the examples stand beside another passage, (n,)."""
+    return np.array([_IN_COMPANY in example.source for example in examples])
 
 
 def authors_of(examples: Sequence[Example]) -> np.ndarray:
