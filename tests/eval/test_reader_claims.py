@@ -4,7 +4,6 @@ from collections import Counter
 from random import Random
 
 import pytest
-from reader_claim_cues import overlap_of
 from reader_claim_documents import Document
 from reader_claims import (
     CONTRADICTED,
@@ -13,7 +12,9 @@ from reader_claims import (
     SUPPORTED,
     Claim,
     of_documents,
+    overlap,
     split,
+    thinned,
 )
 from reader_rewording import Rewording
 
@@ -69,7 +70,7 @@ def test_no_claim_is_verbatim_and_the_same_seed_gives_the_same_claims(made) -> N
 def test_a_contradicted_claim_differs_from_its_passage_and_altered_wording_stands_on_either_side() -> None:
     facts = [
         Document(name, [f"Doctors treat {name} with aspirin twice in most hospitals of the country."])
-        for name in "ABCD"
+        for name in ("gout pain", "back pain", "joint pain", "tooth pain")
     ]
     facts = [
         Document(each.topic, [*each.parts, "The rest of the text is about the hospitals of the country."])
@@ -123,4 +124,20 @@ def test_items_of_a_chinese_list_stay_whole() -> None:
 
 
 def test_overlap_is_the_share_of_the_claims_words() -> None:
-    assert overlap_of(Claim("A b c.", "A b d e.", SUPPORTED, "none", "en", "x")) == 0.5
+    assert overlap(Claim("A b c.", "A b d e.", SUPPORTED, "none", "en", "x")) == 0.5
+
+
+def test_what_leaves_a_claim_open_shares_many_of_its_words(made) -> None:
+    language = made[0].language
+    least = min(overlap(claim) for claim in made if claim.label == OPEN)
+    assert least >= {"en": 0.65, "zh": 0.5}[language]
+
+
+def test_thinning_keeps_all_claims_of_some_facts_of_each_kind(made) -> None:
+    some = thinned(made, {"en": 3, "zh": 3}, seed=0)
+    facts = [made[at : at + 3] for at in range(0, len(made), 3)]
+    kept = [some[at : at + 3] for at in range(0, len(some), 3)]
+    assert all(fact in facts for fact in kept)
+    before = Counter(fact[CONTRADICTED].kind for fact in facts)
+    assert Counter(fact[CONTRADICTED].kind for fact in kept) == {kind: min(3, count) for kind, count in before.items()}
+    assert some == thinned(made, {"en": 3, "zh": 3}, seed=0)
