@@ -33,7 +33,7 @@ FIRST = Schedule(steps=2500, rate=5e-4, pieces=64)
 FIRST_SHARES = {"claims": 0.75, "graded": 0.12, "parallel": 0.13}
 SECOND = Schedule(steps=260, rate=4e-4, pieces=64)
 SECOND_SHARES = {"claims": 0.26, "healthver": 0.40, "words": 0.20, "graded": 0.07, "parallel": 0.07}
-THIRD = Schedule(steps=1400, rate=4e-4, pieces=64)
+THIRD = Schedule(steps=1300, rate=4e-4, pieces=64)
 THIRD_SHARES = {"contrasts": 0.52, "claims": 0.26, "healthver": 0.05, "words": 0.05, "graded": 0.06, "parallel": 0.06}
 
 
@@ -105,9 +105,12 @@ def second_stage(work: Path, material: Material, without_fold: int | None = None
 
 def finished(work: Path, material: Material) -> Path:
     """The folder of the finished reader."""
+    folder = work / "readers" / "points"
+    if folder.exists():
+        return folder
     start = second_stage(work, material)
     lessons = {source: lessons_of(material, source) for source in THIRD_SHARES}
-    return trained(work / "readers" / "points", lessons, THIRD_SHARES, THIRD, start)
+    return trained(folder, lessons, THIRD_SHARES, THIRD, start)
 
 
 def trained(
