@@ -53,7 +53,7 @@ _LEFT_OPEN = {"added": 0.84, "removed": 0.08, "other": 0.08}
 _NEAR = {"en": 0.5, "zh": 0.4}
 """A passage that leaves a claim open has at least this share of its terms, else the words alone would give it away."""
 _LEAST_OVERLAP = {"en": 0.65, "zh": 0.5}
-"""A claim that is left open shares at least this share of its tokens with its passage, as supported ones do."""
+"""A passage that leaves a claim open has at least this share of the claim's tokens, as one that supports it does."""
 _REPEATED = 0.6
 """A part with more of the terms of another one may say the same."""
 _MOST = {"en": 120, "zh": 200}
