@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 from matplotlib.image import imread
 
 from medjudge.files import write_json
+from medjudge.report import drawing
 from medjudge.report.plot_files import write_plots
 from medjudge.store import Run
 
@@ -15,7 +16,9 @@ def test_every_plot_of_the_report_becomes_an_svg_and_a_png(validated, tmp_path) 
     files = write_plots(tmp_path / "plots", [Run(validated)])
     names = [f"{judge}-{plot}" for judge in ("gpt", "mine") for plot in ("rates", "subcategories")]
     names += [f"mine-{plot}" for plot in STUDY]
-    assert {file.name for file in files} == {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
+    chinese = () if drawing._wide_fonts() else ("gpt-subcategories.png", "mine-subcategories.png")
+    expected = {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
+    assert {file.name for file in files} == expected.difference(chinese)
     for file in files:
         if file.suffix == ".png":
             height, width, _ = imread(file).shape
