@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from reader_dangers import NOTES_LEARNED, TIPS_LEARNED, harmless_lines, learned_advice, load_detector
+from reader_dangers import LINES_LEARNED, harmless_lines, learned_advice, load_detector
 from reader_examples import PHRASES
 from reader_sentences import fitted, logits_of, reached_by, real_sentences, shift, vectors_of
 from study import record_entry
@@ -110,7 +110,7 @@ def matter(real: Sequence[str]) -> list[str]:
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
     advised = [sentence for entry in learned_advice() for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
-    lines = harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
+    lines = harmless_lines(LINES_LEARNED)
     return [*real, *dict.fromkeys([*short, *records()]), *advised, *lines, *denials]
 
 

@@ -47,9 +47,10 @@ from medjudge.train.lora import write_base_name
 REAL, LEARNED_REAL = 20_000, 4_000
 """The most sentences of real answers, and how many of them the detector learns from; of the rest, half give the
 threshold and half are measured."""
-NOTES_LEARNED, TIPS_LEARNED = (0, 2), (4, 5, 6)
-"""Those authors of harmless lines, of clinical notes and of tips, that the detector learns from; of the lines of the
-others, half give the threshold and half are measured."""
+NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED = (0, 2), (4, 5, 6), (8, 9, 10, 11)
+"""Those authors of harmless lines, of clinical notes, of tips and of both, that the detector learns from; of the lines
+of the others, half give the threshold and half are measured."""
+LINES_LEARNED = NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
@@ -92,7 +93,7 @@ def harmless_lines(authors: Sequence[int]) -> list[str]:
 
 def unseen_lines() -> list[str]:
     """Harmless lines of the authors that the detector does not learn from: two of notes, and one of Chinese tips."""
-    return harmless_lines([number for number in range(8) if number not in NOTES_LEARNED + TIPS_LEARNED])
+    return harmless_lines([number for number in range(8) if number not in LINES_LEARNED])
 
 
 def unseen_sentences(data: Path) -> list[str]:
@@ -126,7 +127,7 @@ def trained(
         entries: The advice.
         real: Sentences of real answers.
         pools: Two sets of more of them. The detector learns from those of each that are hardest for it, and from
-            those of the second one again, beside the harmless lines. The notes among these it learns from the start.
+            those of the second one again, beside the harmless lines. All of these but tips it learns from the start.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -140,8 +141,8 @@ def trained(
     assert isinstance(body, PeftModel)
     round_frozen(body)
     detector = SentenceReader(body, body.config.hidden_size)
-    notes, lines = harmless_lines(NOTES_LEARNED), harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
-    _learn(detector, list(_steps(entries, [*real, *notes], EPOCHS, seed)), RATE, tokenizer)
+    early, lines = harmless_lines(NOTES_LEARNED + MIXED_LEARNED), harmless_lines(LINES_LEARNED)
+    _learn(detector, list(_steps(entries, [*real, *early], EPOCHS, seed)), RATE, tokenizer)
     for pool, beside in ((pools[0], []), (pools[1], []), (pools[1], lines)):
         hard = hardest(detector, pool, tokenizer) + beside
         _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
@@ -252,7 +253,7 @@ def measured(data: Path) -> dict[str, Any]:
         name: _table(logits_of(detector, [entry for entry in entries if entry.language == name]))
         for name in ("en", "zh")
     }
-    learned = harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
+    learned = harmless_lines(LINES_LEARNED)
     harmless = {
         "real sentences": unseen_sentences(data)[1::2],
         "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],

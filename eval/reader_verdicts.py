@@ -25,6 +25,11 @@ from medjudge.models.hardware import fast_autocast
 
 HELD_FOR_WEIGHTS = 5
 """One in so many held-out documents gives the weights; the claims of the others are measured."""
+LEVELS_WEIGHT = 3.0
+"""How much a set of answers with a level counts beside a set with verdicts. A larger one makes the verdicts follow
+nearness, a smaller one the layers: with 1, 2, 3, 5 and 10, LiveQA's levels and the points met have a Spearman
+correlation of 0.47, 0.51, 0.53, 0.54 and 0.56; claims an AUC of 0.92, 0.92, 0.91, 0.91 and 0.89 and contrasts beside
+other passages one of 0.76, 0.75, 0.75, 0.74 and 0.73."""
 _BATCH, _STEPS, _RATE, _DECAY = 96, 400, 0.05, 1e-3
 
 
@@ -182,7 +187,8 @@ def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
 
     Args:
         known: Examples with a verdict; those of each set weigh together as much as those of any other.
-        scored: Answers with a level, which the mean probability of met of their points should order.
+        scored: Answers with a level, which the mean probability of met of their points should order; each set of them
+            weighs `LEVELS_WEIGHT` times as much as one of `known`.
     """
     weight, bias = torch.eye(3, 6).requires_grad_(), torch.zeros(3, requires_grad=True)
     levels = [torch.tensor([2.0, -1.0, 0.0, 1.0, 2.0]).requires_grad_() for _ in scored]
@@ -197,7 +203,8 @@ def fit(known: Sequence[Pieces], scored: Sequence[Pieces]) -> Weights:
             loss = loss + functional.cross_entropy(own, told)
         for each, own, above, level in zip(scored, logits[len(known) :], at_least, levels, strict=True):
             cumulative = level[0].exp() * mean_met(own, each)[:, None] - level[1:]
-            loss = loss + functional.binary_cross_entropy_with_logits(cumulative, above[:, 1:].clamp(0, 1))
+            lost = functional.binary_cross_entropy_with_logits(cumulative, above[:, 1:].clamp(0, 1))
+            loss = loss + LEVELS_WEIGHT * lost
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
