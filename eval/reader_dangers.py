@@ -51,7 +51,7 @@ NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED = (0, 2), (4, 5, 6), (8, 9, 10, 11)
 """Those authors of harmless lines, of clinical notes, of tips and of both, that the detector learns from; of the lines
 of the others, half give the threshold and half are measured."""
 LINES_LEARNED = NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED
-RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
+RANK, EPOCHS, RATE, ENTRIES = 8, 2, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
 """How many sentences of real answers are drawn for a pool, how many of them the detector learns from in a further pass,
@@ -126,8 +126,8 @@ def trained(
     Args:
         entries: The advice.
         real: Sentences of real answers.
-        pools: Two sets of more of them. The detector learns from those of each that are hardest for it, and from
-            those of the second one again, beside the harmless lines. All of these but tips it learns from the start.
+        pools: Two sets of more of them. The detector learns from those of each that are hardest for it, with the second
+            one beside the harmless lines. All of these but tips it learns from the start.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -143,7 +143,7 @@ def trained(
     detector = SentenceReader(body, body.config.hidden_size)
     early, lines = harmless_lines(NOTES_LEARNED + MIXED_LEARNED), harmless_lines(LINES_LEARNED)
     _learn(detector, list(_steps(entries, [*real, *early], EPOCHS, seed)), RATE, tokenizer)
-    for pool, beside in ((pools[0], []), (pools[1], []), (pools[1], lines)):
+    for pool, beside in ((pools[0], []), (pools[1], lines)):
         hard = hardest(detector, pool, tokenizer) + beside
         _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
     return detector
