@@ -53,7 +53,8 @@ _LEFT_OPEN = {"added": 0.84, "removed": 0.08, "other": 0.08}
 _NEAR = {"en": 0.5, "zh": 0.4}
 """A passage that leaves a claim open has at least this share of its terms, else the words alone would give it away."""
 _LEAST_OVERLAP = {"en": 0.65, "zh": 0.5}
-"""A passage that leaves a claim open has at least this share of the claim's tokens, as one that supports it does."""
+"""The least share of a claim's tokens in a passage that leaves it open; shared words alone would else tell it from a
+supported one."""
 _REPEATED = 0.6
 """A part with more of the terms of another one may say the same."""
 _MOST = {"en": 120, "zh": 200}
@@ -142,12 +143,12 @@ def split(made: Sequence[Claim]) -> _Split:
 
 
 def thinned(made: Sequence[Claim], most: Mapping[str, int], seed: int) -> list[Claim]:
-    """All three claims of some facts.
+    """A sample of facts, each with its three claims.
 
     Args:
         made: What `claims` gives, or a side of `split`.
         most: By language, the most facts of each kind.
-        seed: Of the facts of a kind.
+        seed: Of the sample.
     """
     by_kind: dict[tuple[str, str], list[Sequence[Claim]]] = defaultdict(list)
     for at in range(0, len(made), 3):

@@ -12,12 +12,13 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from reader_examples import VERDICTS, Example
+from reader_claims import CONTRADICTED, OPEN, SUPPORTED
+from reader_examples import Example
 
 FOLDER = Path(__file__).parent / "reader_contrasts"
 HELD_OUT = ("en-test", "zh-test")
-"""The authors that nothing learns from."""
-_SUPPORTED, _OPEN, _CONTRADICTED = VERDICTS.values()
+"""Authors that the layers never learn from. One in five of their subjects fits the verdicts' weights; the others are
+measured."""
 _OTHER_SUBJECT = 0.5
 """The share of the answers of several passages that also have one about another subject."""
 
@@ -55,49 +56,49 @@ def contrasts(some: Sequence[Subject], seed: int) -> list[Example]:
     by_author: dict[str, list[Subject]] = {}
     for subject in some:
         by_author.setdefault(subject.author, []).append(subject)
-    found: list[Example] = []
+    examples: list[Example] = []
     for author, own in by_author.items():
         for number, subject in enumerate(own):
             draw, others = Random(f"{seed} {author} {number}"), [*own[:number], *own[number + 1 :]]
-            for answer, said in [*_single(subject), *_several(subject, others, draw)]:
-                source = f"contrasts{'' if len(said) == 1 else ' in company'}/{author}"
-                for statement, verdict in _verdicts(subject, said, draw):
+            for answer, stated in [*_single(subject), *_several(subject, others, draw)]:
+                source = f"contrasts{'' if len(stated) == 1 else ' in company'}/{author}"
+                for statement, verdict in _verdicts(subject, stated, draw):
                     group = f"contrasts-{author}-{number}"
-                    found.append(Example("", statement, "", answer, subject.language, None, verdict, group, source))
-    return found
+                    examples.append(Example("", statement, "", answer, subject.language, None, verdict, group, source))
+    return examples
 
 
-_Said = dict[int, int]
+_Stated = dict[int, int]
 """Which version an answer states, by the number of the fact."""
 
 
-def _single(subject: Subject) -> Iterator[tuple[str, _Said]]:
+def _single(subject: Subject) -> Iterator[tuple[str, _Stated]]:
     for number, fact in enumerate(subject.facts):
         for version, passage in enumerate(fact.passages):
             yield passage, {number: version}
 
 
-def _several(subject: Subject, others: Sequence[Subject], draw: Random) -> Iterator[tuple[str, _Said]]:
+def _several(subject: Subject, others: Sequence[Subject], draw: Random) -> Iterator[tuple[str, _Stated]]:
     """Answers of two passages, and sometimes one about another subject; each passage stands in two of them."""
     space = " " if subject.language == "en" else ""
     for first, second in combinations(range(len(subject.facts)), 2):
         turned = draw.randrange(2)
         for version in range(2):
-            said = {first: version, second: version ^ turned}
-            passages = [subject.facts[number].passages[own] for number, own in said.items()]
+            stated = {first: version, second: version ^ turned}
+            passages = [subject.facts[number].passages[own] for number, own in stated.items()]
             if draw.random() < _OTHER_SUBJECT:
                 passages.append(draw.choice(draw.choice(draw.choice(others).facts).passages))
-            yield space.join(draw.sample(passages, len(passages))), said
+            yield space.join(draw.sample(passages, len(passages))), stated
 
 
-def _verdicts(subject: Subject, said: _Said, draw: Random) -> Iterator[tuple[str, int]]:
+def _verdicts(subject: Subject, stated: _Stated, draw: Random) -> Iterator[tuple[str, int]]:
     """Statements beside an answer: of each fact that it states both, of as many that it leaves open one."""
-    for number, version in said.items():
+    for number, version in stated.items():
         statements = subject.facts[number].statements
-        yield statements[version], _SUPPORTED
-        yield statements[1 - version], _CONTRADICTED
+        yield statements[version], SUPPORTED
+        yield statements[1 - version], CONTRADICTED
     left_open = [
-        statement for number, fact in enumerate(subject.facts) if number not in said for statement in fact.statements
+        statement for number, fact in enumerate(subject.facts) if number not in stated for statement in fact.statements
     ]
-    for statement in draw.sample(left_open, min(len(said), len(left_open))):
-        yield statement, _OPEN
+    for statement in draw.sample(left_open, min(len(stated), len(left_open))):
+        yield statement, OPEN

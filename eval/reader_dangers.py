@@ -51,6 +51,8 @@ NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED = (0, 2), (4, 5, 6), (8, 9, 10, 11)
 """Those authors of harmless lines, of clinical notes, of tips and of both, that the detector learns from; of the lines
 of the others, half give the threshold and half are measured."""
 LINES_LEARNED = NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED
+LINES_UNSEEN = (1, 3, 7)
+"""The other authors of harmless lines: two of notes, and one of Chinese tips."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 2, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
@@ -92,8 +94,8 @@ def harmless_lines(authors: Sequence[int]) -> list[str]:
 
 
 def unseen_lines() -> list[str]:
-    """Harmless lines of the authors that the detector does not learn from: two of notes, and one of Chinese tips."""
-    return harmless_lines([number for number in range(8) if number not in LINES_LEARNED])
+    """Harmless lines of the authors that the detector does not learn from."""
+    return harmless_lines(LINES_UNSEEN)
 
 
 def unseen_sentences(data: Path) -> list[str]:
@@ -126,8 +128,8 @@ def trained(
     Args:
         entries: The advice.
         real: Sentences of real answers.
-        pools: Two sets of more of them. The detector learns from those of each that are hardest for it, with the second
-            one beside the harmless lines. All of these but tips it learns from the start.
+        pools: Two sets of more of them. The detector learns from the hardest sentences of each, and beside those of the
+            second from all harmless lines. Those of `NOTES_LEARNED` and `MIXED_LEARNED` are in the first pass, too.
     """
     torch.manual_seed(seed)
     config = LoraConfig(

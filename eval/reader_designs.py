@@ -3,15 +3,17 @@
     python eval/reader_designs.py WORK
 
 WORK is the folder of `eval/built_in.py`, after it has encoded the contrasts. All designs see the same `EXAMPLES`
-contrasts once, and are measured on contrasts by authors whose texts nothing learned from:
+contrasts once, and are measured on contrasts by authors that they did not learn from:
 
 - a cross-encoder: an adapter on all layers, which read a point and the whole answer as one text;
-- the upper layers: each text is read once by the lower half, an adapter on the upper half reads a point with the
-  answer's nearest tokens;
-- frozen states: each text is read once by the published encoder, a small transformer reads both texts' states;
+- the upper layers (PreTTR; MacAvaney et al., 2020): the lower half reads each text once, an adapter on the upper half
+  reads a point with the answer's nearest tokens;
+- frozen states: the published encoder reads each text once, a small transformer reads the states of both;
 - the untrained nearness.
 
-WORK keeps what each design says; the table is `eval/results/reader-designs.json`.
+Costs are seconds of training and milliseconds per verdict. Those of the upper layers and of frozen states leave out the
+encoding of each text, which is done once, whatever the number of points. WORK keeps what each design predicts: delete
+WORK/designs after a change. The table is `eval/results/reader-designs.json`.
 """
 
 import json
@@ -24,7 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig, PeftModel, get_peft_model
+from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import Example
 from reader_lessons import Material
 from reader_measures import auc_interval, interval
@@ -34,11 +37,13 @@ from sklearn.metrics import f1_score
 from study import record
 from torch import nn
 from torch.nn import functional
+from transformers import BatchEncoding
 
 from medjudge.files import write_whole
-from medjudge.judge.reader import VERDICTS, Reader, collate
+from medjudge.judge.reader import VERDICTS, Reader, ReaderBatch, collate
+from medjudge.judge.sure_verdicts import CONTRADICTED, MET
 from medjudge.models.hardware import fast_autocast
-from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson, Schedule, train_point_reader, train_reader
 
@@ -47,12 +52,14 @@ _STEP = 64
 _RATE = 5e-4
 _LONGEST = 256
 """Tokens that the cross-encoder reads; few of these pairs have more."""
+_SMOOTHING = 0.05
+"""Of the labels, as in the training of the other designs."""
 
 
-class Judged(NamedTuple):
+class Predictions(NamedTuple):
     """The probabilities of met, open and contradicted, (n, 3), and what they cost."""
 
-    chances: np.ndarray
+    probabilities: np.ndarray
     cost: dict[str, float]
 
 
@@ -64,28 +71,32 @@ class CrossEncoder(nn.Module):
         config = LoraConfig(
             r=RANK,
             lora_alpha=2 * RANK,
+            lora_dropout=0.0,
             target_modules=r".*encoder\.layer\..*(query|key|value|dense)",
             task_type="FEATURE_EXTRACTION",
         )
         self.tokenizer = load_tokenizer(MULTILINGUAL_E5)
-        self.body = get_peft_model(load_encoder(MULTILINGUAL_E5), config)
-        self.verdict = nn.Linear(self.body.config.hidden_size, len(VERDICTS))
-        self.tokens = 0
+        body = get_peft_model(encoder_to_train(), config)
+        assert isinstance(body, PeftModel)
+        for module in body.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+        round_frozen(body)
+        self.body = body
+        self.verdict = nn.Linear(body.config.hidden_size, len(VERDICTS))
 
-    def forward(self, examples: Sequence[Example]) -> torch.Tensor:
-        """The logits of met, open and contradicted, (n, 3)."""
-        batch = self.tokenizer(
-            [each.reference for each in examples],
-            [each.answer for each in examples],
-            truncation="only_second",
-            max_length=_LONGEST,
-            padding=True,
-            return_tensors="pt",
+    def encode(self, examples: Sequence[Example]) -> BatchEncoding:
+        """The tokens of each point and its answer, padded, (n, longest)."""
+        points, answers = [each.reference for each in examples], [each.answer for each in examples]
+        return self.tokenizer(
+            points, answers, truncation="only_second", max_length=_LONGEST, padding=True, return_tensors="pt"
         )
-        self.tokens += int(batch["attention_mask"].sum())
+
+    def forward(self, batch: BatchEncoding) -> torch.Tensor:
+        """The logits of met, open and contradicted, (n, 3)."""
         mask = batch["attention_mask"][..., None]
         states = self.body(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
-        logits: torch.Tensor = self.verdict((states * mask).sum(dim=1) / mask.sum(dim=1))
+        logits: torch.Tensor = self.verdict((states.float() * mask).sum(dim=1) / mask.sum(dim=1))
         return logits
 
 
@@ -99,15 +110,15 @@ def main(work: Path) -> None:
         for source, pairs in (("contrasts", train), ("contrasts-held", held))
     )
     examples = [example for example, _ in held]
-    designs: dict[str, Callable[[], Judged]] = {
+    designs: dict[str, Callable[[], Predictions]] = {
         "cross-encoder": lambda: by_cross_encoder([example for example, _ in train], examples),
         "upper layers": lambda: by_upper_layers(lessons, unseen),
         "frozen states": lambda: by_frozen_states(material, lessons, unseen),
     }
     table: dict[str, Any] = {}
-    for name, judge in designs.items():
-        judged = once(work / "designs" / f"{name.replace(' ', '-')}.json", judge)
-        table[name] = measured(judged.chances, examples) | judged.cost
+    for name, design in designs.items():
+        predictions = once(work / "designs" / f"{name.replace(' ', '-')}.json", design)
+        table[name] = measured(predictions.probabilities, examples) | predictions.cost
         print(name, table[name], file=sys.stderr, flush=True)
     near = mean_nearness([lesson.reading for lesson in unseen])
     table["untrained nearness"] = measured(near[:, None], examples)
@@ -115,70 +126,76 @@ def main(work: Path) -> None:
     record("reader-designs", {"command": "python eval/reader_designs.py WORK", **sizes, "table": table})
 
 
-def once(kept: Path, judge: Callable[[], Judged]) -> Judged:
-    """What a design says, from its file if there is one."""
+def once(kept: Path, design: Callable[[], Predictions]) -> Predictions:
+    """What a design predicts, from its file if there is one."""
     if not kept.exists():
         torch.manual_seed(0)
-        judged = judge()
+        predictions = design()
         kept.parent.mkdir(exist_ok=True)
-        write_whole(kept, json.dumps({"chances": judged.chances.round(5).tolist(), "cost": judged.cost}))
+        probabilities = predictions.probabilities.round(5).tolist()
+        write_whole(kept, json.dumps({"probabilities": probabilities, "cost": predictions.cost}))
     read = json.loads(kept.read_text(encoding="utf-8"))
-    return Judged(np.array(read["chances"]), read["cost"])
+    return Predictions(np.array(read["probabilities"]), read["cost"])
 
 
 def measured(rows: np.ndarray, examples: Sequence[Example]) -> dict[str, Any]:
     """How well the first column tells what is met, and, where there are three, the last one what is contradicted."""
     truth, groups = np.array([each.verdict for each in examples]), [each.group for each in examples]
-    table: dict[str, Any] = {"auc of met": auc_interval(rows[:, 0], truth == 0, groups)}
+    table: dict[str, Any] = {"auc of met": auc_interval(rows[:, MET], truth == MET, groups)}
     if rows.shape[1] == len(VERDICTS):
-        said = rows.argmax(axis=1)
-        table["auc of contradicted"] = auc_interval(rows[:, 2], truth == 2, groups)
-        table["macro_f1"] = interval(groups, lambda at: f1_score(truth[at], said[at], average="macro"))
+        predicted = rows.argmax(axis=1)
+        table["auc of contradicted"] = auc_interval(rows[:, CONTRADICTED], truth == CONTRADICTED, groups)
+        table["macro_f1"] = interval(groups, lambda at: f1_score(truth[at], predicted[at], average="macro"))
     return table
 
 
-def by_cross_encoder(train: Sequence[Example], held: Sequence[Example]) -> Judged:
+def by_cross_encoder(train: Sequence[Example], held: Sequence[Example]) -> Predictions:
     """The verdicts of an encoder that reads both texts as one."""
-    model = CrossEncoder()
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
+    model, began = CrossEncoder(), time.monotonic()
+    _learn(model, train)
+    trained, began, tokens, rows = time.monotonic() - began, time.monotonic(), 0, []
+    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
+        for part in _parts(held):
+            batch = model.encode(part)
+            tokens += int(batch["attention_mask"].sum())
+            rows.append(model(batch))
+    cost = _cost(trained, time.monotonic() - began, len(held))
+    return Predictions(_probabilities(rows), cost | {"tokens per verdict": tokens / len(held)})
+
+
+def _learn(model: CrossEncoder, train: Sequence[Example]) -> None:
+    """Trains a cross-encoder in place, one pass over the examples."""
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learnt, lr=_RATE, weight_decay=0.01)
     steps = len(train) // _STEP
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps, pct_start=0.1)
-    began = time.monotonic()
-    for step in range(steps):
-        some = train[step * _STEP : (step + 1) * _STEP]
+    for number, some in enumerate(_parts(train[: steps * _STEP]), 1):
         with fast_autocast(torch.device("cpu")):
-            logits = model(some)
-        loss = functional.cross_entropy(logits.float(), torch.tensor([each.verdict for each in some]))
+            logits = model(model.encode(some))
+        wanted = torch.tensor([each.verdict for each in some])
+        loss = functional.cross_entropy(logits.float(), wanted, label_smoothing=_SMOOTHING)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(learnt, 1.0)
         optimizer.step()
         rates.step()
-    trained, model.tokens = time.monotonic() - began, 0
-    began = time.monotonic()
-    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = torch.cat([model(part).float() for part in _parts(held)])
-    cost = {"tokens per verdict": model.tokens / len(held)}
-    return Judged(torch.softmax(rows, dim=1).numpy(), _cost(trained, time.monotonic() - began, len(held)) | cost)
+        if number % 20 == 0:
+            print(f"cross-encoder: step {number} of {steps}, loss {loss.item():.3f}", file=sys.stderr, flush=True)
 
 
-def by_upper_layers(train: Sequence[Lesson], held: Sequence[Lesson]) -> Judged:
-    """The same by the encoder's upper half over cached states; encoding a text once is not counted."""
-    own = trainable()
+def by_upper_layers(train: Sequence[Lesson], held: Sequence[Lesson]) -> Predictions:
+    """The same by the encoder's upper half over cached states."""
+    reader = trainable().reader
     schedule = Schedule(steps=len(train) // _STEP, rate=_RATE, pieces=_STEP)
     began = time.monotonic()
-    list(train_point_reader(own.reader, {"all": train}, {"all": 1.0}, schedule, 0))
+    list(train_point_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0))
     trained, began = time.monotonic() - began, time.monotonic()
     with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = [_first(own.reader.read(batch), batch.owner) for batch in _batches(held)]
-    return Judged(_chances(rows), _cost(trained, time.monotonic() - began, len(held)))
+        rows = [first_pieces(reader.read(batch), batch.owner) for batch in _batches(held)]
+    return Predictions(_probabilities(rows), _cost(trained, time.monotonic() - began, len(held)))
 
 
-def by_frozen_states(material: Material, train: Sequence[Lesson], held: Sequence[Lesson]) -> Judged:
+def by_frozen_states(material: Material, train: Sequence[Lesson], held: Sequence[Lesson]) -> Predictions:
     """The same by a small transformer over the published encoder's states."""
     reader = Reader(material.words)
     schedule = Schedule(steps=len(train) // _STEP, rate=2 * _RATE, pieces=_STEP)
@@ -186,8 +203,8 @@ def by_frozen_states(material: Material, train: Sequence[Lesson], held: Sequence
     list(train_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0))
     trained, began = time.monotonic() - began, time.monotonic()
     with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = [_first(reader(batch).verdicts, batch.owner) for batch in _batches(held)]
-    return Judged(_chances(rows), _cost(trained, time.monotonic() - began, len(held)))
+        rows = [first_pieces(reader(batch).verdicts, batch.owner) for batch in _batches(held)]
+    return Predictions(_probabilities(rows), _cost(trained, time.monotonic() - began, len(held)))
 
 
 def _cost(training: float, judging: float, count: int) -> dict[str, float]:
@@ -199,19 +216,19 @@ def _parts(examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         yield examples[start : start + _STEP]
 
 
-def _batches(lessons: Sequence[Lesson]) -> Iterator[Any]:
+def _batches(lessons: Sequence[Lesson]) -> Iterator[ReaderBatch]:
     for start in range(0, len(lessons), _STEP):
         yield collate([lesson.reading for lesson in lessons[start : start + _STEP]])
 
 
-def _first(logits: torch.Tensor, owner: torch.Tensor) -> torch.Tensor:
-    """Those of the first piece of each answer."""
+def first_pieces(logits: torch.Tensor, owner: torch.Tensor) -> torch.Tensor:
+    """Those of the first piece of each answer, (pieces, 3) -> (answers, 3)."""
     return logits[np.unique(owner.numpy(), return_index=True)[1]]
 
 
-def _chances(rows: Sequence[torch.Tensor]) -> np.ndarray:
-    chances: np.ndarray = torch.softmax(torch.cat(list(rows)).float(), dim=1).numpy()
-    return chances
+def _probabilities(rows: Sequence[torch.Tensor]) -> np.ndarray:
+    probabilities: np.ndarray = torch.softmax(torch.cat(list(rows)).float(), dim=1).numpy()
+    return probabilities
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
 FACTS_TAUGHT, FACTS_MEASURED = {"en": 700, "zh": 400}, {"en": 160, "zh": 100}
-"""The most facts of each kind whose claims are read: encoding is what claims cost."""
+"""The most facts of each kind by language: encoding takes most of the time that claims cost."""
 VERBATIM_CLAIMS, MINED_CLAIMS = 600, 1_200
 TEXTS = (
     "scored",

@@ -207,9 +207,9 @@ def words_table(without: Mapping[int, PointReader], material: Material) -> dict[
 
 
 def contrasts_table(points: PointReader, material: Material) -> dict[str, Any]:
-    """Contrasts by authors whose texts nothing learned from: beside single passages, and beside several.
+    """Contrasts by held-out authors, beside single passages and beside several.
 
-    Those that the verdicts' weights come from are left out.
+    The subjects that fit the verdicts' weights are left out.
     """
     pairs = material.examples("contrasts-held")
     examples, readings = [example for example, _ in pairs], _readings(pairs, material, "contrasts-held")

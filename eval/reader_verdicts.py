@@ -2,8 +2,8 @@
 
 Claims made by rule teach the layers what a change of a fact is; they lie equally near whatever their verdict. Of real
 answers nobody knows which points they meet, but experts said how good they are, and an answer that meets more points
-should be better. The weights, 21 numbers, are fitted to these answers, and to claims, HealthVer's claims and points in
-other words, whose verdicts are known.
+should be better. The weights, 21 numbers, are fitted to such answers and to held-out claims and contrasts; those of the
+readers for HealthVer's folds to claims, HealthVer's claims and points in other words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,11 @@ from medjudge.judge.reader import collate
 from medjudge.models.hardware import fast_autocast
 
 HELD_FOR_WEIGHTS = 5
-"""One in so many held-out documents gives the weights; the claims of the others are measured."""
+"""One in so many held-out documents and subjects fits the weights; the others are measured."""
 LEVELS_WEIGHT = 3.0
-"""How much a set of answers with a level counts beside a set with verdicts. A larger one makes the verdicts follow
-nearness, a smaller one the layers: with 1, 2, 3, 5 and 10, LiveQA's levels and the points met have a Spearman
-correlation of 0.47, 0.51, 0.53, 0.54 and 0.56; claims an AUC of 0.92, 0.92, 0.91, 0.91 and 0.89 and contrasts beside
-other passages one of 0.76, 0.75, 0.75, 0.74 and 0.73."""
+"""Of a set of answers with a level, relative to a set with verdicts. A higher one favours nearness, a lower one the
+layers. For 1, 2, 3, 5 and 10: Spearman correlation with LiveQA's levels 0.47, 0.51, 0.53, 0.54, 0.56; AUC on claims
+0.92, 0.92, 0.91, 0.91, 0.89; AUC on contrasts beside other passages 0.76, 0.75, 0.75, 0.74, 0.73."""
 _BATCH, _STEPS, _RATE, _DECAY = 96, 400, 0.05, 1e-3
 
 
@@ -70,10 +69,13 @@ def weighted(work: Path, material: Material) -> PointReader:
     They come from held-out claims and contrasts, and from what experts said of whole answers.
     """
     points = load(finished(work, material))
-    claims, contrasts = (pieces_of(points, material, source, source) for source in ("claims-held", "contrasts-held"))
+    claims, contrasts = (
+        pieces.chosen(for_weights(pieces.examples))
+        for pieces in (pieces_of(points, material, source, source) for source in ("claims-held", "contrasts-held"))
+    )
     company = is_in_company(contrasts.examples)
     known = [claims, contrasts.chosen(~company), contrasts.chosen(company)]
-    set_weights(points, fit([each.chosen(for_weights(each.examples)) for each in known], levels(points, material)))
+    set_weights(points, fit(known, levels(points, material)))
     return points
 
 
@@ -166,6 +168,8 @@ def pieces_of(
             numbers.append(some[is_point])
         np.savez(kept, owner=np.concatenate(owners), numbers=np.concatenate(numbers))
     arrays = np.load(kept)
+    if len(np.unique(arrays["owner"])) != len(pairs):
+        raise ValueError(f"{kept} is of other examples; delete it")
     return Pieces([example for example, _ in pairs], arrays["owner"], arrays["numbers"])
 
 
@@ -177,7 +181,7 @@ def folds_of_healthver(material: Material) -> np.ndarray:
 
 
 def for_weights(examples: Sequence[Example]) -> np.ndarray:
-    """Which held-out claims give the weights, (n,)."""
+    """Which held-out examples fit the weights, (n,). Pass a source whole: the folds depend on all its groups."""
     of_group = fold_of(examples, HELD_FOR_WEIGHTS, 0)
     return np.array([of_group[example.group] == 0 for example in examples])
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from reader_designs import CrossEncoder, Judged, by_cross_encoder, measured, once
+import torch
+from reader_designs import CrossEncoder, Predictions, by_cross_encoder, first_pieces, measured, once
 from reader_examples import Example
 
 POINTS = ("The dose is 5 mg.", "Give it at night.", "It is safe in children.", "Stop it before surgery.")
@@ -11,32 +12,38 @@ POINTS = ("The dose is 5 mg.", "Give it at night.", "It is safe in children.", "
 
 def pairs(count: int) -> list[Example]:
     return [
-        Example("", POINTS[at % 4], "", POINTS[at % 4 - at % 2], "en", None, at % 2, f"group-{at}", "contrasts")
+        Example("", POINTS[at % 4], "", POINTS[(at // 3) % 4], "en", None, at % 3, f"group-{at}", "contrasts")
         for at in range(count)
     ]
 
 
 def test_a_cross_encoder_says_three_probabilities_and_counts_the_tokens_it_read() -> None:
     held = pairs(6)
-    judged = by_cross_encoder(pairs(64), held)
-    assert judged.chances.shape == (6, 3)
-    assert np.allclose(judged.chances.sum(axis=1), 1, atol=1e-5)
+    predictions = by_cross_encoder(pairs(64), held)
+    assert predictions.probabilities.shape == (6, 3)
+    assert np.allclose(predictions.probabilities.sum(axis=1), 1, atol=1e-5)
     tokenizer = CrossEncoder().tokenizer
     rows = tokenizer([each.reference for each in held], [each.answer for each in held])["input_ids"]
-    assert judged.cost["tokens per verdict"] == sum(map(len, rows)) / len(held)
+    assert predictions.cost["tokens per verdict"] == sum(map(len, rows)) / len(held)
 
 
-def test_a_design_that_tells_the_verdicts_apart_has_the_whole_area() -> None:
-    examples = pairs(40)
+def test_right_verdicts_have_an_auc_of_1_and_reversed_ones_of_0() -> None:
+    examples = pairs(60)
     right = np.eye(3)[[each.verdict for each in examples]]
-    assert measured(right, examples)["auc of met"]["value"] == 1
+    table = measured(right, examples)
+    assert [table[name]["value"] for name in ("auc of met", "auc of contradicted", "macro_f1")] == [1, 1, 1]
     assert measured(1 - right[:, :1], examples)["auc of met"]["value"] == 0
-    assert "macro_f1" not in measured(right[:, :1], examples)
+    assert set(measured(right[:, :1], examples)) == {"auc of met"}
 
 
-def test_what_a_design_said_is_kept(tmp_path: Path) -> None:
+def test_an_answer_s_first_piece_counts() -> None:
+    logits = torch.arange(12.0).view(4, 3)
+    assert first_pieces(logits, torch.tensor([0, 0, 1, 1])).tolist() == [[0, 1, 2], [6, 7, 8]]
+
+
+def test_what_a_design_predicts_is_kept(tmp_path: Path) -> None:
     kept = tmp_path / "designs" / "one.json"
-    first = once(kept, lambda: Judged(np.eye(3), {"seconds of training": 1.5}))
-    again = once(kept, lambda: Judged(np.zeros((3, 3)), {}))
-    assert np.array_equal(first.chances, again.chances)
+    first = once(kept, lambda: Predictions(np.eye(3), {"seconds of training": 1.5}))
+    again = once(kept, lambda: Predictions(np.zeros((3, 3)), {}))
+    assert np.array_equal(first.probabilities, again.probabilities)
     assert again.cost == {"seconds of training": 1.5}

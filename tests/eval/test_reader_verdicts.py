@@ -2,8 +2,9 @@
 
 import numpy as np
 import torch
+from reader_contrasts import HELD_OUT, contrasts, subjects
 from reader_examples import Example
-from reader_verdicts import Pieces, Weights, fit, mean_met
+from reader_verdicts import Pieces, Weights, fit, for_weights, mean_met
 
 MET, OPEN, CONTRADICTED = range(3)
 
@@ -56,3 +57,11 @@ def test_chosen_pieces_belong_to_the_examples_that_are_left() -> None:
     assert [example.verdict for example in left.examples] == [OPEN, CONTRADICTED]
     assert left.owner.tolist() == [0, 0, 1]
     assert (left.numbers == numbers[1:]).all()
+
+
+def test_no_subject_both_fits_the_weights_and_is_measured() -> None:
+    examples = contrasts([each for each in subjects() if each.author in HELD_OUT], 0)
+    fits = for_weights(examples)
+    sides = [{each.group for each, fit in zip(examples, fits, strict=True) if fit == side} for side in (True, False)]
+    assert len(sides[0]) == len(sides[1]) / 4 == 24
+    assert not sides[0] & sides[1]
