@@ -20,7 +20,7 @@ from built_in_data import folds, read_sets
 from built_in_table import FOLDS
 from reader_examples import VERDICTS, Example, level_of
 from reader_features import Readers, Seen, features_of, read, taken
-from reader_heads import AUXILIARY, WITHOUT_WEIGHT, head_of, levels_by
+from reader_heads import AUXILIARY, head_of, levels_by
 from reader_judge import write_evidence
 from reader_lessons import Material
 from reader_measures import auc_interval, interval, llmeval2_lines
@@ -63,8 +63,8 @@ TRAINED = {
     "without Chinese": Learnt(languages=("en",)),
 }
 WEIGHED = {
-    "head without points": (*WITHOUT_WEIGHT, *_ALL_POINTS),
-    "head without the reader's impression": (*WITHOUT_WEIGHT, _IMPRESSION),
+    "head without points": _ALL_POINTS,
+    "head without the reader's impression": (_IMPRESSION,),
 }
 
 
@@ -165,14 +165,12 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
     return known._replace(features=np.load(kept))
 
 
-def measured(
-    seen: dict[str, Seen], material: Material, without_weight: Sequence[int] = WITHOUT_WEIGHT
-) -> dict[str, Any]:
+def measured(seen: dict[str, Seen], material: Material, ablated: Sequence[int] = ()) -> dict[str, Any]:
     """Agreement with experts on the measured folds, each by a head without it, and on LLMEval-2 by the first head."""
     examples = seen["scored"].examples
     of_group = folds(read_sets(material.work).scored, FOLDS, seed=0)
     fold = np.array([of_group[each.group] for each in examples])
-    heads = {number: head_of(seen, fold != number, without_weight) for number in MEASURED_FOLDS}
+    heads = {number: head_of(seen, fold != number, ablated) for number in MEASURED_FOLDS}
     table: dict[str, Any] = {}
     for row, name, source, second in (
         ("mediqa", "scored-alone", "mediqa", True),

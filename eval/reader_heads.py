@@ -31,14 +31,12 @@ OF_QUESTION = (0, 1, 2, 3, 12, 13, 14, 15, 16, 17, 18, 19, 22)
 """Nearness to the question, length and form: without weight where there is a reference or a checklist. A head
 that weighs them there orders LiveQA's held-out answers less well."""
 OF_CONTRADICTED = tuple(_VERDICTS + at for at in (2, 5, 8))
-"""Without weight there too: a good answer in its own words comes near to more points, and more of these are taken for
-contradicted, than one about something else."""
-
-WITHOUT_WEIGHT = (*OF_QUESTION, *OF_CONTRADICTED)
-"""The features without weight where there are points."""
+"""They may lower the level of a Chinese answer. English answers with points are experts' and have no weight on them: a
+good answer in its own words comes near to more points, and more of these are taken for contradicted, than one about
+something else."""
 
 
-def head_of(seen: dict[str, Seen], chosen: np.ndarray, without_weight: Sequence[int] = WITHOUT_WEIGHT) -> LevelHead:
+def head_of(seen: dict[str, Seen], chosen: np.ndarray, ablated: Sequence[int] = ()) -> LevelHead:
     """A level head from some of the scored answers, and all parallel, graded, disturbed and matched ones.
 
     Answers with points of which no second opinion is heard are Chinese, and nearness between Chinese texts is higher:
@@ -47,7 +45,7 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray, without_weight: Sequence[
     Args:
         seen: `scored`, with references where there are any, `scored-alone` without, and the sources of `AUXILIARY`.
         chosen: Which of the scored answers, shape (n scored,).
-        without_weight: The features without weight where there are points.
+        ablated: Features without weight where there are points.
     """
     of_rows: list[list[tuple[Seen, float]]] = [[], [], [], []]
     experts = {name: seen[name].chosen(chosen) for name in ("scored", "scored-alone")}
@@ -65,12 +63,18 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray, without_weight: Sequence[
         masks = (~with_points, with_points & ~english, ~with_points & english, with_points & english)
         for row, mask in enumerate(masks):
             of_rows[row].append((others.chosen(mask), share * total))
-    signs = np.zeros(FEATURES + 1, int)
-    signs[list(RAISE)], signs[list(LOWER)], signs[list(without_weight)] = 1, -1, UNUSED
-    only_second = np.zeros_like(signs)
+    only_second = np.zeros(FEATURES + 1, int)
     only_second[-2:] = 1
+    chinese, english = signs_of(LOWER + OF_CONTRADICTED, ablated), signs_of(LOWER, (*OF_CONTRADICTED, *ablated))
     fitted = [_together(parts, second=row >= 2) for row, parts in enumerate(of_rows)]
-    return fit_level_head(fitted, [only_second, signs, only_second, signs], _RIDGE)
+    return fit_level_head(fitted, [only_second, chinese, only_second, english], _RIDGE)
+
+
+def signs_of(lower: Sequence[int], unused: Sequence[int]) -> np.ndarray:
+    """What the weight of each feature may be where there are points, (features,); see `fit_level_head`."""
+    signs = np.zeros(FEATURES + 1, int)
+    signs[list(RAISE)], signs[list(lower)], signs[[*OF_QUESTION, *unused]] = 1, -1, UNUSED
+    return signs
 
 
 def _together(parts: Sequence[tuple[Seen, float]], second: bool) -> Scored:
