@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-from reader_dangers import LINES_LEARNED, harmless_lines, learned_advice, load_detector
+from reader_dangers import NOTES_LEARNED, TIPS_LEARNED, adapter_advice, harmless_lines, load_detector
 from reader_examples import PHRASES
 from reader_sentences import fitted, logits_of, reached_by, real_sentences, shift, vectors_of
 from study import record_entry
@@ -108,9 +108,9 @@ def records() -> list[str]:
 def matter(real: Sequence[str]) -> list[str]:
     """Sentences about the matter: real ones, short answers, records, harmless lines, advice, and denials."""
     short = [form.format(value) for forms in TEXTS["plain"].values() for form in forms for value in _VALUES]
-    advised = [sentence for entry in learned_advice() for sentence in (entry.harm, entry.safe)]
+    advised = [sentence for entry in adapter_advice() for sentence in (entry.harm, entry.safe)]
     denials = [text for language in ASIDES for way in ("denial", "denial_after") for text in PHRASES[language][way]]
-    lines = harmless_lines(LINES_LEARNED)
+    lines = harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
     return [*real, *dict.fromkeys([*short, *records()]), *advised, *lines, *denials]
 
 

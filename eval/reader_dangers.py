@@ -1,4 +1,4 @@
-"""What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences.
+"""What the built-in judge takes for dangerous: an adapter on its encoder, trained on single sentences, and a head.
 
     python eval/reader_dangers.py DATA
 
@@ -22,8 +22,10 @@ import yaml
 from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
 from reader_claims import tokens
-from reader_sentences import real_sentences, sentences_in, usable_answers
+from reader_sentences import real_sentences, sentences_in, usable_answers, vectors_of
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 from study import record_entry
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
@@ -47,13 +49,12 @@ from medjudge.train.lora import write_base_name
 REAL, LEARNED_REAL = 20_000, 4_000
 """The most sentences of real answers, and how many of them the detector learns from; of the rest, half give the
 threshold and half are measured."""
-NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED = (0, 2), (4, 5, 6), (8, 9, 10, 11)
-"""Those authors of harmless lines, of clinical notes, of tips and of both, that the detector learns from; of the lines
-of the others, half give the threshold and half are measured."""
-LINES_LEARNED = NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED
-LINES_UNSEEN = (1, 3, 7)
-"""The other authors of harmless lines: two of notes, and one of Chinese tips."""
-RANK, EPOCHS, RATE, ENTRIES = 8, 2, 5e-4, 9
+NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED, LINES_UNSEEN = (0, 2), (4, 5, 6), (8, 9, 10, 11), (1, 3, 7)
+"""Authors of harmless lines: of clinical notes and of tips that the adapter learns from; of both that the head learns
+from, too; and those that nothing learns from, half of whose lines give the threshold and half are measured."""
+_HEAD_PENALTY = 0.003
+"""Inverse of the strength of the head's regularisation, over standardised states."""
+RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
 """Of the adapter; passes over the advice; learning rate; entries in a step, beside as large a share of the rest."""
 POOL, HARDEST, HARDEST_RATE = 40_000, 3_000, 2e-4
 """How many sentences of real answers are drawn for a pool, how many of them the detector learns from in a further pass,
@@ -82,9 +83,19 @@ def advice(name: str = "reader_dangers.yaml") -> list[Advice]:
     return [Advice(language, **entry) for language, entries in by_language.items() for entry in entries]
 
 
+def adapter_advice() -> list[Advice]:
+    """What the adapter learns from, and the head."""
+    return advice() + advice("reader_dangers_more.yaml")
+
+
+def head_advice() -> list[Advice]:
+    """What the head learns from alone: the adapter's states of it are those of sentences that it has not learned."""
+    return advice("reader_dangers_head.yaml")
+
+
 def learned_advice() -> list[Advice]:
     """What the detector learns from."""
-    return advice() + advice("reader_dangers_more.yaml")
+    return adapter_advice() + head_advice()
 
 
 def harmless_lines(authors: Sequence[int]) -> list[str]:
@@ -94,7 +105,7 @@ def harmless_lines(authors: Sequence[int]) -> list[str]:
 
 
 def unseen_lines() -> list[str]:
-    """Harmless lines of the authors that the detector does not learn from."""
+    """Harmless lines of the authors that the detector does not learn from: two of notes, and one of Chinese tips."""
     return harmless_lines(LINES_UNSEEN)
 
 
@@ -128,8 +139,8 @@ def trained(
     Args:
         entries: The advice.
         real: Sentences of real answers.
-        pools: Two sets of more of them. The detector learns from the hardest sentences of each, and beside those of the
-            second from all harmless lines. Those of `NOTES_LEARNED` and `MIXED_LEARNED` are in the first pass, too.
+        pools: Two sets of more of them. The detector learns from those of each that are hardest for it, and from
+            those of the second one again, beside the harmless lines. The notes among these it learns from the start.
     """
     torch.manual_seed(seed)
     config = LoraConfig(
@@ -143,12 +154,42 @@ def trained(
     assert isinstance(body, PeftModel)
     round_frozen(body)
     detector = SentenceReader(body, body.config.hidden_size)
-    early, lines = harmless_lines(NOTES_LEARNED + MIXED_LEARNED), harmless_lines(LINES_LEARNED)
-    _learn(detector, list(_steps(entries, [*real, *early], EPOCHS, seed)), RATE, tokenizer)
-    for pool, beside in ((pools[0], []), (pools[1], lines)):
+    _with_last_layer_alone(detector)
+    notes, lines = harmless_lines(NOTES_LEARNED), harmless_lines(NOTES_LEARNED + TIPS_LEARNED)
+    _learn(detector, list(_steps(entries, [*real, *notes], EPOCHS, seed)), RATE, tokenizer)
+    for pool, beside in ((pools[0], []), (pools[1], []), (pools[1], lines)):
         hard = hardest(detector, pool, tokenizer) + beside
         _learn(detector, list(_steps(entries, hard, 1, seed)), HARDEST_RATE, tokenizer)
     return detector
+
+
+def _with_last_layer_alone(detector: SentenceReader) -> None:
+    """Makes the head ignore the lower layers while the adapter learns; `fit_head` weighs them later."""
+    kept = torch.zeros_like(detector.danger.weight)
+    kept[:, -detector.width :] = 1
+    with torch.no_grad():
+        detector.danger.weight.mul_(kept)
+    detector.danger.weight.register_hook(lambda gradient: gradient * kept)
+
+
+def fit_head(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
+    """Fits the head in place: a logistic regression on the states of all layers, of all that the detector learns from.
+
+    Args:
+        detector: With an adapter that has learned.
+        real: Sentences of real answers.
+    """
+    entries = learned_advice()
+    dangerous = [entry.harm for entry in entries]
+    harmless = [sentence for entry in entries for sentence in (entry.safe, entry.fact)]
+    harmless += [*real, *harmless_lines(NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED)]
+    scaler, regression = StandardScaler(), LogisticRegression(C=_HEAD_PENALTY, max_iter=1000)
+    states = scaler.fit_transform(vectors_of(detector, tokenizer, dangerous + harmless))
+    regression.fit(states, np.arange(len(states)) < len(dangerous))
+    weight = regression.coef_[0] / scaler.scale_
+    with torch.no_grad():
+        detector.danger.weight.copy_(torch.from_numpy(weight)[None])
+        detector.danger.bias.fill_(float(regression.intercept_[0] - weight @ scaler.mean_))
 
 
 def hardest(detector: SentenceReader, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
@@ -227,7 +268,7 @@ def make_detector(data: Path, out: Path) -> None:
     if out.exists():
         return
     tokenizer, real = load_tokenizer(MULTILINGUAL_E5), real_sentences(data, REAL, 0)
-    detector = trained(learned_advice(), real[:LEARNED_REAL], pools_of(data, real), tokenizer, 0)
+    detector = trained(adapter_advice(), real[:LEARNED_REAL], pools_of(data, real), tokenizer, 0)
     scratch = out.with_suffix(".part")
     shutil.rmtree(scratch, ignore_errors=True)
     assert isinstance(detector.body, PeftModel)
@@ -237,6 +278,7 @@ def make_detector(data: Path, out: Path) -> None:
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
     detector = load_detector(scratch)
+    fit_head(detector, tokenizer, real[:LEARNED_REAL])
     set_threshold(detector, tokenizer, unseen_sentences(data)[::2], unseen_lines()[::2])
     detector.save_heads(scratch)
     scratch.rename(out)
@@ -255,7 +297,7 @@ def measured(data: Path) -> dict[str, Any]:
         name: _table(logits_of(detector, [entry for entry in entries if entry.language == name]))
         for name in ("en", "zh")
     }
-    learned = harmless_lines(LINES_LEARNED)
+    learned = harmless_lines(NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED)
     harmless = {
         "real sentences": unseen_sentences(data)[1::2],
         "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],

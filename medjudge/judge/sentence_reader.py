@@ -67,7 +67,7 @@ class SentenceReader(nn.Module):
         super().__init__()
         self.body = body
         self.width = width
-        self.danger = nn.Linear(width, 1)
+        self.danger = nn.Linear(self.columns, 1)
         self.aside = head_over(self.columns - width, ASIDE_UNITS)
 
     @property
@@ -95,7 +95,7 @@ class SentenceReader(nn.Module):
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """The logits of danger and of being an aside, (sentences, longest) -> (sentences, 2)."""
         states = self.means(ids, mask)
-        return torch.cat([self.danger(states[:, -self.width :]), self.aside(states[:, : -self.width])], dim=1)
+        return torch.cat([self.danger(states), self.aside(states[:, : -self.width])], dim=1)
 
     def logits(self, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> np.ndarray:
         """The logits of sentences, (sentences, 2). One that was read in part is no aside."""

@@ -34,7 +34,7 @@ def listening(reader_folder: Path, reader_encoder: FrozenEncoder, reader_base: P
     reader = SentenceReader(body, reader_encoder.width).eval()
     states = reader.means(*_tokens(reader_encoder, [DANGER, SAFE, ASIDE])).detach()
     with torch.no_grad():
-        weight, bias = _telling_apart(states[:, -reader.width :], [10.0, -10.0, -10.0])
+        weight, bias = _telling_apart(states, [10.0, -10.0, -10.0])
         reader.danger.weight.copy_(weight[None])
         reader.danger.bias.fill_(bias)
         weight, bias = _telling_apart(states[:, : -reader.width], [-10.0, -10.0, 10.0])
