@@ -3,13 +3,17 @@
 from collections import Counter
 
 import pytest
+import torch
 from reader_dangers import (
     ENTRIES,
     EPOCHS,
-    LINES_LEARNED,
     LINES_UNSEEN,
+    MIXED_LEARNED,
+    NOTES_LEARNED,
+    TIPS_LEARNED,
     Advice,
     _steps,
+    _with_last_layer_alone,
     advice,
     harmless_lines,
     learned_advice,
@@ -18,6 +22,7 @@ from reader_dangers import (
 )
 
 from medjudge.judge.points import sentence_spans
+from medjudge.judge.sentence_reader import SentenceReader
 from medjudge.probes.texts import probe_texts
 
 
@@ -46,10 +51,11 @@ def test_the_unseen_advice_stands_under_other_topics_and_says_something_else() -
 
 
 def test_no_harmless_line_stands_twice_or_among_the_advice() -> None:
-    lines = harmless_lines(sorted(LINES_LEARNED + LINES_UNSEEN))
+    learned = NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED
+    lines = harmless_lines(sorted(learned + LINES_UNSEEN))
     assert len(set(lines)) == len(lines) > 4000
     assert set(unseen_lines()) < set(lines)
-    assert not set(unseen_lines()) & set(harmless_lines(LINES_LEARNED))
+    assert not set(unseen_lines()) & set(harmless_lines(learned))
     assert not _texts(learned_advice() + unseen()) & set(lines)
 
 
@@ -67,3 +73,15 @@ def test_a_step_holds_harm_advice_and_facts_of_a_few_entries_beside_real_sentenc
     seen = Counter(sentence for sentences, _ in steps for sentence in sentences)
     assert set(seen.values()) == {EPOCHS}
     assert len(seen) == 3 * len(entries) + len(real)
+
+
+def test_the_adapter_learns_from_the_last_layer_alone() -> None:
+    detector = SentenceReader(torch.nn.Identity(), width=4)
+    _with_last_layer_alone(detector)
+    states = torch.ones(3, detector.columns)
+    torch.autograd.backward(detector.danger(states).sum())
+    gradient = detector.danger.weight.grad
+    assert gradient is not None
+    assert gradient[0].tolist() == [0.0] * 8 + [3.0] * 4
+    assert (detector.danger.weight[0, :8] == 0).all()
+    assert (detector.danger.weight[0, 8:] != 0).all()
