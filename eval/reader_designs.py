@@ -47,7 +47,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson, Schedule, train_point_reader, train_reader
 
-EXAMPLES, MEASURED = 6400, 2000
+EXAMPLES, MEASURED = 3200, 1500
 _STEP = 64
 _RATE = 5e-4
 _LONGEST = 256
