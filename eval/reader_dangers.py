@@ -169,7 +169,7 @@ def _with_last_layer_alone(detector: SentenceReader) -> None:
     kept[:, -detector.width :] = 1
     with torch.no_grad():
         detector.danger.weight.mul_(kept)
-    detector.danger.weight.register_hook(lambda gradient: gradient * kept)
+    detector.danger.weight.register_hook(lambda gradient: gradient * kept)  # type: ignore[no-untyped-call]
 
 
 def fit_head(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
