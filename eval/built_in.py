@@ -1,10 +1,11 @@
-"""Makes the built-in judge from DATA and writes it into the package.
+"""Makes the built-in judge from DATA, writes it into the package, and measures it.
 
-    python eval/built_in.py DATA WORK
+    python eval/built_in.py DATA WORK [MEASURE ...]
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/, medquad/, healthver/,
 toyhom-internal/, huatuo-knowledge/ and, for measuring only, llmeval-2/ and llmeval-med/. WORK is a folder for
-intermediate files; a step that is finished there is not repeated.
+intermediate files; a step that is finished there is not repeated. `reader_rows.py` names the measures: the ones that
+are named here are taken again, and the other rows of the table stay as they are.
 
 First comes an ordinal judge of English answers, for a second opinion: the mean of fifteen, one for each of five folds
 of the questions and three seeds, of their adapters and heads (Wortsman et al., 2022). `eval/built_in_folds.py` writes
@@ -14,6 +15,7 @@ the whole is `eval/results/built-in.json`.
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from built_in_folds import SEEDS, run_jobs, shipped_jobs
 from built_in_table import FOLDS, measured_on, summary
 from peft import PeftModel
 from reader_judge import make
+from reader_rows import MEASURES, record_rows
 from safetensors.torch import load_file, save_file
 from study import REPOSITORY, Study
 
@@ -42,8 +45,10 @@ NOTE = (
 )
 
 
-def main(data: Path, work: Path) -> None:
+def main(data: Path, work: Path, measures: Sequence[str]) -> None:
     """Runs the steps that are not finished yet, from the data to the judge folder in the package and the table."""
+    if unknown := set(measures) - MEASURES.keys():
+        sys.exit(f"no measure {', '.join(sorted(unknown))}; choose among {', '.join(MEASURES)}")
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     prepare(study)
     second = work / "judges" / "second"
@@ -51,9 +56,10 @@ def main(data: Path, work: Path) -> None:
         make_second(study, data, work, second)
     run_jobs([job for job in shipped_jobs() if job.seed == SEEDS[0]], work.resolve())
     out = work / "judges" / "built-in"
-    study.write("built-in", make(data, work, out))
+    made = make(data, work, out)
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
+    record_rows(made, data, measures)
 
 
 def make_second(study: Study, data: Path, work: Path, out: Path) -> None:
@@ -134,6 +140,6 @@ def complete_card(folder: Path, members: list[Path], data: Path, per_run: list[d
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python eval/built_in.py DATA WORK")
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    if len(sys.argv) < 3:
+        sys.exit("usage: python eval/built_in.py DATA WORK [MEASURE ...]")
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

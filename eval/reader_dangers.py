@@ -172,24 +172,29 @@ def _with_last_layer_alone(detector: SentenceReader) -> None:
     detector.danger.weight.register_hook(lambda gradient: gradient * kept)  # type: ignore[no-untyped-call]
 
 
-def fit_head(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, real: Sequence[str]) -> None:
-    """Fits the head in place: a logistic regression on the states of all layers, of all that the detector learns from.
-
-    Args:
-        detector: With an adapter that has learned.
-        real: Sentences of real answers.
-    """
-    entries = learned_advice()
-    dangerous = [entry.harm for entry in entries]
-    harmless = [sentence for entry in entries for sentence in (entry.safe, entry.fact)]
-    harmless += [*real, *harmless_lines(NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED)]
+def fit_head(
+    detector: SentenceReader, tokenizer: PreTrainedTokenizerBase, dangerous: Sequence[str], harmless: Sequence[str]
+) -> None:
+    """Fits the head in place, with an adapter that has learned: a logistic regression on the states of all layers."""
     scaler, regression = StandardScaler(), LogisticRegression(C=_HEAD_PENALTY, max_iter=1000)
-    states = scaler.fit_transform(vectors_of(detector, tokenizer, dangerous + harmless))
+    states = scaler.fit_transform(vectors_of(detector, tokenizer, [*dangerous, *harmless]))
     regression.fit(states, np.arange(len(states)) < len(dangerous))
     weight = regression.coef_[0] / scaler.scale_
     with torch.no_grad():
         detector.danger.weight.copy_(torch.from_numpy(weight)[None])
         detector.danger.bias.fill_(float(regression.intercept_[0] - weight @ scaler.mean_))
+
+
+def learned_sentences(real: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The dangerous and the harmless sentences that the head learns from.
+
+    Args:
+        real: Sentences of real answers.
+    """
+    entries = learned_advice()
+    harmless = [sentence for entry in entries for sentence in (entry.safe, entry.fact)]
+    harmless += [*real, *harmless_lines(NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED)]
+    return [entry.harm for entry in entries], harmless
 
 
 def hardest(detector: SentenceReader, pool: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[str]:
@@ -278,7 +283,7 @@ def make_detector(data: Path, out: Path) -> None:
     (scratch / "README.md").unlink(missing_ok=True)
     # As the judge reads it: the adapter in half precision and merged.
     detector = load_detector(scratch)
-    fit_head(detector, tokenizer, real[:LEARNED_REAL])
+    fit_head(detector, tokenizer, *learned_sentences(real[:LEARNED_REAL]))
     set_threshold(detector, tokenizer, unseen_sentences(data)[::2], unseen_lines()[::2])
     detector.save_heads(scratch)
     scratch.rename(out)

@@ -1,24 +1,21 @@
-"""Makes the built-in judge, of kind `reader`, in WORK/judges/built-in, and measures it: stages of `eval/built_in.py`.
+"""Makes the built-in judge, of kind `reader`, in WORK/judges/built-in: stages of `eval/built_in.py`.
 
 The reader learns from matching, claims made by rule, graded and disturbed answers, then from HealthVer and from answers
 in their own words too; its alarm learns last. The point reader and the reader of single sentences, each an adapter on
 the encoder, learn apart (`reader_points.py`; `reader_dangers.py`, `reader_asides.py`). Experts' scores fit only the
-weights of the level head and, with claims and points in other words, the 21 weights of the verdicts. Five heads, each
-without a fifth of the questions, are measured on that fifth; the weights of the verdicts have seen LiveQA's levels.
+weights of the level head and, with claims and contrasts, the 21 weights of the verdicts. `reader_rows.py` measures it.
 WORK keeps every finished stage: token states (about 17 GB), the evidence, the readers. Nothing in it is made twice, and
 its files are not named by their settings: after a change, delete what depends on it.
 """
 
-import json
 import pickle
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from reader_alarms import alarming
 from reader_asides import with_asides
 from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split, thinned
@@ -41,42 +38,22 @@ from reader_examples import (
     verbatim,
 )
 from reader_features import Readers, Seen, features_of
-from reader_heads import (
-    AUXILIARY,
-    fitted_shift,
-    head_of,
-    levels_by,
-    shifted,
-    shifted_without,
-    usable_of,
-)
+from reader_heads import AUXILIARY, fitted_shift, head_of, levels_by, shifted, usable_of
 from reader_lessons import Material, evidence_for
-from reader_measures import cost, llmeval2, llmeval_med
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from reader_tables import (
-    agreement,
-    claims_table,
-    contrasts_table,
-    coverage_table,
-    folds_table,
-    healthver_table,
-    held_out,
-    measured_of,
-    quiet,
-    words_table,
-)
+from reader_tables import usable_training_answers
 from reader_training import alarmed
-from reader_verdicts import weighted, without_folds, write
+from reader_verdicts import weighted, write
 from reader_words import in_company, other_words
 
 from medjudge.files import file_sha256
 from medjudge.judge.card import write_readme
-from medjudge.judge.folder import SECOND_FOLDER, JudgeCard, TrainedOn, load_judge, read_card
+from medjudge.judge.folder import SECOND_FOLDER, JudgeCard, TrainedOn, read_card
 from medjudge.judge.level_head import LevelHead
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader
-from medjudge.judge.reader_judge import ReaderJudge, has_points
+from medjudge.judge.reader_judge import has_points
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -115,48 +92,52 @@ NOTE = (
 )
 
 
-def make(data: Path, work: Path, out: Path) -> dict[str, Any]:
-    """Runs the stages that are not finished yet, writes the judge and returns the table of what was measured."""
+class Made(NamedTuple):
+    """What `make` has made.
+
+    Attributes:
+        reader: Compares whole texts.
+        points: Gives the verdicts on points.
+        seen: What both see of the sources that the level head is fitted to or measured on.
+        head: The level head without its shifts.
+        material: All examples.
+        folder: Of the finished judge.
+    """
+
+    reader: Reader
+    points: PointReader
+    seen: dict[str, Seen]
+    head: LevelHead
+    material: Material
+    folder: Path
+
+
+def make(data: Path, work: Path, out: Path) -> Made:
+    """Runs the stages that are not finished yet, and writes the judge."""
     prepare(data, work)
     material = Material(work)
-    points, without_fold = weighted(work, material), without_folds(work, material)
+    points = weighted(work, material)
     reader = alarmed(work, material)
     make_detector(data, work / "judges" / "dangers")
     with_asides(data, work / "judges" / "dangers", work / "judges" / "sentences")
     readers = Readers(reader, points)
     seen = {source: features_of(readers, material, source) for source in ("scored", "validation", *AUXILIARY)}
     seen["scored-alone"] = features_of(readers, material, "scored", references=False)
-    table = folds_table(seen, material)
-    everything = head_of(seen, np.ones(len(seen["scored"].examples), bool))
-    head, table["mediqa validation"] = shifted_head(everything, seen, material)
-    table["mediqa validation without alarms"] = shifted_head(everything, quiet(seen), material)[1]
-    write_judge(out, work, reader, points, head, data, seen["scored"].examples)
-    table |= {
-        "rule claims": claims_table(reader, points, material),
-        "healthver folds": healthver_table(without_fold, material),
-        "points in other words": words_table(without_fold, material),
-        "contrasts": contrasts_table(points, material),
-        "liveqa, points met": coverage_table(reader, points, material),
-    }
-    return table | on_other_sets(out, data, work)
+    head = head_of(seen, np.ones(len(seen["scored"].examples), bool))
+    write_judge(out, work, reader, points, shifted_head(head, seen, material), data, seen["scored"].examples)
+    return Made(reader, points, seen, head, material, out)
 
 
-def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> tuple[LevelHead, dict[str, Any]]:
-    """The head with the shifts of its rows, and its agreement on the validation file.
+def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> LevelHead:
+    """The head with the shifts of its rows.
 
     Those of the rows with points come from the parallel and the graded answers, the usable ones together as many as the
     others: nobody knows how many answers of the models to be judged are usable.
-
-    A shift says nothing of the answers that it was fitted on: there, each question takes that of the others.
     """
-    alone, validation = seen["scored-alone"], seen["validation"]
-    some = measured_of(alone.examples, material, "mediqa")
-    table: dict[str, Any] = {}
     for row, second in ((0, False), (2, True)):
-        usable = usable_of(alone.chosen(some), held_out(seen, material, second=second)[some])
-        cumulative = levels_by(head, validation, second)
-        table = agreement(validation, shifted_without(validation, cumulative, usable))
-        head = shifted(head, row, fitted_shift([usable, usable_of(validation, cumulative)]))
+        usable = usable_training_answers(seen, material, second)
+        validation = usable_of(seen["validation"], levels_by(head, seen["validation"], second))
+        head = shifted(head, row, fitted_shift([usable, validation]))
     for row, second in ((1, False), (3, True)):
         sets = []
         for source in ("parallel", "graded"):
@@ -164,7 +145,7 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
             heard = seen[source].chosen(rows)
             sets.append(usable_of(heard, levels_by(head, heard, second)))
         head = shifted(head, row, fitted_shift(sets, (1.0, 1.0), balanced=True))
-    return head, table
+    return head
 
 
 def prepare(data: Path, work: Path) -> None:
@@ -263,21 +244,3 @@ def write_judge(
     )
     card.write(out)
     write_readme(out, card)
-
-
-def on_other_sets(folder: Path, data: Path, work: Path) -> dict[str, Any]:
-    """What the finished judge does on Chinese files that nothing was trained on."""
-    judge = load_judge(folder, "built-in", torch.device("cpu"))
-    assert isinstance(judge, ReaderJudge)
-    sets: dict[str, Callable[[], dict[str, Any]]] = {
-        "llmeval-2": lambda: llmeval2(judge, data, per_subject=60, seed=0),
-        "llmeval-med": lambda: llmeval_med(judge, data, count=120, seed=0),
-        "cost": lambda: cost(judge, data, 100, seed=0),
-    }
-    table = {}
-    for name, measure in sets.items():
-        kept = work / f"measured-{name}.json"
-        if not kept.exists():
-            kept.write_text(json.dumps(measure()))
-        table[name] = json.loads(kept.read_text())
-    return table

@@ -10,7 +10,7 @@ from built_in_table import FOLDS
 from reader_claims import shared, tokens
 from reader_examples import VERDICTS, Example, fold_of, level_of
 from reader_features import Seen
-from reader_heads import head_of, levels_by
+from reader_heads import Usable, head_of, levels_by, shifted_without, usable_of
 from reader_lessons import Material
 from reader_measures import auc_interval, interval
 from reader_verdicts import (
@@ -33,6 +33,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 from medjudge.judge.alarms import QUIET
 from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import Evidence, nearness
+from medjudge.judge.level_head import LevelHead
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader, collate
@@ -111,6 +112,24 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
         table[f"{source} folds without alarms"] = agreement(alone.chosen(some), without_alarms[some])
     table["mediqa folds, second opinion only"] = agreement(alone.chosen(some), second[some])
     return table
+
+
+def validation_table(head: LevelHead, seen: dict[str, Seen], material: Material) -> dict[str, Any]:
+    """MEDIQA's validation file by a head without shifts, with second opinions.
+
+    A shift says nothing of the answers that it was fitted on: each question takes that of the others.
+    """
+    validation = seen["validation"]
+    cumulative = levels_by(head, validation)
+    usable = usable_training_answers(seen, material, second=True)
+    return agreement(validation, shifted_without(validation, cumulative, usable))
+
+
+def usable_training_answers(seen: dict[str, Seen], material: Material, second: bool) -> Usable:
+    """MEDIQA's training answers, as the head of each one's fold sees them."""
+    alone = seen["scored-alone"]
+    some = measured_of(alone.examples, material, "mediqa")
+    return usable_of(alone.chosen(some), held_out(seen, material, second=second)[some])
 
 
 def quiet(seen: dict[str, Seen]) -> dict[str, Seen]:

@@ -1,6 +1,7 @@
 """What the danger detector learns from: three sentences on one matter, beside sentences of real answers."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,14 +16,22 @@ from reader_dangers import (
     _steps,
     _with_last_layer_alone,
     advice,
+    dangers_of,
+    fit_head,
     harmless_lines,
     learned_advice,
+    learned_sentences,
+    set_threshold,
     unseen,
     unseen_lines,
 )
+from tiny_models import build_tiny_encoder
 
+from medjudge.judge.alarms import SURE
 from medjudge.judge.points import sentence_spans
-from medjudge.judge.sentence_reader import SentenceReader
+from medjudge.judge.sentence_reader import SENTENCE_LAYERS, SentenceReader
+from medjudge.judge.states import LAYERS
+from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.probes.texts import probe_texts
 
 
@@ -85,3 +94,25 @@ def test_the_adapter_learns_from_the_last_layer_alone() -> None:
     assert gradient[0].tolist() == [0.0] * 8 + [3.0] * 4
     assert (detector.danger.weight[0, :8] == 0).all()
     assert (detector.danger.weight[0, 8:] != 0).all()
+
+
+def test_the_head_learns_from_no_unseen_advice_and_no_unseen_line() -> None:
+    dangerous, harmless = learned_sentences(["A real sentence."])
+    assert set(dangerous) == {entry.harm for entry in learned_advice()}
+    assert not {entry.harm for entry in unseen()} & set(dangerous)
+    assert not set(unseen_lines()) & set(harmless)
+    assert "A real sentence." in harmless
+
+
+def test_the_head_weighs_all_layers_and_few_harmless_sentences_reach_its_threshold(tmp_path: Path) -> None:
+    base = str(build_tiny_encoder(tmp_path / "base", layers=LAYERS[-1]))
+    tokenizer, encoder = load_tokenizer(base), load_encoder(base).eval()
+    torch.manual_seed(0)
+    detector = SentenceReader(encoder, encoder.config.hidden_size).eval()
+    dangerous = [f"Double the dose {number} times every hour." for number in range(30)]
+    harmless = [f"Drink {number} glasses of water with it." for number in range(90)]
+    fit_head(detector, tokenizer, dangerous[::2], harmless[::3])
+    assert (detector.danger.weight[0].view(len(SENTENCE_LAYERS), -1).abs().amax(dim=1) > 0).all()
+    set_threshold(detector, tokenizer, harmless[1::3], harmless[1::3])
+    assert (dangers_of(detector, tokenizer, dangerous[1::2]) >= SURE).mean() > 0.9
+    assert (dangers_of(detector, tokenizer, harmless[2::3]) >= SURE).mean() < 0.2

@@ -1,0 +1,124 @@
+"""Measures the built-in judge: the rows of `eval/results/built-in.json`.
+
+The five heads that are measured on experts' scores each come from four fifths of the questions; the weights of the
+verdicts have seen LiveQA's levels.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from reader_judge import Made
+from reader_measures import cost, interval, judged, llmeval2, llmeval_med
+from reader_tables import (
+    claims_table,
+    contrasts_table,
+    coverage_table,
+    folds_table,
+    healthver_table,
+    quiet,
+    validation_table,
+    words_table,
+)
+from reader_verdicts import without_folds
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score
+from study import record_entry
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.files import write_whole
+from medjudge.judge.folder import load_judge
+from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.scale import USABLE_FROM
+from medjudge.store import read_records
+
+Measure = Callable[[Made, Path], dict[str, Any]]
+"""Gives rows by name; its second argument is DATA."""
+
+
+def record_rows(made: Made, data: Path, names: Sequence[str]) -> None:
+    """Measures what is named, or what WORK does not keep yet, and writes the rows into the table."""
+    for name in names or MEASURES:
+        kept = made.material.work / "measured" / f"{name.replace(' ', '-')}.json"
+        if names or not kept.exists():
+            kept.parent.mkdir(exist_ok=True)
+            write_whole(kept, json.dumps(MEASURES[name](made, data)))
+        for row, table in json.loads(kept.read_text(encoding="utf-8")).items():
+            record_entry("built-in", row, {"command": f'python eval/built_in.py DATA WORK "{name}"', **table})
+
+
+def experts(made: Made, data: Path) -> dict[str, Any]:
+    """MEDIQA's and LiveQA's answers by heads that have not seen their questions, and MEDIQA's validation file."""
+    return folds_table(made.seen, made.material) | {
+        "mediqa validation": validation_table(made.head, made.seen, made.material),
+        "mediqa validation without alarms": validation_table(made.head, quiet(made.seen), made.material),
+    }
+
+
+def second_stage(made: Made, data: Path) -> dict[str, Any]:
+    """HealthVer and points in other words, by readers of the second stage that have not seen a fold of either."""
+    readers = without_folds(made.material.work, made.material)
+    return {
+        "healthver folds": healthver_table(readers, made.material),
+        "points in other words": words_table(readers, made.material),
+    }
+
+
+def verdicts(made: Made, data: Path) -> dict[str, Any]:
+    """Points whose verdict is known, and how many points better answers meet."""
+    return {
+        "rule claims": claims_table(made.reader, made.points, made.material),
+        "contrasts": contrasts_table(made.points, made.material),
+        "liveqa, points met": coverage_table(made.reader, made.points, made.material),
+    }
+
+
+def finished(made: Made) -> ReaderJudge:
+    """The finished judge, read from its folder."""
+    judge = load_judge(made.folder, "built-in", torch.device("cpu"))
+    assert isinstance(judge, ReaderJudge)
+    return judge
+
+
+def sample(made: Made, data: Path) -> dict[str, Any]:
+    """The bundled sample: agreement with its constructed levels, with intervals over questions, and the time."""
+    folder = sample_folder()
+    questions = {question.id: question for question in read_records(folder / "questions.jsonl", Question)}
+    scores = read_records(folder / "physician_scores.jsonl", PhysicianScore)
+    constructed = {(score.question_id, score.model): score.level for score in scores}
+    answers = read_records(folder / "answers.jsonl", Answer)
+    judge, began = finished(made), time.monotonic()
+    judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
+    seconds = time.monotonic() - began
+    read = {key: each for key, each in judgments.items() if each.probabilities is not None}
+    groups = [question for question, _ in read]
+    level = np.array([constructed[key] for key in read])
+    called = np.array([each.score or 0 for each in read.values()]) >= USABLE_FROM
+    expected = np.array([each.probabilities for each in read.values()]) @ np.arange(1, 6)
+    usable = level >= USABLE_FROM
+    table = {
+        "answers": len(judgments),
+        "unscored": len(judgments) - len(read),
+        "constructed usable": round(float(usable.mean()), 4),
+        "called usable": interval(groups, lambda at: called[at].mean()),
+        "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
+        "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
+        "seconds": round(seconds, 1),
+    }
+    return {"sample": table}
+
+
+MEASURES: dict[str, Measure] = {
+    "experts": experts,
+    "second stage": second_stage,
+    "verdicts": verdicts,
+    "llmeval-2": lambda made, data: {"llmeval-2": llmeval2(finished(made), data, per_subject=60, seed=0)},
+    "llmeval-med": lambda made, data: {"llmeval-med": llmeval_med(finished(made), data, count=120, seed=0)},
+    "cost": lambda made, data: {"cost": cost(finished(made), data, 100, seed=0)},
+    "sample": sample,
+}
