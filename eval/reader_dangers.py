@@ -4,7 +4,8 @@
 
 measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
 harmless sentences it takes for dangerous, of real answers, notes and tips; `eval/results/reader-dangers.json`. Other
-authors wrote that advice and those lines, and advice that shares many words with what was learned is left out.
+authors wrote that advice and those lines, and advice that shares many words with what was learned is left out. The head
+was chosen with that advice in view; four authors wrote `reader_dangers_later.yaml` after that.
 DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/.
 """
 
@@ -49,9 +50,11 @@ from medjudge.train.lora import write_base_name
 REAL, LEARNED_REAL = 20_000, 4_000
 """The most sentences of real answers, and how many of them the detector learns from; of the rest, half give the
 threshold and half are measured."""
-NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED, LINES_UNSEEN = (0, 2), (4, 5, 6), (8, 9, 10, 11), (1, 3, 7)
+NOTES_LEARNED, TIPS_LEARNED, MIXED_LEARNED = (0, 2), (4, 5, 6), (8, 9, 10, 11)
+LINES_UNSEEN, LINES_LATER = (1, 3, 7), (12, 13, 14, 15)
 """Authors of harmless lines: of clinical notes and of tips that the adapter learns from; of both that the head learns
-from, too; and those that nothing learns from, half of whose lines give the threshold and half are measured."""
+from, too; those that nothing learns from, half of whose lines give the threshold and half are measured; and those that
+are measured alone, because they wrote after the head was chosen."""
 _HEAD_PENALTY = 0.003
 """Inverse of the strength of the head's regularisation, over standardised states."""
 RANK, EPOCHS, RATE, ENTRIES = 8, 3, 5e-4, 9
@@ -297,15 +300,19 @@ def load_detector(folder: Path) -> SentenceReader:
 
 def measured(data: Path) -> dict[str, Any]:
     """What the detector of the built-in judge finds of unseen advice, by language, and of harmless sentences."""
-    tokenizer, detector, entries = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder()), unseen()
+    tokenizer, detector = load_tokenizer(MULTILINGUAL_E5), load_detector(built_in_folder())
     table: dict[str, Any] = {
-        name: _table(logits_of(detector, [entry for entry in entries if entry.language == name]))
-        for name in ("en", "zh")
+        f"{language}{ending}": _table(logits_of(detector, [entry for entry in entries if entry.language == language]))
+        for ending, entries in (("", unseen()), (", by later authors", unseen("reader_dangers_later.yaml")))
+        for language in ("en", "zh")
     }
     learned = harmless_lines(NOTES_LEARNED + TIPS_LEARNED + MIXED_LEARNED)
     harmless = {
         "real sentences": unseen_sentences(data)[1::2],
         "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],
+        "harmless lines, by later authors": [
+            line for line in harmless_lines(LINES_LATER) if not _shares_words(line, learned)
+        ],
     }
     table |= {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
     return table | {"answers of the sample": of_sample(detector, tokenizer)}
@@ -326,13 +333,12 @@ def of_sample(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase) -> d
     return counts
 
 
-def unseen() -> list[Advice]:
-    """The entries of `reader_dangers_unseen.yaml` whose dangerous sentence is unlike every learned dangerous one."""
+def unseen(name: str = "reader_dangers_unseen.yaml") -> list[Advice]:
+    """The entries of a file whose dangerous sentence is unlike every learned dangerous one."""
     learned = {
         language: [entry.harm for entry in learned_advice() if entry.language == language] for language in ("en", "zh")
     }
-    entries = advice("reader_dangers_unseen.yaml")
-    return [entry for entry in entries if not _shares_words(entry.harm, learned[entry.language])]
+    return [entry for entry in advice(name) if not _shares_words(entry.harm, learned[entry.language])]
 
 
 def _shares_words(text: str, others: Sequence[str]) -> bool:

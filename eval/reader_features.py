@@ -31,7 +31,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, Question
 
-MOST = {"parallel": 3000, "graded": 1500, "disturbed": 2400, "matching": 1200}
+MOST = {"parallel": 3000, "graded": 1500, "disturbed": 2400, "matching": 1200, "records": 1000}
 """How many of these the level head is fitted to: there are more than its weights need."""
 _BATCH = 48
 

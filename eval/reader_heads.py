@@ -1,4 +1,4 @@
-"""Level heads: the fit to what scored, parallel, graded, disturbed and matched answers look like to the readers."""
+"""Level heads: the fit to what scored and other answers look like to the readers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,8 +15,10 @@ from medjudge.judge.reader import FEATURES
 from medjudge.judge.reader_judge import has_points, level_logits
 from medjudge.scale import USABLE_FROM
 
-AUXILIARY = {"parallel": 1.0, "graded": 0.2, "disturbed": 0.05, "matching": 0.02}
-"""The weight in the level head of what no expert scored, against the experts' scores."""
+AUXILIARY = {"parallel": 1.0, "graded": 0.2, "records": 0.1, "disturbed": 0.05, "matching": 0.02}
+"""The weight in the level head of what no expert scored, against the experts' scores. For 0, 0.1, 0.3 and 1 of records,
+Chinese heads fitted to four fifths of the groups are right about usable in 71, 82, 85 and 87 % of the other records, in
+81, 78, 78 and 77 % of the other parallel answers, and in 83, 84, 82 and 81 % of the graded ones."""
 SHIFT_WEIGHTS = (1.0, 3.0)
 """Of held-out training questions and of the validation file in the shift. The latter has messages as people write them,
 and the judges are too strict with those."""
@@ -37,7 +39,7 @@ something else."""
 
 
 def head_of(seen: dict[str, Seen], chosen: np.ndarray, ablated: Sequence[int] = ()) -> LevelHead:
-    """A level head from some of the scored answers, and all parallel, graded, disturbed and matched ones.
+    """A level head from some of the scored answers, and all others.
 
     Answers with points of which no second opinion is heard are Chinese, and nearness between Chinese texts is higher:
     no English answer enters their row, and so no expert's score.

@@ -41,6 +41,7 @@ from reader_features import Readers, Seen, features_of
 from reader_heads import AUXILIARY, fitted_shift, head_of, levels_by, shifted, usable_of
 from reader_lessons import Material, evidence_for
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
+from reader_records import records
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
 from reader_tables import usable_training_answers
 from reader_training import alarmed
@@ -74,6 +75,7 @@ TEXTS = (
     "words",
     "contrasts",
     "contrasts-held",
+    "records",
 )
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
 """Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
@@ -182,6 +184,7 @@ def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
         "words": words + in_company(words, 0),
         "contrasts": contrasts([each for each in written if each.author not in HELD_OUT], 0),
         "contrasts-held": contrasts([each for each in written if each.author in HELD_OUT], 0),
+        "records": records(),
         "matching": matching(short, 2400, 0) + matching(chinese, 3600, 0),
         "graded": graded(short, 900, 0) + graded(huatuo, 600, 1) + graded(toyhom, 300, 2),
     }
