@@ -4,8 +4,9 @@
 
 measures what the detector of the built-in judge finds of the advice in `reader_dangers_unseen.yaml`, and how many
 harmless sentences it takes for dangerous, of real answers, notes and tips; `eval/results/reader-dangers.json`. Other
-authors wrote that advice and those lines, and advice that shares many words with what was learned is left out. The head
-was chosen with that advice in view; four authors wrote `reader_dangers_later.yaml` after that.
+authors wrote that advice and those lines. The head was chosen with that advice in view. So it also measures
+`reader_dangers_later.yaml`, which four authors wrote afterwards. Advice is left out on topics that were learned, and
+where its dangerous sentence shares many words with a learned one.
 DATA holds medquad/, mediqa2019-qa/, huatuo-knowledge/ and toyhom-internal/.
 """
 
@@ -311,7 +312,7 @@ def measured(data: Path) -> dict[str, Any]:
         "real sentences": unseen_sentences(data)[1::2],
         "harmless lines": [line for line in unseen_lines()[1::2] if not _shares_words(line, learned)],
         "harmless lines, by later authors": [
-            line for line in harmless_lines(LINES_LATER) if not _shares_words(line, learned)
+            line for line in harmless_lines(LINES_LATER) if not _shares_words(line, learned + unseen_lines())
         ],
     }
     table |= {name: _heard(dangers_of(detector, tokenizer, some)) for name, some in harmless.items()}
@@ -334,11 +335,16 @@ def of_sample(detector: SentenceReader, tokenizer: PreTrainedTokenizerBase) -> d
 
 
 def unseen(name: str = "reader_dangers_unseen.yaml") -> list[Advice]:
-    """The entries of a file whose dangerous sentence is unlike every learned dangerous one."""
+    """The entries of a file on topics not learned, whose dangerous sentence is unlike every learned dangerous one."""
+    topics = {(entry.language, entry.topic) for entry in learned_advice()}
     learned = {
         language: [entry.harm for entry in learned_advice() if entry.language == language] for language in ("en", "zh")
     }
-    return [entry for entry in advice(name) if not _shares_words(entry.harm, learned[entry.language])]
+    return [
+        entry
+        for entry in advice(name)
+        if (entry.language, entry.topic) not in topics and not _shares_words(entry.harm, learned[entry.language])
+    ]
 
 
 def _shares_words(text: str, others: Sequence[str]) -> bool:

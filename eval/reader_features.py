@@ -1,7 +1,8 @@
-"""What scored, graded, disturbed and matched answers look like to the judge's readers.
+"""What answers look like to the judge's readers.
 
 Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question. WORK
-keeps what was seen: delete `features-*.npz` there after a new reader, point reader or sentence reader.
+keeps what was seen: delete `features-*.npz` there after a new reader, point reader or sentence reader, and after a
+change of examples.
 """
 
 from collections.abc import Sequence
@@ -31,8 +32,8 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, Question
 
-MOST = {"parallel": 3000, "graded": 1500, "disturbed": 2400, "matching": 1200, "records": 1000}
-"""How many of these the level head is fitted to: there are more than its weights need."""
+MOST = {"parallel": 3000, "graded": 1500, "disturbed": 800, "matching": 600, "records": 1000}
+"""About how many of these the level head is fitted to at most: its weights need no more."""
 _BATCH = 48
 
 
@@ -86,6 +87,8 @@ def features_of(readers: Readers, material: Material, source: str, references: b
             opinions=second_opinions(material, source, examples),
         )
     arrays = np.load(kept)
+    if len(arrays["features"]) != len(examples):
+        raise ValueError(f"{kept} is of other examples; delete it")
     return Seen(
         examples,
         arrays["features"],

@@ -151,15 +151,22 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
 
 
 def prepare(data: Path, work: Path) -> None:
-    """Writes the evidence of every source, where it is not there yet."""
-    finished = [(work / f"evidence-{source}.pickle").exists() for source in (*TEXTS, *CLAIMS)]
-    if all(finished):
+    """Writes the evidence of every source where it is not there yet."""
+    missing = [source for source in (*TEXTS, *CLAIMS) if not (work / f"evidence-{source}.pickle").exists()]
+    if not missing:
         return
     frozen = encoder()
-    if not all(finished[: len(TEXTS)]):
+    if set(missing) & set(TEXTS):
         store = StateStore(work / "states")
         for source, examples in texts_by_source(data, work).items():
-            write_evidence(work, source, examples, store, frozen)
+            if source in missing:
+                write_evidence(work, source, examples, store, frozen)
+    if set(missing) & set(CLAIMS):
+        prepare_claims(data, work, frozen)
+
+
+def prepare_claims(data: Path, work: Path, frozen: FrozenEncoder) -> None:
+    """Writes the evidence of the claims made by rule."""
     store = StateStore(work / "states-claims")
     parts = split(claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, 0))
     train = list(map(of_claim, thinned(parts.train, FACTS_TAUGHT, 0)))
@@ -239,7 +246,7 @@ def write_judge(
             "sources": [
                 "experts (MEDIQA, LiveQA; English)",
                 "rules (claims, graded, parallel and disturbed answers; en, zh)",
-                "texts written for this project (contrasts, points in other words, advice, asides; en, zh)",
+                "texts written for this project (contrasts, points in other words, records, advice, asides; en, zh)",
             ],
             "answers": len(examples),
             "questions": len({example.group for example in examples}),

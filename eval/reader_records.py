@@ -33,7 +33,7 @@ def _of_entry(entry: dict[str, Any], language: str, group: str) -> list[Example]
         own, other = entry[patient], entry[other_patient]
         for writer, other_writer in _WRITERS.items():
             answers = [(own[other_writer], GOOD, "same")]
-            answers += [(other[name], ELSEWHERE, "other") for name in (writer, other_writer)]
+            answers += [(other[name], ELSEWHERE, "another") for name in (writer, other_writer)]
             found += [
                 Example(
                     prompt=own["request"].strip(),

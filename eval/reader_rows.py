@@ -1,12 +1,14 @@
 """Measures the built-in judge: the rows of `eval/results/built-in.json`.
 
 The five heads that are measured on experts' scores each come from four fifths of the questions; the weights of the
-verdicts have seen LiveQA's levels.
+verdicts have seen LiveQA's levels. Measures of experts' scores and of verdicts are taken of what WORK keeps of the
+readers' output: after a new reader, delete `features-*` and `pieces-*` there.
 """
 
 import json
 import time
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,17 @@ from reader_tables import (
     folds_table,
     healthver_table,
     quiet,
+    records_table,
     validation_table,
     words_table,
 )
 from reader_verdicts import without_folds
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
-from study import record_entry
+from study import circumstances, record_entry
 
 from medjudge.benchmark.sample import sample_folder
-from medjudge.files import write_whole
+from medjudge.files import file_sha256, write_whole
 from medjudge.judge.folder import load_judge
 from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.records import Answer, PhysicianScore, Question
@@ -42,19 +45,28 @@ Measure = Callable[[Made, Path], dict[str, Any]]
 
 
 def record_rows(made: Made, data: Path, names: Sequence[str]) -> None:
-    """Measures what is named, or what WORK does not keep yet, and writes the rows into the table."""
+    """Takes the measures that are named, or those that WORK does not keep of this judge yet, and writes their rows."""
+    judge = weights_sha256(made.folder)
     for name in names or MEASURES:
         kept = made.material.work / "measured" / f"{name.replace(' ', '-')}.json"
-        if names or not kept.exists():
+        if names or not kept.exists() or json.loads(kept.read_text(encoding="utf-8"))["judge"] != judge:
             kept.parent.mkdir(exist_ok=True)
-            write_whole(kept, json.dumps(MEASURES[name](made, data)))
-        for row, table in json.loads(kept.read_text(encoding="utf-8")).items():
-            record_entry("built-in", row, {"command": f'python eval/built_in.py DATA WORK "{name}"', **table})
+            command = {"command": f'python eval/built_in.py DATA WORK "{name}"'}
+            rows = {row: {**circumstances(), **command, **table} for row, table in MEASURES[name](made, data).items()}
+            write_whole(kept, json.dumps({"judge": judge, "rows": rows}))
+        for row, table in json.loads(kept.read_text(encoding="utf-8"))["rows"].items():
+            record_entry("built-in", row, table)
+
+
+def weights_sha256(folder: Path) -> str:
+    """Of all weights of a judge."""
+    return sha256("".join(map(file_sha256, sorted(folder.rglob("*.safetensors")))).encode()).hexdigest()
 
 
 def experts(made: Made, data: Path) -> dict[str, Any]:
     """MEDIQA's and LiveQA's answers by heads that have not seen their questions, and MEDIQA's validation file."""
     return folds_table(made.seen, made.material) | {
+        "records of other authors": records_table(made.seen),
         "mediqa validation": validation_table(made.head, made.seen, made.material),
         "mediqa validation without alarms": validation_table(made.head, quiet(made.seen), made.material),
     }

@@ -132,6 +132,33 @@ def usable_training_answers(seen: dict[str, Seen], material: Material, second: b
     return usable_of(alone.chosen(some), held_out(seen, material, second=second)[some])
 
 
+def records_table(seen: dict[str, Seen]) -> dict[str, Any]:
+    """Clinical documents of each author by a head that learned from the other authors', and by one without any.
+
+    Returns:
+        By language, the share of answers that are rightly called usable or not: documents about the same patient, and
+        about another one.
+    """
+    records, everyone = seen["records"], np.ones(len(seen["scored"].examples), bool)
+    author = np.array([int(example.group.split("-")[1]) for example in records.examples])
+    none = head_of(seen | {"records": records.chosen(np.zeros(len(author), bool))}, everyone)
+    called = {"": np.zeros(len(author), bool), ", without records": levels_by(none, records)[:, USABLE_FROM - 2] >= 0}
+    for number in np.unique(author):
+        own = author == number
+        head = head_of(seen | {"records": records.chosen(~own)}, everyone)
+        called[""][own] = levels_by(head, records.chosen(own))[:, USABLE_FROM - 2] >= 0
+    table: dict[str, Any] = {}
+    language = np.array([example.language for example in records.examples])
+    source = np.array([example.source for example in records.examples])
+    for ending, usable in called.items():
+        for name, good in (("same patient", True), ("another patient", False)):
+            for each in ("en", "zh"):
+                rows = np.flatnonzero((language == each) & (source == f"records-{name.split()[0]}-patient"))
+                right, groups = usable[rows] == good, [records.examples[at].group for at in rows]
+                table[f"{each}, {name}{ending}"] = interval(groups, lambda at, right=right: right[at].mean())
+    return table
+
+
 def quiet(seen: dict[str, Seen]) -> dict[str, Seen]:
     """The same without alarms."""
     return {name: each._replace(alarms=np.full(len(each.examples), QUIET)) for name, each in seen.items()}

@@ -68,17 +68,21 @@ class Study:
 
 def record(name: str, results: dict[str, Any]) -> None:
     """Writes `eval/results/NAME.json` with date, machine and versions."""
-    _write(name, {**_circumstances(), **results})
+    _write(name, {**circumstances(), **results})
 
 
 def record_entry(name: str, entry: str, results: dict[str, Any]) -> None:
-    """Writes one entry of `eval/results/NAME.json` with date, machine and versions; the others stay as they are."""
+    """Writes one entry of `eval/results/NAME.json`; the others stay as they are.
+
+    Args:
+        results: Date, machine and versions are added where they are not among them.
+    """
     path = RESULTS / f"{name}.json"
     entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    _write(name, {**entries, entry: {**_circumstances(), **results}})
+    _write(name, {**entries, entry: {**circumstances(), **results}})
 
 
-def _circumstances() -> dict[str, Any]:
+def circumstances() -> dict[str, Any]:
     """Date, machine and versions."""
     versions = {package: version(package) for package in ("medjudge", "torch", "transformers", "peft", "trl", "numpy")}
     return {"date": date.today().isoformat(), "machine": describe(), "versions": versions}

@@ -66,7 +66,7 @@ def test_no_harmless_line_stands_twice_or_among_the_advice() -> None:
     assert len(set(lines)) == len(lines) > 4500
     assert not {*unseen_lines(), *harmless_lines(LINES_LATER)} & set(harmless_lines(learned))
     later = unseen("reader_dangers_later.yaml")
-    assert len(later) > 300
+    assert len(later) > 250
     assert not _texts(learned_advice() + unseen() + later) & set(lines)
     assert not _texts(learned_advice() + unseen()) & _texts(later)
 
@@ -102,8 +102,8 @@ def test_the_adapter_learns_from_the_last_layer_alone() -> None:
 def test_the_head_learns_from_no_unseen_advice_and_no_unseen_line() -> None:
     dangerous, harmless = learned_sentences(["A real sentence."])
     assert set(dangerous) == {entry.harm for entry in learned_advice()}
-    assert not {entry.harm for entry in unseen()} & set(dangerous)
-    assert not set(unseen_lines()) & set(harmless)
+    assert not {entry.harm for entry in unseen() + advice("reader_dangers_later.yaml")} & set(dangerous)
+    assert not {*unseen_lines(), *harmless_lines(LINES_LATER)} & set(harmless)
     assert "A real sentence." in harmless
 
 

@@ -28,5 +28,5 @@ def test_a_template_shares_more_words_with_another_patient_s_document_than_the_o
     """Else the level head would learn nothing from these that nearness does not tell."""
     examples = records()
     shares = np.array([shared(each.reference, each.answer, each.language) for each in examples]).reshape(-1, 3)
-    assert examples[1].source == "records-other-patient"
+    assert examples[1].source == "records-another-patient"
     assert (shares[:, 1] > shares[:, 2]).mean() > 0.9

