@@ -60,7 +60,7 @@ def head_of(seen: dict[str, Seen], chosen: np.ndarray, ablated: Sequence[int] = 
     for source, share in AUXILIARY.items():
         others = seen[source]
         # An alarm overrules the head, which therefore learns nothing from answers that should raise one.
-        others = others.chosen(np.array([not example.alarm for example in others.examples]))
+        others = others.chosen(np.array([not example.alarm for example in others.examples], dtype=bool))
         with_points, english = has_points(others.features), ~np.isnan(others.opinions)
         masks = (~with_points, with_points & ~english, ~with_points & english, with_points & english)
         for row, mask in enumerate(masks):
