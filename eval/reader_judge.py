@@ -43,7 +43,7 @@ from reader_lessons import Material, evidence_for
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_records import records
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from reader_tables import usable_training_answers
+from reader_tables import usable_answers_with_references, usable_training_answers
 from reader_training import alarmed
 from reader_verdicts import weighted, write
 from reader_words import in_company, other_words
@@ -133,8 +133,9 @@ def make(data: Path, work: Path, out: Path) -> Made:
 def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> LevelHead:
     """The head with the shifts of its rows.
 
-    Those of the rows with points come from the parallel and the graded answers, the usable ones together as many as the
-    others: nobody knows how many answers of the models to be judged are usable.
+    Those of the rows with points come from the parallel and the graded answers and, where a second opinion is heard,
+    from LiveQA's; the usable ones together count as many as the others: nobody knows how many answers of the models to
+    be judged are usable.
     """
     for row, second in ((0, False), (2, True)):
         usable = usable_training_answers(seen, material, second)
@@ -146,7 +147,9 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
             rows = has_points(seen[source].features) & (np.isnan(seen[source].opinions) != second)
             heard = seen[source].chosen(rows)
             sets.append(usable_of(heard, levels_by(head, heard, second)))
-        head = shifted(head, row, fitted_shift(sets, (1.0, 1.0), balanced=True))
+        if second:
+            sets.append(usable_answers_with_references(seen, material))
+        head = shifted(head, row, fitted_shift(sets, [1.0] * len(sets), balanced=True))
     return head
 
 

@@ -37,6 +37,7 @@ from medjudge.judge.level_head import LevelHead
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader, collate
+from medjudge.judge.reader_judge import has_points
 from medjudge.judge.sure_verdicts import CONTRADICTED, MET, sure_verdicts, with_sure
 from medjudge.scale import USABLE_FROM, median_level
 
@@ -130,6 +131,13 @@ def usable_training_answers(seen: dict[str, Seen], material: Material, second: b
     alone = seen["scored-alone"]
     some = measured_of(alone.examples, material, "mediqa")
     return usable_of(alone.chosen(some), held_out(seen, material, second=second)[some])
+
+
+def usable_answers_with_references(seen: dict[str, Seen], material: Material) -> Usable:
+    """LiveQA's answers of systems with their references, as the head of each one's fold sees them."""
+    scored = seen["scored"]
+    some = has_points(scored.features) & np.array([each.source == "liveqa" for each in scored.examples])
+    return usable_of(scored.chosen(some), held_out(seen, material, "scored")[some])
 
 
 def records_table(seen: dict[str, Seen]) -> dict[str, Any]:
