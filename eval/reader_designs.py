@@ -12,10 +12,10 @@ authors that they did not learn from:
 - frozen states: the published encoder reads each text once, a small transformer reads the states of both;
 - the untrained nearness.
 
-Each learns with the optimizer and rates that suit it: the cross-encoder's were not searched for. Costs are seconds of
-training and milliseconds per verdict, on prepared tokens. Those of the upper layers and of frozen states leave out the
-encoding of each text and the choice of its nearest tokens, which are done once, whatever the number of points. WORK
-keeps what each design predicts: delete WORK/designs after a change. The table is `eval/results/reader-designs.json`.
+Each learns with the optimizer and rates that suit it: the cross-encoder's were not searched for. The cost is
+milliseconds of processor time per verdict. That of the upper layers and of frozen states leaves out the encoding of
+each text and the choice of its nearest tokens, which are done once, whatever the number of points. WORK keeps what each
+design predicts: delete WORK/designs after a change. The table is `eval/results/reader-designs.json`.
 """
 
 import json
@@ -51,7 +51,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson, Schedule, train_point_reader, train_reader
 
-EXAMPLES, MEASURED = 6400, 1500
+EXAMPLES, MEASURED, _TIMED = 6400, 1500, 320
 _STEP = 64
 _READ_TOGETHER = 16
 """Pairs of similar length that the cross-encoder reads at once in training."""
@@ -62,11 +62,16 @@ _SMOOTHING = 0.05
 """Of the labels, as in the training of the other designs."""
 
 
-class Predictions(NamedTuple):
-    """The probabilities of met, open and contradicted, (n, 3), and what they cost."""
+class Design(NamedTuple):
+    """A model that can learn from the training examples.
 
-    probabilities: np.ndarray
-    cost: dict[str, float]
+    Attributes:
+        learn: Trains it.
+        judge: Gives the probabilities of met, open and contradicted of the first so many measured examples, (n, 3).
+    """
+
+    learn: Callable[[], None]
+    judge: Callable[[int], np.ndarray]
 
 
 class CrossEncoder(nn.Module):
@@ -116,15 +121,15 @@ def main(work: Path) -> None:
         for source, pairs in (("contrasts", train), ("contrasts-held", held))
     )
     examples = [example for example, _ in held]
-    designs: dict[str, Callable[[], Predictions]] = {
-        "cross-encoder": lambda: by_cross_encoder([example for example, _ in train], examples),
-        "upper layers": lambda: by_upper_layers(lessons, unseen),
-        "frozen states": lambda: by_frozen_states(material, lessons, unseen),
+    designs: dict[str, Callable[[], Design]] = {
+        "cross-encoder": lambda: cross_encoder([example for example, _ in train], examples),
+        "upper layers": lambda: upper_layers(lessons, unseen),
+        "frozen states": lambda: frozen_states(material, lessons, unseen),
     }
     table: dict[str, Any] = {}
     for name, design in designs.items():
-        predictions = once(work / "designs" / f"{name.replace(' ', '-')}.json", design)
-        table[name] = measured(predictions.probabilities, examples) | predictions.cost
+        rows = predicted(work / "designs" / f"{name.replace(' ', '-')}.json", design)
+        table[name] = measured(rows, examples) | {"milliseconds per verdict": cost(design())}
         print(name, table[name], file=sys.stderr, flush=True)
     near = mean_nearness([lesson.reading for lesson in unseen])
     table["untrained nearness"] = measured(near[:, None], examples)
@@ -139,16 +144,23 @@ def alone(material: Material, source: str) -> list[tuple[Example, list[Evidence]
     return [pair for pair, beside_others in zip(pairs, company, strict=True) if not beside_others]
 
 
-def once(kept: Path, design: Callable[[], Predictions]) -> Predictions:
-    """What a design predicts, from its file if there is one."""
+def predicted(kept: Path, design: Callable[[], Design]) -> np.ndarray:
+    """What a design predicts after training, (`MEASURED`, 3), from its file if there is one."""
     if not kept.exists():
         torch.manual_seed(0)
-        predictions = design()
+        trained = design()
+        trained.learn()
         kept.parent.mkdir(exist_ok=True)
-        probabilities = predictions.probabilities.round(5).tolist()
-        write_whole(kept, json.dumps({"probabilities": probabilities, "cost": predictions.cost}))
-    read = json.loads(kept.read_text(encoding="utf-8"))
-    return Predictions(np.array(read["probabilities"]), read["cost"])
+        write_whole(kept, json.dumps({"probabilities": trained.judge(MEASURED).round(5).tolist()}))
+    return np.array(json.loads(kept.read_text(encoding="utf-8"))["probabilities"])
+
+
+def cost(design: Design) -> float:
+    """Milliseconds of processor time per verdict; training does not change them."""
+    design.judge(_STEP)
+    began = time.process_time()
+    design.judge(_TIMED)
+    return round(1000 * (time.process_time() - began) / _TIMED, 2)
 
 
 def measured(rows: np.ndarray, examples: Sequence[Example]) -> dict[str, Any]:
@@ -162,18 +174,16 @@ def measured(rows: np.ndarray, examples: Sequence[Example]) -> dict[str, Any]:
     return table
 
 
-def by_cross_encoder(train: Sequence[Example], held: Sequence[Example]) -> Predictions:
-    """The verdicts of an encoder that reads both texts as one."""
-    model, began = CrossEncoder(), time.monotonic()
-    _learn(model, train)
-    trained, order = time.monotonic() - began, np.argsort([_length(each) for each in held])
-    batches = [model.encode(part) for part in _parts([held[at] for at in order], _STEP)]
-    began = time.monotonic()
-    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = [model(batch) for batch in batches]
-    cost = _cost(trained, time.monotonic() - began, len(held))
-    tokens = sum(int(batch["attention_mask"].sum()) for batch in batches) / len(held)
-    return Predictions(_probabilities(rows)[np.argsort(order)], cost | {"tokens per verdict": tokens})
+def cross_encoder(train: Sequence[Example], held: Sequence[Example]) -> Design:
+    """An encoder that reads both texts as one."""
+    model = CrossEncoder()
+
+    def judge(count: int) -> np.ndarray:
+        order = np.argsort([_length(each) for each in held[:count]])
+        rows = [model(model.encode(part)) for part in _parts([held[at] for at in order], _STEP)]
+        return _probabilities(rows)[np.argsort(order)]
+
+    return Design(lambda: _learn(model, train), _for_reading(judge))
 
 
 def _learn(model: CrossEncoder, train: Sequence[Example]) -> None:
@@ -199,32 +209,44 @@ def _learn(model: CrossEncoder, train: Sequence[Example]) -> None:
             print(f"cross-encoder: step {number} of {steps}, loss {total:.3f}", file=sys.stderr, flush=True)
 
 
-def by_upper_layers(train: Sequence[Lesson], held: Sequence[Lesson]) -> Predictions:
-    """The same by the encoder's upper half over cached states."""
+def upper_layers(train: Sequence[Lesson], held: Sequence[Lesson]) -> Design:
+    """The encoder's upper half over cached states."""
     reader = trainable().reader
     schedule = Schedule(steps=len(train) // _STEP, rate=_RATE, pieces=_STEP)
-    began = time.monotonic()
-    list(train_point_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0))
-    trained, began = time.monotonic() - began, time.monotonic()
-    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = [first_pieces(reader.read(batch), batch.owner) for batch in _batches(held)]
-    return Predictions(_probabilities(rows), _cost(trained, time.monotonic() - began, len(held)))
+
+    def judge(count: int) -> np.ndarray:
+        return _probabilities([first_pieces(reader.read(batch), batch.owner) for batch in _batches(held[:count])])
+
+    def learn() -> None:
+        for _ in train_point_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0):
+            pass
+
+    return Design(learn, _for_reading(judge))
 
 
-def by_frozen_states(material: Material, train: Sequence[Lesson], held: Sequence[Lesson]) -> Predictions:
-    """The same by a small transformer over the published encoder's states."""
+def frozen_states(material: Material, train: Sequence[Lesson], held: Sequence[Lesson]) -> Design:
+    """A small transformer over the published encoder's states."""
     reader = Reader(material.words)
     schedule = Schedule(steps=len(train) // _STEP, rate=2 * _RATE, pieces=_STEP)
-    began = time.monotonic()
-    list(train_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0))
-    trained, began = time.monotonic() - began, time.monotonic()
-    with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        rows = [first_pieces(reader(batch).verdicts, batch.owner) for batch in _batches(held)]
-    return Predictions(_probabilities(rows), _cost(trained, time.monotonic() - began, len(held)))
+
+    def judge(count: int) -> np.ndarray:
+        return _probabilities([first_pieces(reader(batch).verdicts, batch.owner) for batch in _batches(held[:count])])
+
+    def learn() -> None:
+        for _ in train_reader(reader, {"all": train}, {"all": 1.0}, schedule, 0):
+            pass
+
+    return Design(learn, _for_reading(judge))
 
 
-def _cost(training: float, judging: float, count: int) -> dict[str, float]:
-    return {"seconds of training": round(training, 1), "milliseconds per verdict": round(1000 * judging / count, 2)}
+def _for_reading(judge: Callable[[int], np.ndarray]) -> Callable[[int], np.ndarray]:
+    """The same without gradients, in the precision that the judge reads with."""
+
+    def read(count: int) -> np.ndarray:
+        with torch.inference_mode(), fast_autocast(torch.device("cpu")):
+            return judge(count)
+
+    return read
 
 
 def _length(example: Example) -> int:

@@ -162,9 +162,13 @@ def records_table(seen: dict[str, Seen]) -> dict[str, Any]:
         for name, good in (("same patient", True), ("another patient", False)):
             for each in ("en", "zh"):
                 rows = np.flatnonzero((language == each) & (source == f"records-{name.split()[0]}-patient"))
-                right, groups = usable[rows] == good, [records.examples[at].group for at in rows]
-                table[f"{each}, {name}{ending}"] = interval(groups, lambda at, right=right: right[at].mean())
+                groups = [records.examples[at].group for at in rows]
+                table[f"{each}, {name}{ending}"] = interval(groups, _mean_of(usable[rows] == good))
     return table
+
+
+def _mean_of(values: np.ndarray) -> Callable[[np.ndarray], float]:
+    return lambda rows: float(values[rows].mean())
 
 
 def quiet(seen: dict[str, Seen]) -> dict[str, Seen]:

@@ -5,7 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from reader_designs import CrossEncoder, Predictions, _learn, by_cross_encoder, first_pieces, measured, once
+from reader_designs import (
+    MEASURED,
+    CrossEncoder,
+    Design,
+    _learn,
+    cost,
+    cross_encoder,
+    first_pieces,
+    measured,
+    predicted,
+)
 from reader_examples import Example
 from torch.nn import functional
 
@@ -21,14 +31,15 @@ def pairs(count: int) -> list[Example]:
     ]
 
 
-def test_a_cross_encoder_says_three_probabilities_and_counts_the_tokens_it_read() -> None:
-    held = pairs(6)
-    predictions = by_cross_encoder(pairs(64), held)
-    assert predictions.probabilities.shape == (6, 3)
-    assert np.allclose(predictions.probabilities.sum(axis=1), 1, atol=1e-5)
-    tokenizer = CrossEncoder().tokenizer
-    rows = tokenizer([each.reference for each in held], [each.answer for each in held])["input_ids"]
-    assert predictions.cost["tokens per verdict"] == sum(map(len, rows)) / len(held)
+def test_a_cross_encoder_says_three_probabilities_of_each_example_in_its_order() -> None:
+    torch.manual_seed(0)
+    examples = [example._replace(answer=example.answer * (1 + at % 3)) for at, example in enumerate(pairs(6))]
+    design = cross_encoder([], examples)
+    together = design.judge(6)
+    assert together.shape == (6, 3)
+    assert np.allclose(together.sum(axis=1), 1, atol=1e-5)
+    assert np.allclose(design.judge(2), together[:2], atol=1e-3)
+    assert cost(design) > 0
 
 
 def test_a_cross_encoder_learns() -> None:
@@ -59,9 +70,11 @@ def test_an_answer_s_first_piece_counts() -> None:
     assert first_pieces(logits, torch.tensor([0, 0, 1, 1])).tolist() == [[0, 1, 2], [6, 7, 8]]
 
 
-def test_what_a_design_predicts_is_kept(tmp_path: Path) -> None:
+def test_a_design_is_trained_once(tmp_path: Path) -> None:
+    trained: list[int] = []
     kept = tmp_path / "designs" / "one.json"
-    first = once(kept, lambda: Predictions(np.eye(3), {"seconds of training": 1.5}))
-    again = once(kept, lambda: Predictions(np.zeros((3, 3)), {}))
-    assert np.array_equal(first.probabilities, again.probabilities)
-    assert again.cost == {"seconds of training": 1.5}
+    design = Design(lambda: trained.append(1), lambda count: np.full((count, 3), len(trained) / 3))
+    first = predicted(kept, lambda: design)
+    assert first.shape == (MEASURED, 3)
+    assert (first == predicted(kept, lambda: design)).all()
+    assert trained == [1]
