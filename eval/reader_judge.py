@@ -43,7 +43,7 @@ from reader_lessons import Material, evidence_for
 from reader_parallel import huatuo_parallels, medquad_parallels, parallel
 from reader_records import records
 from reader_states import MAX_LENGTH, MOST_WINDOWS, StateStore, encoder
-from reader_tables import usable_answers_with_references, usable_training_answers
+from reader_tables import usable_answers_with_references, usable_auxiliary_answers, usable_training_answers
 from reader_training import alarmed
 from reader_verdicts import weighted, write
 from reader_words import in_company, other_words
@@ -54,7 +54,6 @@ from medjudge.judge.folder import SECOND_FOLDER, JudgeCard, TrainedOn, read_card
 from medjudge.judge.level_head import LevelHead
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader
-from medjudge.judge.reader_judge import has_points
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
@@ -142,11 +141,7 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
         validation = usable_of(seen["validation"], levels_by(head, seen["validation"], second))
         head = shifted(head, row, fitted_shift([usable, validation]))
     for row, second in ((1, False), (3, True)):
-        sets = []
-        for source in ("parallel", "graded"):
-            rows = has_points(seen[source].features) & (np.isnan(seen[source].opinions) != second)
-            heard = seen[source].chosen(rows)
-            sets.append(usable_of(heard, levels_by(head, heard, second)))
+        sets = usable_auxiliary_answers(head, seen, second)
         if second:
             sets.append(usable_answers_with_references(seen, material))
         head = shifted(head, row, fitted_shift(sets, [1.0] * len(sets), balanced=True))

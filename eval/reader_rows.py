@@ -25,6 +25,7 @@ from reader_tables import (
     quiet,
     records_table,
     validation_table,
+    with_references_table,
     words_table,
 )
 from reader_verdicts import without_folds
@@ -66,6 +67,7 @@ def weights_sha256(folder: Path) -> str:
 def experts(made: Made, data: Path) -> dict[str, Any]:
     """MEDIQA's and LiveQA's answers by heads that have not seen their questions, and MEDIQA's validation file."""
     return folds_table(made.seen, made.material) | {
+        "liveqa folds with references and threshold": with_references_table(made.head, made.seen, made.material),
         "records of other authors": records_table(made.seen),
         "mediqa validation": validation_table(made.head, made.seen, made.material),
         "mediqa validation without alarms": validation_table(made.head, quiet(made.seen), made.material),

@@ -10,7 +10,7 @@ from built_in_table import FOLDS
 from reader_claims import shared, tokens
 from reader_examples import VERDICTS, Example, fold_of, level_of
 from reader_features import Seen
-from reader_heads import Usable, head_of, levels_by, shifted_without, usable_of
+from reader_heads import Usable, fitted_shift, head_of, levels_by, shifted_without, usable_of
 from reader_lessons import Material
 from reader_measures import auc_interval, interval
 from reader_verdicts import (
@@ -138,6 +138,33 @@ def usable_answers_with_references(seen: dict[str, Seen], material: Material) ->
     scored = seen["scored"]
     some = has_points(scored.features) & np.array([each.source == "liveqa" for each in scored.examples])
     return usable_of(scored.chosen(some), held_out(seen, material, "scored")[some])
+
+
+def usable_auxiliary_answers(head: LevelHead, seen: dict[str, Seen], second: bool) -> list[Usable]:
+    """The parallel and the graded answers with points, with a second opinion or without."""
+    sets = []
+    for source in ("parallel", "graded"):
+        rows = has_points(seen[source].features) & (np.isnan(seen[source].opinions) != second)
+        heard = seen[source].chosen(rows)
+        sets.append(usable_of(heard, levels_by(head, heard, second)))
+    return sets
+
+
+def with_references_table(head: LevelHead, seen: dict[str, Seen], material: Material) -> dict[str, Any]:
+    """LiveQA's answers with their references, each fold's with a threshold that follows the others'.
+
+    Args:
+        head: Of all answers, without shifts.
+    """
+    scored, of_group = seen["scored"], folds(read_sets(material.work).scored, FOLDS, seed=0)
+    some = has_points(scored.features) & measured_of(scored.examples, material, "liveqa")
+    answers, cumulative = scored.chosen(some), held_out(seen, material, "scored")[some]
+    fold = np.array([of_group[each.group] for each in answers.examples])
+    usable, others = usable_of(answers, cumulative), usable_auxiliary_answers(head, seen, second=True)
+    for number in range(FOLDS):
+        unseen = Usable(usable.logit[fold != number], usable.usable[fold != number])
+        cumulative[fold == number] += fitted_shift([*others, unseen], [1.0] * (len(others) + 1), balanced=True)
+    return agreement(answers, cumulative)
 
 
 def records_table(seen: dict[str, Seen]) -> dict[str, Any]:
