@@ -16,9 +16,8 @@ from medjudge.judge.reader_judge import has_points, level_logits
 from medjudge.scale import USABLE_FROM
 
 AUXILIARY = {"parallel": 1.0, "graded": 0.2, "records": 0.1, "disturbed": 0.05, "matching": 0.02}
-"""The weight in the level head of what no expert scored, against the experts' scores. For 0, 0.1, 0.3 and 1 of records,
-Chinese heads fitted to four fifths of the groups are right about usable in 71, 82, 85 and 87 % of the other records, in
-81, 78, 78 and 77 % of the other parallel answers, and in 83, 84, 82 and 81 % of the graded ones."""
+"""The weight in the level head of what no expert scored, against the experts' scores. Records weigh little: with more
+weight the head is right about more records and fewer parallel answers. `records_table` measures authors left out."""
 SHIFT_WEIGHTS = (1.0, 3.0)
 """Of held-out training questions and of the validation file in the shift. The latter has messages as people write them,
 and the judges are too strict with those."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-tomllib = pytest.importorskip("tomllib")
+tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
 REPOSITORY = Path(__file__).parent.parent
 LOCK = REPOSITORY / ".ci" / "requirements.lock"
 
@@ -74,7 +74,9 @@ def test_a_tool_that_is_missing_is_named_in_one_line(tmp_path: Path, arguments: 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("cyclonedx-py") is None, reason="cyclonedx-bom is not installed")
+@pytest.mark.skipif(
+    shutil.which("cyclonedx-py") is None, reason="cyclonedx-bom is not installed; pip install cyclonedx-bom"
+)
 def test_the_bill_of_materials_is_about_this_version_and_names_no_folder(tmp_path: Path) -> None:
     done = supply_chain("sbom", "bill.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from medjudge.answer import transformers_engine
 from medjudge.judge.open import similarity_folder
 from medjudge.store import Run
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed; pip install 'medjudge[ray]'")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from medjudge.judge.protocol import Assignment, assignments
 from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.store import Run
 
-needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; pip install 'medjudge[vllm]'")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
+tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11 and later")
 REPOSITORY = Path(__file__).parent.parent.parent
 
 

@@ -40,7 +40,10 @@ def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, m
 
 
 def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="tensorboard is not installed; pip install 'medjudge[tensorboard]'",
+    )
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     (file,) = (folder / "training" / "tensorboard").iterdir()
     recorded = events.EventAccumulator(str(file)).Reload()

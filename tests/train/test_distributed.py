@@ -73,7 +73,7 @@ def test_accumulated_batches_give_the_loss_curve_of_one_large_batch(kind, weight
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed")
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="deepspeed is not installed; pip install deepspeed")
 @pytest.mark.parametrize(("kind", "zero"), [("ordinal", "zero2"), ("generative", "zero2"), ("generative", "zero3")])
 def test_deepspeed_trains_as_one_process_does(kind, zero, six_steps, launched, tmp_path) -> None:
     """For real, with the shipped configs: two processes on the CPU, or as many as the machine has GPUs.
