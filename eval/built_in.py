@@ -54,7 +54,7 @@ def main(data: Path, work: Path, measures: Sequence[str]) -> None:
     second = work / "judges" / "second"
     if not (second / "judge.json").exists():
         make_second(study, data, work, second)
-    run_jobs([job for job in shipped_jobs() if job.seed == SEEDS[0]], work.resolve())
+    run_jobs(shipped_jobs(), work.resolve())
     out = work / "judges" / "built-in"
     made = make(data, work, out)
     shutil.rmtree(built_in_folder(), ignore_errors=True)

@@ -148,7 +148,7 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
     rows = np.arange(0, len(examples), _THINNED if source in AUXILIARY else 1)
     if source == "llmeval-2":
         alarms = np.full(len(examples), QUIET)
-        silent = np.full(len(examples), np.nan)
+        silent = np.full((len(examples), 1), np.nan)
         known = Seen(
             examples,
             np.zeros((len(examples), 0)),

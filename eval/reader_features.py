@@ -1,17 +1,18 @@
 """What answers look like to the judge's readers.
 
-Each answer has a second opinion too where it is English: of the ordinal judge that did not train on its question. WORK
-keeps what was seen: delete `features-*.npz` there after a new reader, point reader or sentence reader, and after a
-change of examples.
+Each answer has a second opinion too where it is English: for a scored one, of the ordinal judges that did not train on
+its question, one for each seed. WORK keeps what was seen: delete `features-*.npz` there after a new reader, point
+reader or sentence reader, and after a change of examples.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from built_in_data import folds, read_sets
-from built_in_folds import SHIPPED
+from built_in_folds import SEEDS, SHIPPED
 from built_in_table import FOLDS, Job
 from reader_dangers import load_detector
 from reader_examples import Example
@@ -22,7 +23,7 @@ from medjudge.judge.comparison import Reading
 from medjudge.judge.folder import load_judge
 from medjudge.judge.language import language_of
 from medjudge.judge.point_reader import PointReader
-from medjudge.judge.protocol import Assignment, Judge
+from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader import Reader, collate
 from medjudge.judge.reader_judge import second_opinion
 from medjudge.judge.sentence_reader import sentences_of
@@ -51,7 +52,7 @@ class Seen(NamedTuple):
         examples: Shape (n,).
         features: What the reader says, (n, features).
         alarms: The logits of its alarms, (n,).
-        opinions: Second opinions, (n,); not a number where there is none.
+        by_seed: Second opinions, (n, `SEEDS`) for scored answers, else (n, 1); not a number where there is none.
         contradicted: Whether a fact is surely stated otherwise, (n,).
         cosine: The untrained cosine of question and answer, (n,).
     """
@@ -59,14 +60,24 @@ class Seen(NamedTuple):
     examples: list[Example]
     features: np.ndarray
     alarms: np.ndarray
-    opinions: np.ndarray
+    by_seed: np.ndarray
     contradicted: np.ndarray
     cosine: np.ndarray
+
+    @property
+    def opinions(self) -> np.ndarray:
+        """The mean second opinions, (n,): the judge that ships is a mean over seeds, too."""
+        mean: np.ndarray = self.by_seed.mean(axis=1)
+        return mean
 
     def chosen(self, rows: np.ndarray) -> "Seen":
         """Some of the examples, by a mask or indices."""
         numbers = np.arange(len(self.examples))[rows]
         return Seen([self.examples[at] for at in numbers], *(field[rows] for field in self[1:]))
+
+    def with_seed(self, number: int) -> "Seen":
+        """The same with the second opinions of one of `SEEDS` alone."""
+        return self._replace(by_seed=self.by_seed[:, [number]])
 
 
 def features_of(readers: Readers, material: Material, source: str, references: bool = True) -> Seen:
@@ -84,7 +95,7 @@ def features_of(readers: Readers, material: Material, source: str, references: b
             features=read(readers, readings),
             alarms=_alarms(readers.whole, material, examples, readings),
             contradicted=np.array([(each == CONTRADICTED).any() for each in found]),
-            opinions=second_opinions(material, source, examples),
+            by_seed=second_opinions(material, source, examples),
         )
     arrays = np.load(kept)
     if len(arrays["features"]) != len(examples):
@@ -93,7 +104,7 @@ def features_of(readers: Readers, material: Material, source: str, references: b
         examples,
         arrays["features"],
         arrays["alarms"],
-        arrays["opinions"],
+        arrays["by_seed"],
         arrays["contradicted"],
         np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
     )
@@ -146,30 +157,26 @@ def read(readers: Readers, readings: Sequence[Reading]) -> np.ndarray:
 
 
 def second_opinions(material: Material, source: str, examples: Sequence[Example]) -> np.ndarray:
-    """What the ordinal judge says, (n,): for a scored answer, the one that did not train on its question's fold."""
-    opinions = np.full(len(examples), np.nan)
+    """What the ordinal judge says, (n, 1); of scored answers, those that did not train on their fold, (n, `SEEDS`)."""
     if source == "scored":
         fold_of = folds(read_sets(material.work).scored, FOLDS, seed=0)
+        opinions = np.full((len(examples), len(SEEDS)), np.nan)
         for fold in range(FOLDS):
             rows = [at for at, example in enumerate(examples) if fold_of[example.group] == fold]
-            judge = ordinal_judge(material, fold)
-            opinions[rows] = _opinions(judge, [examples[at] for at in rows])
-    elif source in MOST or source == "validation":
+            for number, seed in enumerate(SEEDS):
+                folder = material.work / "folds" / Job(SHIPPED, seed, fold).name / "judge"
+                opinions[rows, number] = _opinions(folder, [examples[at] for at in rows])
+        return opinions
+    opinions = np.full((len(examples), 1), np.nan)
+    if source in MOST or source == "validation":
         rows = [at for at, example in enumerate(examples) if example.language == "en"]
-        opinions[rows] = _opinions(ordinal_judge(material), [examples[at] for at in rows])
+        opinions[rows, 0] = _opinions(material.work / "judges" / "second", [examples[at] for at in rows])
     return opinions
 
 
-def ordinal_judge(material: Material, fold: int | None = None) -> Judge:
-    """The ordinal judge of a fold, or the one of all folds together."""
-    folder = material.work / "judges" / "second"
-    if fold is not None:
-        folder = material.work / "folds" / Job(SHIPPED, 0, fold).name / "judge"
-    return load_judge(folder, "second", torch.device("cpu"))
-
-
-def _opinions(judge: Judge, examples: Sequence[Example]) -> np.ndarray:
-    work = []
+def _opinions(folder: Path, examples: Sequence[Example]) -> np.ndarray:
+    """The opinions of the judge in a folder, (n,)."""
+    judge, work = load_judge(folder, "second", torch.device("cpu")), []
     for number, example in enumerate(examples):
         question = Question(
             id=str(number),

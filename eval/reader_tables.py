@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from built_in_data import folds, read_sets
+from built_in_folds import SEEDS
 from built_in_table import FOLDS
 from reader_claims import shared, tokens
 from reader_examples import VERDICTS, Example, fold_of, level_of
@@ -44,19 +45,28 @@ from medjudge.scale import USABLE_FROM, median_level
 _BATCH = 128
 
 
-def agreement(seen: Seen, cumulative: np.ndarray) -> dict[str, Any]:
-    """Agreement of median levels with the experts', with intervals over questions, and the untrained baseline."""
-    rows = probabilities(torch.from_numpy(cumulative)).numpy()
+def agreement(seen: Seen, *cumulative: np.ndarray) -> dict[str, Any]:
+    """Agreement of median levels with the experts', with intervals over questions, and the untrained baseline.
+
+    Args:
+        seen: The answers, n of them.
+        cumulative: What one or several judges say of them, (n, 4) each; every figure is the mean over the judges.
+    """
+    rows = [probabilities(torch.from_numpy(each)).numpy() for each in cumulative]
     level, groups = np.array([level_of(each) for each in seen.examples]), [each.group for each in seen.examples]
-    judged = np.array([median_level(row) for row in rows])
-    expected = rows @ np.arange(1, 6)
+    judged = np.array([[median_level(row) for row in each] for each in rows])
+    expected = np.array([each @ np.arange(1, 6) for each in rows])
     usable, called = level >= USABLE_FROM, judged >= USABLE_FROM
     return {
         "answers": len(level),
-        "usable_agreement": interval(groups, lambda at: (usable == called)[at].mean()),
-        "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
-        "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
-        "bias": interval(groups, lambda at: (judged - level)[at].mean()),
+        "usable_agreement": interval(groups, lambda at: (usable == called)[:, at].mean()),
+        "cohen_kappa": interval(
+            groups, lambda at: float(np.mean([cohen_kappa_score(usable[at], each[at]) for each in called]))
+        ),
+        "spearman": interval(
+            groups, lambda at: float(np.mean([spearmanr(each[at], level[at])[0] for each in expected]))
+        ),
+        "bias": interval(groups, lambda at: (judged - level)[:, at].mean()),
         "spearman of the untrained cosine": interval(groups, lambda at: spearmanr(seen.cosine[at], level[at])[0]),
     }
 
@@ -92,27 +102,32 @@ def _words(text: str) -> str:
 
 
 def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
-    """MEDIQA's and LiveQA's answers by the head of their fold."""
-    alone, examples = seen["scored-alone"], seen["scored-alone"].examples
-    cumulative = {
-        "": held_out(seen, material),
-        " without second opinion": held_out(seen, material, second=False),
+    """MEDIQA's and LiveQA's answers by the head of their fold; where no name says otherwise, the mean of all seeds."""
+    alone = seen["scored-alone"]
+    some = {source: measured_of(alone.examples, material, source) for source in ("mediqa", "liveqa")}
+    seeds = [of_seed(seen, number) for number in range(len(SEEDS))]
+    heard = {
+        "": [held_out(each, material) for each in seeds],
+        " without alarms": [held_out(quiet(each), material) for each in seeds],
+        ", mean opinion of the seeds": [held_out(seen, material)],
+        " without second opinion": [held_out(seen, material, second=False)],
     }
-    table = {}
-    for name, rows in cumulative.items():
-        for source in ("mediqa", "liveqa"):
-            some = measured_of(examples, material, source)
-            table[f"{source} folds{name}"] = agreement(alone.chosen(some), rows[some])
-    some = measured_of(examples, material, "liveqa")
-    with_references = held_out(seen, material, "scored")
-    table["liveqa folds with references"] = agreement(seen["scored"].chosen(some), with_references[some])
-    second = np.repeat(np.nan_to_num(alone.opinions)[:, None], 4, axis=1)
-    without_alarms = held_out(quiet(seen), material)
-    for source in ("liveqa", "mediqa"):
-        some = measured_of(examples, material, source)
-        table[f"{source} folds without alarms"] = agreement(alone.chosen(some), without_alarms[some])
-    table["mediqa folds, second opinion only"] = agreement(alone.chosen(some), second[some])
+    table = {
+        f"{source} folds{name}": agreement(alone.chosen(rows), *(each[rows] for each in cumulative))
+        for name, cumulative in heard.items()
+        for source, rows in some.items()
+    }
+    with_references = [held_out(each, material, "scored")[some["liveqa"]] for each in seeds]
+    table["liveqa folds with references"] = agreement(seen["scored"].chosen(some["liveqa"]), *with_references)
+    mediqa = alone.chosen(some["mediqa"])
+    opinions = [np.repeat(np.nan_to_num(own)[:, None], 4, axis=1) for own in mediqa.by_seed.T]
+    table["mediqa folds, second opinion only"] = agreement(mediqa, *opinions)
     return table
+
+
+def of_seed(seen: dict[str, Seen], number: int) -> dict[str, Seen]:
+    """The same with the second opinions of one of `SEEDS` of the scored answers."""
+    return seen | {name: seen[name].with_seed(number) for name in ("scored", "scored-alone")}
 
 
 def validation_table(head: LevelHead, seen: dict[str, Seen], material: Material) -> dict[str, Any]:
