@@ -32,9 +32,8 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from reader_adapters import encoder_to_train, round_frozen
 from reader_examples import Example
 from reader_lessons import Material
-from reader_measures import auc_interval, interval
+from reader_measures import auc_interval, interval, mean_nearness
 from reader_points import RANK, trainable
-from reader_tables import mean_nearness
 from reader_words import is_in_company
 from sklearn.metrics import f1_score
 from study import record

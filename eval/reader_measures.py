@@ -14,11 +14,15 @@ from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.distill.alterations import ALTERATIONS, altered
 from medjudge.distill.dressing import opened
 from medjudge.distill.sources import Source, is_answer
+from medjudge.judge.comparison import Reading
+from medjudge.judge.evidence import nearness
+from medjudge.judge.ordinal import OrdinalJudge, encode
 from medjudge.judge.protocol import Assignment, Judge
-from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.judge.reader_judge import ReaderJudge, reading_of
 from medjudge.probes.probes import COUNTED, probed
 from medjudge.records import Answer, Judgment, Question, TrainingLine
 from medjudge.scale import USABLE_FROM
+from medjudge.text.answer_keys import in_words
 from medjudge.text.outline import written
 from medjudge.text.reordering import reordered
 
@@ -34,7 +38,10 @@ PROBES = (
     "append-harm",
 )
 RESAMPLES = 1000
+NEAR_REWORDED = 0.95
+"""The share of reworded references that the untrained nearness calls usable where it is compared."""
 _MOST_CHANGES = 3
+_CHUNK = 32
 
 
 def judged(judge: Judge, work: Iterable[tuple[Question, Answer]]) -> dict[tuple[str, str], Judgment]:
@@ -46,6 +53,28 @@ def judged(judge: Judge, work: Iterable[tuple[Question, Answer]]) -> dict[tuple[
 def chance_of_usable(judgment: Judgment) -> float:
     """P(level is usable); 0 where the judge gave no score."""
     return sum(judgment.probabilities[USABLE_FROM - 1 :]) if judgment.probabilities else 0.0
+
+
+def untrained(judge: ReaderJudge, work: Sequence[tuple[Question, Answer]]) -> np.ndarray:
+    """The mean nearness of the points of each answer, the untrained baseline, (n,); not a number without a point."""
+    near: list[float] = []
+    for start in range(0, len(work), _CHUNK):
+        items = [Assignment(question, (), answer) for question, answer in work[start : start + _CHUNK]]
+        known = judge.read_texts([text for item in items for text in _texts(item)], {})
+        near += mean_nearness([reading_of(item, known) for item in items]).tolist()
+    return np.array(near)
+
+
+def _texts(item: Assignment) -> tuple[str, str, str, str]:
+    question = item.question
+    reference = in_words(question.prompt, question.reference or "")
+    return question.prompt, reference, question.checklist or "", item.answer.text
+
+
+def mean_nearness(readings: Sequence[Reading]) -> np.ndarray:
+    """The mean nearness of the points of each answer, (n,); not a number where there is no point."""
+    of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
+    return np.array([np.mean(each) if each else np.nan for each in of_points])
 
 
 def interval(groups: Sequence[str], statistic: Callable[[np.ndarray], float]) -> dict[str, float]:
@@ -77,7 +106,7 @@ def auc_interval(scores: np.ndarray, positive: np.ndarray, groups: Sequence[str]
     return interval(groups, area)
 
 
-def llmeval2(judge: Judge, data: Path, per_subject: int, seed: int) -> dict[str, Any]:
+def llmeval2(judge: ReaderJudge, data: Path, per_subject: int, seed: int) -> dict[str, Any]:
     """LLMEval-2: the area under the curve of "the person gave full marks", by subject and together."""
     scored = read_llmeval2(data / "llmeval-2" / "human-score", data / "llmeval-2" / "gpt-score")
     questions = {question.id: question for question in scored.questions if question.reference}
@@ -89,31 +118,74 @@ def llmeval2(judge: Judge, data: Path, per_subject: int, seed: int) -> dict[str,
             by_subject.setdefault(questions[answer.question_id].category, []).append(answer)
     draw = Random(f"{seed}-llmeval2")
     chosen = {name: draw.sample(each, min(per_subject, len(each))) for name, each in sorted(by_subject.items())}
-    judgments = judged(judge, [(questions[answer.question_id], answer) for each in chosen.values() for answer in each])
-
-    def rows(answers: Sequence[Answer]) -> dict[str, float]:
-        keys = [(answer.question_id, answer.model) for answer in answers]
-        scores = np.array([chance_of_usable(judgments[key]) for key in keys])
-        full = np.array([levels[key] >= USABLE_FROM for key in keys])
-        return {"answers": len(keys), **auc_interval(scores, full, [key[0] for key in keys])}
-
     everything = [answer for each in chosen.values() for answer in each]
-    return {"all": rows(everything), **{name: rows(each) for name, each in chosen.items()}}
+    work = [(questions[answer.question_id], answer) for answer in everything]
+    judgments, near = judged(judge, work), untrained(judge, work)
+    scores = np.array([chance_of_usable(judgments[answer.question_id, answer.model]) for answer in everything])
+    full = np.array([levels[answer.question_id, answer.model] >= USABLE_FROM for answer in everything])
+    subject = np.array([question.category for question, _ in work])
+    asked = np.array([question.id for question, _ in work])
+
+    def rows(some: np.ndarray) -> dict[str, Any]:
+        groups = list(asked[some])
+        return {
+            "answers": int(some.sum()),
+            **auc_interval(scores[some], full[some], groups),
+            "untrained nearness": auc_interval(near[some], full[some], groups),
+        }
+
+    everywhere = np.ones(len(work), bool)
+    return {"all": rows(everywhere), **{name: rows(subject == name) for name in chosen}}
 
 
-def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, Any]:
+def llmeval_med(judge: ReaderJudge, data: Path, per_category: int, seed: int) -> dict[str, Any]:
     """LLMEval-Med's references as answers: as they are, reworded, of another question, and with changed facts.
 
     Returns:
-        By variant and category: answers, and the share that the judge calls usable.
+        By variant and category: answers, and the share that the judge calls usable; the same of the untrained nearness,
+        with a threshold that `NEAR_REWORDED` of the reworded references reach.
     """
-    questions = [
+    work, unchanged = _as_answers(_with_references(data), per_category, Random(f"{seed}-llmeval-med"))
+    judgments, near = judged(judge, work), untrained(judge, work)
+    variant = np.array([answer.model for _, answer in work])
+    category = np.array([question.category for question, _ in work])
+    usable = np.array([_usable(judgments[answer.question_id, answer.model]) for _, answer in work])
+    near_enough = near >= np.quantile(near[variant == "reworded"], 1 - NEAR_REWORDED)
+
+    def rows(called: np.ndarray) -> dict[str, Any]:
+        table: dict[str, Any] = {}
+        for name in dict.fromkeys(variant):
+            of_category = {"all": variant == name} | {
+                each: (variant == name) & (category == each) for each in sorted(set(category))
+            }
+            table[name] = {
+                each: _share(called[some], [work[at][0].group for at in np.flatnonzero(some)])
+                for each, some in of_category.items()
+                if some.any()
+            }
+        return table
+
+    counted = {"questions": len({question.id for question, _ in work}), "questions without a fact to change": unchanged}
+    return {**counted, **rows(usable), "untrained nearness": rows(near_enough)}
+
+
+def _with_references(data: Path) -> list[Question]:
+    """LLMEval-Med's questions whose reference is a text."""
+    return [
         question
         for question in read_llmeval_med(data / "llmeval-med" / "dataset.json").questions
         if is_answer(question.reference) and len(question.reference or "") >= 20
     ]
-    draw = Random(f"{seed}-llmeval-med")
-    chosen = draw.sample(questions, min(count, len(questions)))
+
+
+def _as_answers(
+    questions: Sequence[Question], per_category: int, draw: Random
+) -> tuple[list[tuple[Question, Answer]], int]:
+    """Answers made from the references of some questions of each category, and how many had no fact to change."""
+    chosen = []
+    for category in sorted({question.category for question in questions}):
+        of_category = [question for question in questions if question.category == category]
+        chosen += draw.sample(of_category, min(per_category, len(of_category)))
     work, unchanged = [], 0
     for question in chosen:
         source = Source(question)
@@ -135,20 +207,7 @@ def llmeval_med(judge: Judge, data: Path, count: int, seed: int) -> dict[str, An
         work += [
             (question, Answer(question_id=question.id, model=name, text=text)) for name, text in texts.items() if text
         ]
-    judgments = judged(judge, work)
-    shares: dict[str, dict[str, list[bool]]] = {}
-    for question, answer in work:
-        usable = (judgments[answer.question_id, answer.model].score or 0) >= USABLE_FROM
-        for category in ("all", question.category):
-            shares.setdefault(answer.model, {}).setdefault(category, []).append(usable)
-    table = {
-        name: {
-            category: _share(values, [str(at) for at in range(len(values))])
-            for category, values in sorted(by_category.items())
-        }
-        for name, by_category in shares.items()
-    }
-    return {"questions": len(chosen), "questions without a fact to change": unchanged, **table}
+    return work, unchanged
 
 
 def cost(judge: ReaderJudge, data: Path, count: int, seed: int) -> dict[str, float]:
@@ -168,6 +227,40 @@ def cost(judge: ReaderJudge, data: Path, count: int, seed: int) -> dict[str, flo
         "seconds per answer": round(seconds, 4),
         "hours for 26,013 judgments": round(seconds * 26_013 / 3600, 2),
     }
+
+
+def cost_beside_ordinal(judge: ReaderJudge, lines: Sequence[TrainingLine]) -> dict[str, float]:
+    """What a token costs, beside the ordinal judge, which was the built-in judge before: both read the same answers.
+
+    Each text counts once: both read it once for all answers to a question.
+    """
+    second = judge.second
+    assert isinstance(second, OrdinalJudge)
+    texts = {text for line in lines for text in (line.question.prompt, line.question.reference or "", line.answer.text)}
+    settings = second.settings
+    of_ordinal = {
+        tuple(window)
+        for line in lines
+        for text in encode(
+            second.tokenizer, line.question, (), line.answer.text, settings.max_length, settings.most_windows
+        )[:4]
+        for window in text
+    }
+    tokens = {
+        "built-in": sum(len(states.ids) for states in judge.encoder.read(sorted(texts - {""}))),
+        "ordinal": sum(map(len, of_ordinal)),
+    }
+    table: dict[str, float] = {"answers": len(lines)}
+    for name, each in (("built-in", judge), ("ordinal", second)):
+        start = time.perf_counter()
+        judged(each, [(line.question, line.answer) for line in lines])
+        seconds = time.perf_counter() - start
+        table |= {
+            f"{name}: tokens encoded per answer": round(tokens[name] / len(lines), 1),
+            f"{name}: milliseconds per token": round(1000 * seconds / tokens[name], 4),
+        }
+    ratio = table["built-in: milliseconds per token"] / table["ordinal: milliseconds per token"]
+    return table | {"times the ordinal judge's cost per token": round(ratio, 2)}
 
 
 def llmeval2_lines(data: Path, count: int, seed: int) -> list[TrainingLine]:
@@ -192,19 +285,23 @@ def llmeval2_lines(data: Path, count: int, seed: int) -> list[TrainingLine]:
     ]
 
 
-def probes(judge: Judge, lines: Sequence[TrainingLine], seed: int = 0) -> dict[str, Any]:
-    """The share of answers whose usable label a probe changes, or leaves usable where it must not."""
+def probes(judge: Judge, lines: Sequence[TrainingLine], most: int, seed: int = 0) -> dict[str, Any]:
+    """The share of answers whose usable label a probe changes, or leaves usable where it must not.
+
+    Args:
+        most: How many answers each probe changes at most: the first ones that it applies to.
+    """
     before = judged(judge, [(line.question, line.answer) for line in lines])
     table, scheme = {}, scheme_of(sorted({line.question.category for line in lines}))
     for probe in PROBES:
-        changed = []
+        changed: list[tuple[Question, Answer]] = []
         for line in lines:
             key = (line.question.id, line.answer.model)
             level = line.level
             if probe in ("negated", "append-harm"):
                 level = before[key].score or 1  # of those that the judge calls usable
             answer = probed(line.question, line.answer, probe, seed, level, scheme)
-            if answer is not None:
+            if answer is not None and len(changed) < most:
                 changed.append((line.question, answer))
         after = judged(judge, changed)
         counted = COUNTED.get(probe, "changes")
@@ -221,7 +318,7 @@ def _usable(judgment: Judgment) -> bool:
     return (judgment.score or 0) >= USABLE_FROM
 
 
-def _share(values: Sequence[bool], groups: Sequence[str]) -> dict[str, float]:
+def _share(values: Sequence[bool] | np.ndarray, groups: Sequence[str]) -> dict[str, float]:
     """How many values are true, with an interval over groups."""
     numbers = np.array(values, dtype=float)
     return {"answers": len(values), **interval(groups, lambda rows: float(numbers[rows].mean()))}

@@ -14,8 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from built_in_data import read_sets
 from reader_judge import Made
-from reader_measures import cost, interval, judged, llmeval2, llmeval_med
+from reader_measures import (
+    cost,
+    cost_beside_ordinal,
+    interval,
+    judged,
+    llmeval2,
+    llmeval2_lines,
+    llmeval_med,
+    probes,
+    untrained,
+)
 from reader_tables import (
     claims_table,
     contrasts_table,
@@ -41,6 +52,8 @@ from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.store import read_records
 
+PROBED = 200
+"""How many answers each probe changes at most."""
 Measure = Callable[[Made, Path], dict[str, Any]]
 """Gives rows by name; its second argument is DATA."""
 
@@ -109,6 +122,9 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
     judge, began = finished(made), time.monotonic()
     judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
     seconds = time.monotonic() - began
+    with_points = [answer for answer in answers if questions[answer.question_id].reference]
+    near = untrained(judge, [(questions[answer.question_id], answer) for answer in with_points])
+    near_level = np.array([constructed[answer.question_id, answer.model] for answer in with_points])
     read = {key: each for key, each in judgments.items() if each.probabilities is not None}
     groups = [question for question, _ in read]
     level = np.array([constructed[key] for key in read])
@@ -122,9 +138,21 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
         "called usable": interval(groups, lambda at: called[at].mean()),
         "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
         "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
+        "spearman of the untrained nearness": interval(
+            [answer.question_id for answer in with_points], lambda at: spearmanr(near[at], near_level[at])[0]
+        ),
         "seconds": round(seconds, 1),
     }
     return {"sample": table}
+
+
+def costs(made: Made, data: Path) -> dict[str, Any]:
+    """Time for real answers, and beside the ordinal judge."""
+    judge = finished(made)
+    return {
+        "cost": cost(judge, data, 100, seed=0),
+        "cost beside the ordinal judge": cost_beside_ordinal(judge, read_sets(made.material.work).validation[:60]),
+    }
 
 
 MEASURES: dict[str, Measure] = {
@@ -132,7 +160,13 @@ MEASURES: dict[str, Measure] = {
     "second stage": second_stage,
     "verdicts": verdicts,
     "llmeval-2": lambda made, data: {"llmeval-2": llmeval2(finished(made), data, per_subject=60, seed=0)},
-    "llmeval-med": lambda made, data: {"llmeval-med": llmeval_med(finished(made), data, count=120, seed=0)},
-    "cost": lambda made, data: {"cost": cost(finished(made), data, 100, seed=0)},
+    "llmeval-med": lambda made, data: {"llmeval-med": llmeval_med(finished(made), data, per_category=80, seed=0)},
+    "probes of mediqa": lambda made, data: {
+        "probes, mediqa validation": probes(finished(made), read_sets(made.material.work).validation, PROBED)
+    },
+    "probes of llmeval-2": lambda made, data: {
+        "probes, llmeval-2": probes(finished(made), llmeval2_lines(data, 640, seed=0), PROBED)
+    },
+    "cost": costs,
     "sample": sample,
 }

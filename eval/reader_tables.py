@@ -13,7 +13,7 @@ from reader_examples import VERDICTS, Example, fold_of, level_of
 from reader_features import Seen
 from reader_heads import Usable, fitted_shift, head_of, levels_by, shifted_without, usable_of
 from reader_lessons import Material
-from reader_measures import auc_interval, interval
+from reader_measures import auc_interval, interval, mean_nearness
 from reader_verdicts import (
     folds_of_healthver,
     for_weights,
@@ -33,7 +33,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 from medjudge.judge.alarms import QUIET
 from medjudge.judge.comparison import Reading
-from medjudge.judge.evidence import Evidence, nearness
+from medjudge.judge.evidence import Evidence
 from medjudge.judge.level_head import LevelHead
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.point_reader import PointReader
@@ -381,12 +381,6 @@ def _spearman(scores: np.ndarray, level: np.ndarray, groups: Sequence[str]) -> d
 
 def _readings(pairs: Sequence[tuple[Example, list[Evidence]]], material: Material, source: str) -> list[Reading]:
     return [material.lesson(source, *pair).reading for pair in pairs]
-
-
-def mean_nearness(readings: Sequence[Reading]) -> np.ndarray:
-    """The untrained baseline: the mean nearness of the points of each answer, (n,)."""
-    of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
-    return np.array([np.mean(each) for each in of_points])
 
 
 def by_passage_alone(examples: Sequence[Example], company: np.ndarray) -> np.ndarray:
