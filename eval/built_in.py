@@ -10,7 +10,7 @@ are named here are taken again, and the other rows of the table stay as they are
 First comes an ordinal judge of English answers, for a second opinion: the mean of fifteen, one for each of five folds
 of the questions and three seeds, of their adapters and heads (Wortsman et al., 2022). `eval/built_in_folds.py` writes
 the table of these and of their ablations. Then comes the reader; `eval/reader_judge.py` holds its stages. The table of
-the whole is `eval/results/built-in.json`.
+the whole is `eval/results/built-in.json`; `eval/reader_page.py` writes it into README.md and docs/results.md.
 """
 
 import shutil
@@ -24,6 +24,7 @@ from built_in_folds import SEEDS, run_jobs, shipped_jobs
 from built_in_table import FOLDS, measured_on, summary
 from peft import PeftModel
 from reader_judge import make
+from reader_page import write_pages
 from reader_rows import MEASURES, record_rows
 from safetensors.torch import load_file, save_file
 from study import REPOSITORY, Study
@@ -60,6 +61,7 @@ def main(data: Path, work: Path, measures: Sequence[str]) -> None:
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
     record_rows(made, data, measures)
+    write_pages()
 
 
 def make_second(study: Study, data: Path, work: Path, out: Path) -> None:

@@ -260,7 +260,7 @@ def cost_beside_ordinal(judge: ReaderJudge, lines: Sequence[TrainingLine]) -> di
             f"{name}: milliseconds per token": round(1000 * seconds / tokens[name], 4),
         }
     ratio = table["built-in: milliseconds per token"] / table["ordinal: milliseconds per token"]
-    return table | {"times the ordinal judge's cost per token": round(ratio, 2)}
+    return table | {"times the cost per token of the ordinal judge": round(ratio, 2)}
 
 
 def llmeval2_lines(data: Path, count: int, seed: int) -> list[TrainingLine]:

@@ -6,6 +6,10 @@ readers' output: after a new reader, delete `features-*` and `pieces-*` there.
 """
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -155,6 +159,16 @@ def costs(made: Made, data: Path) -> dict[str, Any]:
     }
 
 
+def quickstart(made: Made, data: Path) -> dict[str, Any]:
+    """The time of `medjudge quickstart`, which starts with the judge in the package, without a network."""
+    folder = made.material.work / "quickstart"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    command, began = [str(Path(sys.executable).with_name("medjudge")), "quickstart"], time.monotonic()
+    subprocess.run(command, cwd=folder, env=os.environ | {"HF_HUB_OFFLINE": "1"}, stdout=sys.stderr, check=True)
+    return {"quickstart": {"seconds": round(time.monotonic() - began, 1)}}
+
+
 MEASURES: dict[str, Measure] = {
     "experts": experts,
     "second stage": second_stage,
@@ -169,4 +183,5 @@ MEASURES: dict[str, Measure] = {
     },
     "cost": costs,
     "sample": sample,
+    "quickstart": quickstart,
 }
