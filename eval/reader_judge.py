@@ -86,8 +86,8 @@ NOTE = (
     "The judge that comes with medjudge. It reads question, reference, checklist and answer, in English and Chinese, "
     "and says for each point whether the answer meets it, leaves it open or contradicts it. It learned from no scores "
     "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
-    "objective question, it checks whether the answer states the key. One adapter on the encoder's upper layers gives "
-    "the verdicts on points. Another reads single sentences: it leaves out greetings, filler and what is said to the "
+    "objective question, it checks whether the answer states the key. It overlooks most wrong facts in other words. "
+    "One adapter on the encoder's upper layers gives the verdicts on points. Another reads single sentences: it leaves out greetings, filler and what is said to the "
     "judge, and it detects dangerous advice, of which it misses much. For English answers it also weighs the opinion "
     "of the ordinal judge in its folder `second`."
 )
@@ -214,6 +214,16 @@ def write_evidence(
         pickle.dump([pair for pair in pairs if pair[1]], file)
 
 
+def own_texts() -> list[Path]:
+    """The files written for this project that a part of the judge has learned from."""
+    folder = Path(__file__).parent
+    measured_alone = {"reader_dangers_unseen.yaml", "reader_dangers_later.yaml"}
+    return [
+        *(path for path in sorted(folder.glob("reader_*.yaml")) if path.name not in measured_alone),
+        *sorted((folder / "reader_contrasts").glob("*.jsonl")),
+    ]
+
+
 def write_judge(
     out: Path, work: Path, reader: Reader, points: PointReader, head: LevelHead, data: Path, examples: Sequence[Example]
 ) -> None:
@@ -224,7 +234,7 @@ def write_judge(
     write(work / "readers" / "points", points, out)
     shutil.copytree(second, out / SECOND_FOLDER)
     reader.save(out, head)
-    raw = {path.name: file_sha256(path) for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES}
+    raw = [path for path in sorted(data.glob("*/*")) if path.parent.name in SOURCES]
     # LiveQA's questions are MEDIQA's of the same number, and a converted LiveQA must be recognised.
     learnt = {example.group for example in examples} | set(read_card(second).trained_on.question_ids)
     learnt |= {name.replace("mediqa-liveqamed-", "liveqa-") for name in learnt}
@@ -235,7 +245,11 @@ def write_judge(
         max_length=MAX_LENGTH,
         windows=MOST_WINDOWS,
         vocabulary_sha256=vocabulary_sha256(load_tokenizer(MULTILINGUAL_E5)),
-        trained_on=TrainedOn(files=raw, question_ids=sorted(learnt), tuned_question_ids=sorted(tuned)),
+        trained_on=TrainedOn(
+            files={path.name: file_sha256(path) for path in [*raw, *own_texts()]},
+            question_ids=sorted(learnt),
+            tuned_question_ids=sorted(tuned),
+        ),
         note=NOTE,
         only_languages=["en", "zh"],
         training={

@@ -2,7 +2,7 @@
 
     python eval/reader_page.py
 
-A table stands between `<!-- built-in: NAME -->` and `<!-- end -->`; in the README, the rows of its table that begin with
+A table stands between `<!-- built-in: NAME -->` and `<!-- end -->`. In the README, the rows that begin with
 "the built-in judge" are made anew. What is around them stays as it is.
 """
 
