@@ -88,7 +88,7 @@ NOTE = (
     "of Chinese answers and knows little medicine beyond what the reference says. If the reference is the key of an "
     "objective question, it checks whether the answer states the key. It overlooks most wrong facts in other words. "
     "One adapter on the encoder's upper layers gives the verdicts on points. Another reads single sentences: it leaves "
-    "out greetings, filler and what is said to the judge, and it detects dangerous advice, of which it misses much. For "
+    "out greetings, filler and what is said to the judge, and it detects dangerous advice, but misses much. For "
     "English answers it also weighs the opinion of the ordinal judge in its folder `second`."
 )
 
