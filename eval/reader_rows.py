@@ -135,11 +135,19 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
     called = np.array([each.score or 0 for each in read.values()]) >= USABLE_FROM
     expected = np.array([each.probabilities for each in read.values()]) @ np.arange(1, 6)
     usable = level >= USABLE_FROM
+    language = np.array([questions[question].language for question, _ in read])
     table = {
         "answers": len(judgments),
         "unscored": len(judgments) - len(read),
         "constructed usable": round(float(usable.mean()), 4),
         "called usable": interval(groups, lambda at: called[at].mean()),
+        "called usable by language": {
+            each: {
+                name: f"{int((called & of_level)[language == each].sum())} of {int(of_level[language == each].sum())}"
+                for name, of_level in (("usable", usable), ("unusable", ~usable))
+            }
+            for each in ("en", "zh")
+        },
         "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
         "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
         "spearman of the untrained nearness": interval(

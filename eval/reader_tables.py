@@ -31,7 +31,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score, f1_score
 
-from medjudge.judge.alarms import QUIET
+from medjudge.judge.alarms import QUIET, SURE
 from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import Evidence
 from medjudge.judge.level_head import LevelHead
@@ -122,7 +122,20 @@ def folds_table(seen: dict[str, Seen], material: Material) -> dict[str, Any]:
     mediqa = alone.chosen(some["mediqa"])
     opinions = [np.repeat(np.nan_to_num(own)[:, None], 4, axis=1) for own in mediqa.by_seed.T]
     table["mediqa folds, second opinion only"] = agreement(mediqa, *opinions)
+    table["mediqa, sure alarms"] = alarms_table(mediqa)
     return table
+
+
+def alarms_table(seen: Seen) -> dict[str, int]:
+    """How many usable and other answers there are, and in how many of them an alarm is sure."""
+    usable = np.array([level_of(each) >= USABLE_FROM for each in seen.examples])
+    sure = seen.alarms >= SURE
+    return {
+        "usable": int(usable.sum()),
+        "usable with an alarm": int((usable & sure).sum()),
+        "unusable": int((~usable).sum()),
+        "unusable with an alarm": int((~usable & sure).sum()),
+    }
 
 
 def of_seed(seen: dict[str, Seen], number: int) -> dict[str, Seen]:
