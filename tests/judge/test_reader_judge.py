@@ -12,6 +12,7 @@ from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import load_judge
 from medjudge.judge.items import item_assignments
 from medjudge.judge.level_head import ROWS, LevelHead, Scored, fit_level_head, row_of
+from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, scored, unscored
 from medjudge.judge.reader import FEATURES, Reader, collate
@@ -19,7 +20,7 @@ from medjudge.judge.reader_items import ReaderItemJudge
 from medjudge.judge.reader_judge import ReaderJudge, level_logits, point_rationale, second_opinion
 from medjudge.judge.states import OVERLAP
 from medjudge.records import Answer, ErrorKind, PointVerdict, Question
-from medjudge.scale import USABLE_FROM
+from medjudge.scale import USABLE_FROM, median_level
 from medjudge.train.reader import Lesson, Schedule, train_alarm, train_reader
 
 CPU = torch.device("cpu")
@@ -275,6 +276,12 @@ def test_a_sure_alarm_a_question_said_again_and_a_wrong_fact_are_unusable_whatev
     logits = level_logits(lenient, features, np.full(5, np.nan), alarms, contradicted)
     # With a reference, a right answer may be one of the question's own words.
     assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False, False]
+    # An alarm gives level 1, and the expected level still tells a good answer from a bad one.
+    of_alarm = probabilities(torch.from_numpy(logits[3:4]))[0].numpy()
+    strict = LevelHead(lenient.weights, lenient.cuts + 12)
+    bad = level_logits(strict, features[3:4], np.full(1, np.nan), alarms[3:4], contradicted[3:4])
+    assert median_level(of_alarm) == 1
+    assert of_alarm @ np.arange(1, 6) > probabilities(torch.from_numpy(bad))[0].numpy() @ np.arange(1, 6) + 0.5
     # A wrong fact takes the usable label, and nothing more.
     assert logits[4, 0] == logits[0, 0]
 
