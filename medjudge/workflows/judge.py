@@ -12,6 +12,7 @@ from medjudge.chat_api.client import Server
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.api import ApiJudge
+from medjudge.judge.folder import JudgeCard
 from medjudge.judge.identity import card_rubrics_sha256, folder_identity, rubrics_sha256, stale_temperature
 from medjudge.judge.inference import Inference, require_attention, require_compiler
 from medjudge.judge.open import JudgeRef, load_judge_ref, quantised
@@ -28,7 +29,7 @@ from medjudge.scheme import Scheme
 from medjudge.screen import ProgressBar, progress_bar, say, stop_explained
 from medjudge.store import Run, write_records
 from medjudge.validation.status import Use, validation_status
-from medjudge.validation.validations import validate_command
+from medjudge.validation.validations import statuses_in, validate_command
 from medjudge.workflows.processes import check_engine
 from medjudge.workflows.run_folder import record_spending
 
@@ -255,28 +256,43 @@ def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
     """One line: a judge's name, what it was trained on, its validation status for the answers of a run, its signature.
 
+    A judge behind an API has no card: its status is that of the run.
+
     Args:
         run: Where the judgments will go; it need not exist.
         models: The models whose answers it will judge.
 
     Raises:
-        InputError: As for `identity`.
+        InputError: As for `identity` and `statuses_in`.
     """
     card = judge_ref.card
     if judge_ref.url is not None:
-        return f"judge {judge_ref.name}: served at {judge_ref.url}; what it was trained on is unknown"
+        return f"judge {judge_ref.name}: served at {judge_ref.url}; {_known_from_the_run(judge_ref, run, models)}"
     if card is None:
-        return f"judge {judge_ref.name}: {judge_ref.api_model} behind an API; what it was trained on is unknown"
+        place = f"{judge_ref.api_model} behind an API"
+        return f"judge {judge_ref.name}: {place}; {_known_from_the_run(judge_ref, run, models)}"
     assert judge_ref.folder is not None
     base = f"{card.base_model} quantised to {card.quantization}" if card.quantization else card.base_model
     use = use_of(judge_ref, options, scheme, run, models)
     status = validation_status(card.validated_on, scheme=scheme.name, use=use).line
+    return (
+        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, {_training(card)}; {status}; "
+        f"{signed_files(judge_ref.folder, card).line}"
+    )
+
+
+def _training(card: JudgeCard) -> str:
+    """What a judge was trained on: how many scored answers, and every source that its card names."""
     questions = card.training.get("questions", len(card.trained_on.question_ids))
     answers = f"{card.training['answers']} answers to " if "answers" in card.training else ""
-    return (
-        f"judge {judge_ref.name} ({judge_ref.folder}): {card.kind}, on {base}, trained on "
-        f"{answers}{questions} questions; {status}; {signed_files(judge_ref.folder, card).line}"
-    )
+    sources = card.training.get("sources")
+    named = f"; sources of its training data: {', '.join(map(str, sources))}" if isinstance(sources, list) else ""
+    return f"trained on {answers}{questions} questions{named}"
+
+
+def _known_from_the_run(judge_ref: JudgeRef, run: Run, models: Collection[str]) -> str:
+    status = statuses_in(run, judge_ref.name, models)["OP"].line
+    return f"what it was trained on is unknown; {status}"
 
 
 def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:

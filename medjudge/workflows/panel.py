@@ -108,7 +108,7 @@ def introduction_of(
     panel = judge_ref.panel
     if panel is None:
         return introduction(judge_ref, options, scheme, run, models)
-    status = statuses_in(run, judge_ref.name)["OP"].line if run.path.exists() else "never validated against physicians"
+    status = statuses_in(run, judge_ref.name, models)["OP"].line
     settings = panel.settings
     lines = [
         f"judge {judge_ref.name}: a panel of {len(panel.members)}, {settings.combine} of at least {settings.fewest}, "

@@ -16,7 +16,7 @@ from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.open import built_in_folder, resolve_judge
+from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
 from medjudge.judge.study import Study
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
@@ -31,9 +31,6 @@ from medjudge.workflows.report import Scores, write_scores
 from medjudge.workflows.run_folder import start_run
 from medjudge.workflows.train import train_judge
 from medjudge.workflows.validate import ScoreSource, ValidateOptions, validate_judge
-
-_MARK = ".quickstart"
-"""The file that marks a folder as written by quickstart, which only then replaces it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def run_quickstart(
         _require_replaceable(path)
     for path in (run, judge):
         path.mkdir(parents=True, exist_ok=True)
-        (path / _MARK).touch()
+        (path / QUICKSTART_MARK).touch()
     folder = Run(run)
     progress(f"[1/5] Sample: {NOTICE}")
     with folder.lock():
@@ -173,7 +170,7 @@ def _study(run: Run, judge: Path) -> Study:
 
 
 def _require_replaceable(folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).exists():
+    if folder.exists() and any(folder.iterdir()) and not (folder / QUICKSTART_MARK).exists():
         raise InputError(f"{folder}: exists and was not written by quickstart; choose another folder")
 
 

