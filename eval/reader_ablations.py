@@ -41,6 +41,7 @@ from medjudge.scale import USABLE_FROM
 from medjudge.train.reader import Lesson, Schedule
 
 SCHEDULE = Schedule(steps=200, rate=1e-3)
+SHIPPED = "shipped"
 MEASURED_FOLDS = (0, 1)
 LLMEVAL2_ANSWERS = 440
 _THINNED = 4
@@ -75,7 +76,7 @@ def main(data: Path, work: Path) -> None:
     judge = load_judge(built_in_folder(), "built-in", torch.device("cpu"))
     assert isinstance(judge, ReaderJudge)
     shipped = Readers(judge.reader, judge.points)
-    everything = seen_by(shipped, material, "shipped")
+    everything = seen_by(shipped, material, SHIPPED)
     table = {"as shipped": measured(everything, material)}
     for name, unused in WEIGHED.items():
         table[name] = {row: own for row, own in measured(everything, material, unused).items() if "mediqa" not in row}
@@ -159,6 +160,8 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
         )
     else:
         known = features_of(readers, material, of, references=not alone).chosen(rows)
+        if name == SHIPPED:
+            return known
     kept = material.work / f"ablation-{name}-{source}.npy"
     if not kept.exists():
         np.save(kept, read(readers, [readings[row] for row in rows]))
