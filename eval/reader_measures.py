@@ -56,7 +56,7 @@ def chance_of_usable(judgment: Judgment) -> float:
 
 
 def untrained(judge: ReaderJudge, work: Sequence[tuple[Question, Answer]]) -> np.ndarray:
-    """The mean nearness of the points of each answer, the untrained baseline, (n,); not a number without a point."""
+    """The untrained baseline of each answer, (n,)."""
     near: list[float] = []
     for start in range(0, len(work), _CHUNK):
         items = [Assignment(question, (), answer) for question, answer in work[start : start + _CHUNK]]
@@ -72,9 +72,12 @@ def _texts(item: Assignment) -> tuple[str, str, str, str]:
 
 
 def mean_nearness(readings: Sequence[Reading]) -> np.ndarray:
-    """The mean nearness of the points of each answer, (n,); not a number where there is no point."""
-    of_points = [[nearness(piece) for piece in reading.evidence if piece.kind > 0] for reading in readings]
-    return np.array([np.mean(each) if each else np.nan for each in of_points])
+    """The mean nearness of the points of each answer, (n,), or that of its question where there is no point."""
+    near = []
+    for reading in readings:
+        of_points = [nearness(piece) for piece in reading.evidence if piece.kind > 0]
+        near.append(np.mean(of_points or [nearness(piece) for piece in reading.evidence]))
+    return np.array(near)
 
 
 def interval(groups: Sequence[str], statistic: Callable[[np.ndarray], float]) -> dict[str, float]:
