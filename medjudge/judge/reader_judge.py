@@ -33,8 +33,9 @@ _PIECES = 256
 _ALARM_SHARPNESS = 4.0
 """How abruptly an alarm counts from `alarms.SURE` on."""
 _LOWER_LEVELS_KEPT = 0.45
-"""What a sure alarm leaves of the chances of levels 2 and 3. The level is 1, and the expected level keeps some order:
-half of the few alarms in MEDIQA's answers are false, and would put a good answer behind every bad one."""
+"""What a sure alarm leaves at least of the chances of more than levels 1 and 2; below a half, so that the level
+is 1. The expected level keeps some order: half of the few alarms in MEDIQA's answers are false, and would put a good
+answer behind every bad one."""
 _REPEATS = 0.75
 """The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
 0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
@@ -244,15 +245,15 @@ def level_logits(
     """
     together = np.column_stack([features, np.nan_to_num(opinions)])
     cumulative = head.cumulative(together, row_of(has_points(features), ~np.isnan(opinions)))
-    heard = expit(_ALARM_SHARPNESS * (alarms - SURE_ALARM))
+    quiet = expit(-_ALARM_SHARPNESS * (alarms - SURE_ALARM))
     chances = expit(cumulative)
     for row, key in zip(chances, keys, strict=bool(keys)):
         if key is not None:
             sure = _SURE_OF_KEY[key]
             row *= 1 - sure
             row += 0.0 if key == "wrong" else sure
-    chances[:, USABLE_FROM - 2 :] *= ((1 - heard) * np.where(contradicted, 1 - SURE, 1.0))[:, None]
-    chances[:, : USABLE_FROM - 2] *= 1 - (1 - _LOWER_LEVELS_KEPT) * heard[:, None]
+    chances[:, USABLE_FROM - 2 :] *= (quiet * np.where(contradicted, 1 - SURE, 1.0))[:, None]
+    chances[:, : USABLE_FROM - 2] *= np.maximum(quiet, _LOWER_LEVELS_KEPT)[:, None]
     chances[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
     return logit(np.clip(chances, _LEAST, 1 - _LEAST))
 

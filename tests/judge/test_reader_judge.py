@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from medjudge.errors import InputError
+from medjudge.judge.alarms import SURE
 from medjudge.judge.comparison import ECHOED, REFERENCE_THERE, Reading, echo_number
 from medjudge.judge.evidence import MOST_ANSWER_TOKENS, Part, evidence_of
 from medjudge.judge.folder import load_judge
@@ -276,14 +277,23 @@ def test_a_sure_alarm_a_question_said_again_and_a_wrong_fact_are_unusable_whatev
     logits = level_logits(lenient, features, np.full(5, np.nan), alarms, contradicted)
     # With a reference, a right answer may be one of the question's own words.
     assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False, False]
-    # An alarm gives level 1, and the expected level still tells a good answer from a bad one.
-    of_alarm = probabilities(torch.from_numpy(logits[3:4]))[0].numpy()
-    strict = LevelHead(lenient.weights, lenient.cuts + 12)
-    bad = level_logits(strict, features[3:4], np.full(1, np.nan), alarms[3:4], contradicted[3:4])
-    assert median_level(of_alarm) == 1
-    assert of_alarm @ np.arange(1, 6) > probabilities(torch.from_numpy(bad))[0].numpy() @ np.arange(1, 6) + 0.5
     # A wrong fact takes the usable label, and nothing more.
     assert logits[4, 0] == logits[0, 0]
+
+
+def test_an_alarm_gives_level_1_from_sure_on_and_keeps_some_order_of_expected_levels() -> None:
+    alarms = np.append(np.linspace(SURE - 2, SURE + 4, 25), SURE)
+    count = len(alarms)
+    features, nothing = np.zeros((count, FEATURES)), np.full(count, np.nan)
+    rows = []
+    for cuts in ([-9.0, -8.0, -7.0, -6.0], [3.0, 4.0, 5.0, 6.0]):
+        head = LevelHead(np.zeros((ROWS, FEATURES + 1)), np.tile(cuts, (ROWS, 1)))
+        logits = level_logits(head, features, nothing, alarms, np.zeros(count, bool))
+        rows.append(probabilities(torch.from_numpy(logits)).numpy())
+    good, bad = rows
+    assert (good >= 0).all()
+    assert [median_level(row) == 1 for row in good] == list(alarms >= SURE)
+    assert (good @ np.arange(1, 6) > bad @ np.arange(1, 6) + 0.5).all()
 
 
 def test_items_are_points_that_the_reader_compares(reader_folder) -> None:
