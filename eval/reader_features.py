@@ -17,6 +17,7 @@ from built_in_table import FOLDS, Job
 from reader_dangers import load_detector
 from reader_examples import Example
 from reader_lessons import Material
+from reader_measures import mean_nearness
 
 from medjudge.judge.alarms import LANGUAGES, Alarms
 from medjudge.judge.comparison import Reading
@@ -54,7 +55,7 @@ class Seen(NamedTuple):
         alarms: The logits of its alarms, (n,).
         by_seed: Second opinions, (n, `SEEDS`) for scored answers, else (n, 1); not a number where there is none.
         contradicted: Whether a fact is surely stated otherwise, (n,).
-        cosine: The untrained cosine of question and answer, (n,).
+        untrained: The mean nearness of points, (n,); without points, the cosine of question and answer.
     """
 
     examples: list[Example]
@@ -62,7 +63,7 @@ class Seen(NamedTuple):
     alarms: np.ndarray
     by_seed: np.ndarray
     contradicted: np.ndarray
-    cosine: np.ndarray
+    untrained: np.ndarray
 
     @property
     def opinions(self) -> np.ndarray:
@@ -106,8 +107,14 @@ def features_of(readers: Readers, material: Material, source: str, references: b
         arrays["alarms"],
         arrays["by_seed"],
         arrays["contradicted"],
-        np.array([0.0 if r.parts[0] is None else float(r.parts[0].whole @ r.answer.whole) for r in readings]),
+        np.array([_untrained(reading) for reading in readings]),
     )
+
+
+def _untrained(reading: Reading) -> float:
+    if any(piece.kind > 0 for piece in reading.evidence):
+        return float(mean_nearness([reading])[0])
+    return 0.0 if reading.parts[0] is None else float(reading.parts[0].whole @ reading.answer.whole)
 
 
 def taken(material: Material, source: str, references: bool = True) -> tuple[list[Example], list[Reading]]:

@@ -85,7 +85,7 @@ def _together(parts: Sequence[tuple[Seen, float]], second: bool) -> Scored:
     for some, weight in parts:
         own = np.array([example.weight for example in some.examples])
         weights.append(own * weight / own.sum())
-    opinions = np.concatenate([np.nan_to_num(some.opinions) if second else 0 * some.cosine for some, _ in parts])
+    opinions = np.concatenate([np.nan_to_num(some.opinions) if second else 0 * some.untrained for some, _ in parts])
     features = np.concatenate([some.features for some, _ in parts])
     labels = np.array([example.label for some, _ in parts for example in some.examples])
     return Scored(np.column_stack([features, opinions]), labels, np.concatenate(weights))

@@ -215,7 +215,10 @@ def write_evidence(
 
 
 def own_texts() -> list[Path]:
-    """The files written for this project that a part of the judge has learned from."""
+    """The files written for this project that a part of the judge has learned from.
+
+    Of the contrasts by the two authors of `HELD_OUT`, one subject in five fits the weights of the verdicts.
+    """
     folder = Path(__file__).parent
     measured_alone = {"reader_dangers_unseen.yaml", "reader_dangers_later.yaml"}
     return [

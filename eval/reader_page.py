@@ -8,10 +8,10 @@ A table stands between `<!-- built-in: NAME -->` and `<!-- end -->`. In the READ
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reader_goals import goals
+from reader_goals import CATEGORIES, goals
 from reader_measures import PROBES
 from study import REPOSITORY, RESULTS
 
@@ -20,7 +20,6 @@ Results = Mapping[str, Any]
 _PLACE = re.compile(r"(<!-- built-in: (\w+) -->\n).*?(<!-- end -->)", re.S)
 _README_ROWS = re.compile(r"(?:^\| the built-in judge, on .*\n)+", re.M)
 _FIGURES = ("usable_agreement", "cohen_kappa", "spearman")
-_CATEGORIES = ("MK", "MLU", "MR", "MTG")
 _VARIANTS = {
     "reference": "the reference as it is",
     "reworded": "its sentences in another order, behind an opening",
@@ -29,22 +28,16 @@ _VARIANTS = {
 }
 _LEVELS = {
     "mediqa folds": "MEDIQA 2019's training questions, five folds by three seeds of the second opinion",
-    "mediqa folds, mean opinion of the seeds": "the same, the mean of the seeds' opinions, as in the judge that ships",
-    "mediqa folds without alarms": "the same by three seeds, without alarms",
-    "mediqa folds without second opinion": "the same, without the second opinion",
-    "mediqa folds, second opinion only": "the same, the second opinion alone",
+    "mediqa folds without alarms": "MEDIQA's folds by three seeds, without alarms",
+    "mediqa folds, mean opinion of the seeds": "MEDIQA's folds, a head for the mean of the seeds' opinions",
+    "mediqa folds without second opinion": "MEDIQA's folds, without the second opinion",
+    "mediqa folds, second opinion only": "MEDIQA's folds by three seeds, the second opinion alone",
     "mediqa validation": "MEDIQA's validation file, the threshold fitted on other questions",
-    "mediqa validation without alarms": "the same, without alarms",
-    "liveqa folds": "LiveQA-Med, the same folds, answers without references",
-    "liveqa folds without alarms": "the same, without alarms",
+    "mediqa validation without alarms": "MEDIQA's validation file, without alarms",
+    "liveqa folds": "LiveQA-Med, the same folds and seeds, answers without references",
+    "liveqa folds without alarms": "LiveQA-Med without references and without alarms",
     "liveqa folds with references": "LiveQA-Med with references, no threshold of its own",
-    "liveqa folds with references and threshold": "the same, with a threshold that follows the other folds",
-}
-_VERDICTS = {
-    "rule claims": ("all",),
-    "contrasts": ("all",),
-    "contrasts, before they were learned": ("all",),
-    "points in other words": ("all", "in company"),
+    "liveqa folds with references and threshold": "LiveQA-Med with references, a threshold by the other folds",
 }
 
 
@@ -57,17 +50,7 @@ def write_pages() -> None:
 
 def page(text: str, results: Results) -> str:
     """A page with its tables made anew."""
-    tables = {
-        "goals": goals_table,
-        "levels": levels_table,
-        "points": points_table,
-        "claims": claims_table,
-        "llmevalmed": llmeval_med_table,
-        "llmeval2": llmeval2_table,
-        "sample": sample_table,
-        "probes": probes_table,
-    }
-    text = _PLACE.sub(lambda place: f"{place[1]}{tables[place[2]](results)}{place[3]}", text)
+    text = _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]](results)}{place[3]}", text)
     return _README_ROWS.sub(lambda rows: readme_rows(results), text)
 
 
@@ -104,7 +87,7 @@ def readme_rows(results: Results) -> str:
             "each by a head that has not seen the question; its detector of dangers saw sentences of the usable ones",
             f"agreement on usable {estimate(folds['usable_agreement'])}, "
             f"Cohen's kappa {estimate(folds['cohen_kappa'])}, Spearman {estimate(folds['spearman'])}; "
-            f"without the detector {without_alarms}",
+            f"without alarms {without_alarms}",
             command,
         ),
         (
@@ -137,7 +120,7 @@ def levels_table(results: Results) -> str:
     for name, label in _LEVELS.items():
         row = results[name]
         figures = [estimate(row[each]) for each in _FIGURES]
-        rows.append([label, f"{row['answers']:,}", *figures, f"{row['spearman of the untrained cosine']['value']:.2f}"])
+        rows.append([label, f"{row['answers']:,}", *figures, f"{row['spearman, untrained']['value']:.2f}"])
     header = (
         "measured on",
         "answers",
@@ -187,7 +170,8 @@ def claims_table(results: Results) -> str:
     """The held-out claims by kind of change."""
     claims = results["rule claims"]
     names = {"all": "all", "en": "English", "zh": "Chinese"}
-    kinds = sorted((name for name in claims if name in _kinds(claims)), key=lambda name: -claims[name]["claims"])
+    kinds = [name for name, row in claims.items() if isinstance(row, dict) and "auc" in row and name not in names]
+    kinds.sort(key=lambda name: -claims[name]["claims"])
     rows = [
         [
             names.get(name, name),
@@ -200,22 +184,18 @@ def claims_table(results: Results) -> str:
     return table_of(("kind of change", "claims", "AUC", "AUC, untrained", "AUC, shared words"), rows)
 
 
-def _kinds(claims: Results) -> list[str]:
-    return [name for name, row in claims.items() if isinstance(row, dict) and "auc" in row and len(name) > 3]
-
-
 def llmeval_med_table(results: Results) -> str:
     """What is called usable of answers made from LLMEval-Med's references."""
     table = results["llmeval-med"]
     rows = [
         [
             label,
-            *(f"{percent(table[name][each])} of {table[name][each]['answers']}" for each in _CATEGORIES),
+            *(f"{percent(table[name][each])} of {table[name][each]['answers']}" for each in CATEGORIES),
             f"{100 * table['untrained nearness'][name]['all']['value']:.0f} %",
         ]
         for name, label in _VARIANTS.items()
     ]
-    return table_of(("submitted as the answer", *_CATEGORIES, "all, untrained"), rows)
+    return table_of(("submitted as the answer", *CATEGORIES, "all, untrained"), rows)
 
 
 def llmeval2_table(results: Results) -> str:
@@ -261,6 +241,19 @@ def probes_table(results: Results) -> str:
         [f"`{probe}`", *(f"{percent(each[probe])} of {each[probe]['answers']}" for each in sets)] for probe in PROBES
     ]
     return table_of(("probe", "MEDIQA's validation file", "LLMEval-2"), rows)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "goals": goals_table,
+    "levels": levels_table,
+    "points": points_table,
+    "claims": claims_table,
+    "llmevalmed": llmeval_med_table,
+    "llmeval2": llmeval2_table,
+    "sample": sample_table,
+    "probes": probes_table,
+}
+"""What makes each table of the pages."""
 
 
 if __name__ == "__main__":

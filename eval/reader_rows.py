@@ -126,9 +126,8 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
     judge, began = finished(made), time.monotonic()
     judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
     seconds = time.monotonic() - began
-    with_points = [answer for answer in answers if questions[answer.question_id].reference]
-    near = untrained(judge, [(questions[answer.question_id], answer) for answer in with_points])
-    near_level = np.array([constructed[answer.question_id, answer.model] for answer in with_points])
+    near = untrained(judge, [(questions[answer.question_id], answer) for answer in answers])
+    near_level = np.array([constructed[answer.question_id, answer.model] for answer in answers])
     read = {key: each for key, each in judgments.items() if each.probabilities is not None}
     groups = [question for question, _ in read]
     level = np.array([constructed[key] for key in read])
@@ -151,7 +150,7 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
         "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
         "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
         "spearman of the untrained nearness": interval(
-            [answer.question_id for answer in with_points], lambda at: spearmanr(near[at], near_level[at])[0]
+            [answer.question_id for answer in answers], lambda at: spearmanr(near[at], near_level[at])[0]
         ),
         "seconds": round(seconds, 1),
     }

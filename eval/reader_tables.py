@@ -67,7 +67,7 @@ def agreement(seen: Seen, *cumulative: np.ndarray) -> dict[str, Any]:
             groups, lambda at: float(np.mean([spearmanr(each[at], level[at])[0] for each in expected]))
         ),
         "bias": interval(groups, lambda at: (judged - level)[:, at].mean()),
-        "spearman of the untrained cosine": interval(groups, lambda at: spearmanr(seen.cosine[at], level[at])[0]),
+        "spearman, untrained": interval(groups, lambda at: spearmanr(seen.untrained[at], level[at])[0]),
     }
 
 
@@ -186,13 +186,17 @@ def with_references_table(head: LevelHead, seen: dict[str, Seen], material: Mate
     """
     scored, of_group = seen["scored"], folds(read_sets(material.work).scored, FOLDS, seed=0)
     some = has_points(scored.features) & measured_of(scored.examples, material, "liveqa")
-    answers, cumulative = scored.chosen(some), held_out(seen, material, "scored")[some]
+    answers, others = scored.chosen(some), usable_auxiliary_answers(head, seen, second=True)
     fold = np.array([of_group[each.group] for each in answers.examples])
-    usable, others = usable_of(answers, cumulative), usable_auxiliary_answers(head, seen, second=True)
-    for number in range(FOLDS):
-        unseen = Usable(usable.logit[fold != number], usable.usable[fold != number])
-        cumulative[fold == number] += fitted_shift([*others, unseen], [1.0] * (len(others) + 1), balanced=True)
-    return agreement(answers, cumulative)
+    by_seed = []
+    for seed in range(len(SEEDS)):
+        cumulative = held_out(of_seed(seen, seed), material, "scored")[some]
+        usable = usable_of(answers, cumulative)
+        for number in range(FOLDS):
+            unseen = Usable(usable.logit[fold != number], usable.usable[fold != number])
+            cumulative[fold == number] += fitted_shift([*others, unseen], [1.0] * (len(others) + 1), balanced=True)
+        by_seed.append(cumulative)
+    return agreement(answers, *by_seed)
 
 
 def records_table(seen: dict[str, Seen]) -> dict[str, Any]:

@@ -292,7 +292,7 @@ def run_batch_evaluation(request: EvaluationRequest, wait: bool = False) -> Eval
         raise InputError("--batch: not with a panel; judge with its openai: member first, and then with the panel")
     if prepared.judge_ref.api_model is None:
         raise InputError(f"--batch: for an openai: judge; {request.judge} runs on this machine and costs nothing")
-    with _answered(prepared, _introduced_before_loading(prepared)):
+    with _answered(prepared, introduced=False):
         batch_jobs = judge_by_batch_jobs(prepared.run, prepared.judge_ref, request.judging, wait)
         if batch_jobs:
             return InFlight(prepared.run, tuple(batch_jobs))

@@ -292,7 +292,7 @@ def _training(card: JudgeCard) -> str:
 
 def _known_from_the_run(judge_ref: JudgeRef, run: Run, models: Collection[str]) -> str:
     status = statuses_in(run, judge_ref.name, models)["OP"].line
-    return f"what it was trained on is unknown; {status}"
+    return f"what it was trained on is unknown; in this run: {status}"
 
 
 def use_of(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> Use:

@@ -197,7 +197,7 @@ def test_a_wrong_key_is_one_error_line_in_a_process_of_its_own(server, tmp_path)
     introduction, counts, error = done.stderr.strip().splitlines()
     assert "the judge can read" in counts
     assert introduction.startswith("judge gpt: ")
-    assert introduction.endswith("; never validated against physicians")
+    assert introduction.endswith("; in this run: never validated against physicians")
     assert error.startswith("error: --judge openai:gpt at ")
     assert "bad key" in error
 
@@ -212,8 +212,8 @@ def test_the_first_line_has_the_status_of_a_judge_without_a_card_in_this_run(spe
     def line(models: set[str], run: Run = run) -> str:
         return introduction(judge_ref, JudgeOptions(), LLMEVAL_MED, run, models)
 
-    assert line({"m"}, Run(sample_run / "new")).endswith("is unknown; never validated against physicians")
-    assert line({"m"}).endswith("is unknown; never validated against physicians")
+    assert line({"m"}, Run(sample_run / "new")).endswith("is unknown; in this run: never validated against physicians")
+    assert line({"m"}).endswith("is unknown; in this run: never validated against physicians")
     overall = {
         "usable_agreement": Estimate(value=0.6, low=0.5, high=0.7),
         "cohen_kappa": Estimate(value=0.1, low=0.0, high=0.2),
@@ -223,8 +223,10 @@ def test_the_first_line_has_the_status_of_a_judge_without_a_card_in_this_run(spe
         judge=name, overall=overall, models={"m": 8}, gate=GateResult(passed=False, usual=True, checks=[])
     )
     write_whole(run.agreement_file(name), study.model_dump_json())
-    assert "; gate failed (): agrees on usable with physicians on 60.0 % (50–70) of 8 answers" in line({"m"})
-    assert "; stale: not validated on answers of newcomer; run `medjudge validate " in line({"newcomer"})
+    assert "; in this run: gate failed (): agrees on usable with physicians on 60.0 % (50–70) of 8 answers" in line(
+        {"m"}
+    )
+    assert "; in this run: stale: not validated on answers of newcomer; run `medjudge validate " in line({"newcomer"})
 
 
 def test_rounds_differ_by_their_seed(server, assignment) -> None:
