@@ -18,6 +18,8 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
 from medjudge.judge.study import Study
+from medjudge.models.loading import MINILM, files_of_model
+from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
 from medjudge.scheme import LLMEVAL_MED
@@ -86,10 +88,12 @@ def run_quickstart(
         progress: Is called with a line at each step.
 
     Raises:
-        InputError: A folder holds something that quickstart did not write.
+        InputError: A folder holds something that quickstart did not write, or a base model is not on this machine.
     """
     for path in (run, judge):
         _require_replaceable(path)
+    for model in (MULTILINGUAL_E5, MINILM):
+        files_of_model(model)
     for path in (run, judge):
         path.mkdir(parents=True, exist_ok=True)
         (path / QUICKSTART_MARK).touch()

