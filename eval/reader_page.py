@@ -50,7 +50,7 @@ def write_pages() -> None:
 
 def page(text: str, results: Results) -> str:
     """A page with its tables made anew."""
-    text = _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]](results)}{place[3]}", text)
+    text = _PLACE.sub(lambda place: f"{place[1]}\n{TABLES[place[2]](results)}\n{place[3]}", text)
     return _README_ROWS.sub(lambda rows: readme_rows(results), text)
 
 

@@ -28,7 +28,7 @@ def test_a_changed_figure_changes_its_page_and_nothing_around_it() -> None:
     text = "before\n<!-- built-in: llmeval2 -->\nold\n<!-- end -->\nafter\n"
     text += "| the built-in judge, on old |\n| another row |\n"
     first = page(text, TABLE)
-    assert first.startswith("before\n<!-- built-in: llmeval2 -->\n| subject |")
+    assert first.startswith("before\n<!-- built-in: llmeval2 -->\n\n| subject |")
     assert "<!-- end -->\nafter\n| the built-in judge, on 1," in first
     assert first.endswith("|\n| another row |\n")
     assert "old" not in first
