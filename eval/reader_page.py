@@ -80,7 +80,7 @@ def readme_rows(results: Results) -> str:
     med, two = results["llmeval-med"], results["llmeval-2"]["all"]
     without_alarms = ", ".join(f"{without[name]['value']:.2f}" for name in _FIGURES)
     command = "`python eval/built_in.py DATA WORK`"
-    shares = {name: f"{100 * med[name]['all']['value']:.0f} %" for name in _VARIANTS}
+    shares = {name: f"{100 * med[name]['all']['value']:.1f} %" for name in _VARIANTS}
     rows = [
         (
             f"the built-in judge, on {folds['answers']:,} expert-scored answers to MEDIQA 2019's training questions, "
