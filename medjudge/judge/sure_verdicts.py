@@ -7,6 +7,7 @@ import numpy as np
 from medjudge.judge.comparison import Reading
 from medjudge.judge.conflicts import facts_by_token, is_contradicted
 from medjudge.judge.evidence import KINDS, Evidence
+from medjudge.judge.quoted_conflicts import misquoted
 from medjudge.judge.states import TextStates
 from medjudge.text.answer_keys import Stated, names
 
@@ -29,6 +30,10 @@ def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None 
         None if states is None else facts_by_token(text, states)
         for text, states in zip(texts[:3], reading.parts, strict=True)
     ]
+    wrong = [
+        [] if states is None or KINDS[kind] == "question" else misquoted(text, texts[-1])
+        for kind, (text, states) in enumerate(zip(texts[:3], reading.parts, strict=True))
+    ]
 
     def verdict(piece: Evidence) -> int:
         part, states = parts[piece.kind], reading.parts[piece.kind]
@@ -36,8 +41,11 @@ def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None 
             return UNSURE
         if stated in ("right", "wrong") and KINDS[piece.kind] == "reference":
             return MET if stated == "right" else CONTRADICTED
-        if names(_text_of(texts[piece.kind], states, piece), texts[-1]):
+        if names(texts[piece.kind][slice(*_place(states, piece))], texts[-1]):
             return MET
+        start, end = _place(states, piece)
+        if any(each.start < end and each.end > start for each in wrong[piece.kind]):
+            return CONTRADICTED
         return CONTRADICTED if is_contradicted(piece, part, answer) else UNSURE
 
     return np.array([verdict(piece) for piece in reading.evidence])
@@ -49,5 +57,6 @@ def with_sure(verdicts: np.ndarray, sure: np.ndarray) -> np.ndarray:
     return np.where((sure != UNSURE)[:, None], (1 - SURE) * verdicts + SURE * said, verdicts)
 
 
-def _text_of(text: str, states: TextStates, piece: Evidence) -> str:
-    return text[states.spans[piece.point[0], 0] : states.spans[piece.point[-1], 1]]
+def _place(states: TextStates, piece: Evidence) -> tuple[int, int]:
+    """Where a point stands in its text, in characters."""
+    return int(states.spans[piece.point[0], 0]), int(states.spans[piece.point[-1], 1])

@@ -1,0 +1,146 @@
+"""Facts that an answer changes in a sentence which it otherwise takes from a reference word for word.
+
+Nothing here is trained, and the encoder has no part in it. Where nearly all words are the same, what stands in the
+place of a fact is compared with it even if the answer states that fact elsewhere: rows of a table and items of a list
+repeat facts. Sentences in other words are left to `conflicts`.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from medjudge.judge.alarms import LANGUAGES
+from medjudge.judge.language import language_of
+from medjudge.judge.points import sentence_spans
+from medjudge.languages.texts import PACKAGED, Texts
+from medjudge.text.facts import DENIAL, Fact, facts_of, same_fact
+from medjudge.text.quotes import Change, Quote, Stretch, changed_quotes
+
+_WORD = re.compile(r"[A-Za-z']+|[^\W\d_]")
+
+
+class _QuoteTexts(Texts):
+    """A language's `quotes.yaml`; its comments say what each list is for."""
+
+    opposites: list[str | tuple[str, str]]
+    beside_denials: list[str]
+    drugs: list[str]
+    same_drug: list[list[str]]
+
+
+def misquoted(text: str, answer: str) -> list[Stretch]:
+    """The sentences of a text that an answer quotes with another fact.
+
+    Args:
+        text: A reference or a checklist.
+        answer: The answer.
+    """
+    quotes = changed_quotes(text, _sentences(text), answer, _sentences(answer))
+    if not quotes:
+        return []
+    own, theirs = facts_of(text), facts_of(answer)
+    return [
+        quote.text
+        for quote in quotes
+        if any(_is_another(change, quote, (text, answer), (own, theirs)) for change in quote.changes)
+    ]
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    return [(span.start, span.end) for span in sentence_spans(text, language_of(text, LANGUAGES))]
+
+
+def _is_another(
+    change: Change, quote: Quote, texts: tuple[str, str], facts: tuple[Sequence[Fact], Sequence[Fact]]
+) -> bool:
+    """Whether a change puts another fact in the place of one."""
+    own, theirs = _at(facts[0], change.text), _at(facts[1], change.quote)
+    old, new = texts[0][slice(*change.text)], texts[1][slice(*change.quote)]
+    return (
+        any(_is_exchanged(fact, theirs, quote, facts) for fact in own if fact.kind != DENIAL)
+        or _is_denied(own, theirs, change, texts)
+        or (old.lower(), new.lower()) in _opposites()
+        or _is_other_drug(change, texts)
+    )
+
+
+def _at(facts: Sequence[Fact], stretch: Stretch) -> list[Fact]:
+    return [fact for fact in facts if fact.start < stretch.end and fact.end > stretch.start]
+
+
+def _is_exchanged(
+    fact: Fact, theirs: Sequence[Fact], quote: Quote, facts: tuple[Sequence[Fact], Sequence[Fact]]
+) -> bool:
+    """Whether one of the same kind stands in a fact's place; two that changed places in their sentence say the same."""
+    instead = [other for other in theirs if other.kind == fact.kind]
+    if not instead or any(same_fact(fact, other) for other in theirs):
+        return False
+    of_text, of_quote = (
+        sorted(other.value for other in _at(some, stretch) if other.kind == fact.kind)
+        for some, stretch in zip(facts, (quote.text, quote.quote), strict=True)
+    )
+    return of_text != of_quote
+
+
+def _is_denied(own: Sequence[Fact], theirs: Sequence[Fact], change: Change, texts: tuple[str, str]) -> bool:
+    """Whether a denial came or went and nothing else: "unknown" for "not known" is no conflict."""
+    denials = [[fact for fact in facts if fact.kind == DENIAL] for facts in (own, theirs)]
+    if len(denials[0]) % 2 == len(denials[1]) % 2:
+        return False
+    return all(
+        _words_beside(text, place, some) <= _auxiliaries()
+        for text, place, some in zip(texts, change, denials, strict=True)
+    )
+
+
+def _words_beside(text: str, place: Stretch, denials: Sequence[Fact]) -> set[str]:
+    return {
+        match[0].lower()
+        for match in _WORD.finditer(text, place.start, place.end)
+        if not any(fact.start < match.end() and fact.end > match.start() for fact in denials)
+    }
+
+
+def _is_other_drug(change: Change, texts: tuple[str, str]) -> bool:
+    """Whether one drug stands in the place of another."""
+    old, new = (_drugs_at(text, place) for text, place in zip(texts, change, strict=True))
+    if not old or not new or old & new:
+        return False
+    return not any(old & same and new & same for same in _same_drug())
+
+
+def _drugs_at(text: str, place: Stretch) -> set[str]:
+    """The drugs that a place holds a part of; none whose name is complete behind it, for a verb may look like one."""
+    return {
+        match[0].lower()
+        for match in _drugs().finditer(text)
+        if match.start() < place.end
+        and match.end() > place.start
+        and not _drugs().fullmatch(text, place.end, match.end())
+    }
+
+
+@cache
+def _texts() -> list[_QuoteTexts]:
+    return [PACKAGED.load(language, "quotes.yaml", _QuoteTexts) for language in PACKAGED.codes("quotes.yaml")]
+
+
+@cache
+def _opposites() -> frozenset[tuple[str, str]]:
+    pairs = [(pair[0], pair[1]) for texts in _texts() for pair in texts.opposites]
+    return frozenset(pairs + [(second, first) for first, second in pairs])
+
+
+@cache
+def _auxiliaries() -> frozenset[str]:
+    return frozenset(word for texts in _texts() for word in texts.beside_denials)
+
+
+@cache
+def _drugs() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{drug})" for texts in _texts() for drug in texts.drugs), re.IGNORECASE)
+
+
+@cache
+def _same_drug() -> list[set[str]]:
+    return [set(names) for texts in _texts() for names in texts.same_drug]
