@@ -2,7 +2,7 @@
 
     python eval/reader_facts.py DATA
 
-prints, for each least nearness, the share of pairs with a conflict: texts that answer one question independently (the
+prints, for each least nearness and for quoted sentences, the share of pairs with a conflict: texts that answer one question independently (the
 judge should find none), references in another order and with changed facts, and claims made by rule by their label.
 DATA is that of `eval/built_in.py`; LLMEval-Med and LLMEval-2, which the judge is measured on, have no part in it.
 """
@@ -25,6 +25,7 @@ from medjudge.judge import conflicts
 from medjudge.judge.conflicts import FactsOfText, Least, facts_by_token
 from medjudge.judge.evidence import Evidence, Part, evidence_of
 from medjudge.judge.points import Span, reference_points
+from medjudge.judge.quoted_conflicts import misquoted
 from medjudge.judge.states import TextStates
 from medjudge.records import Question
 
@@ -94,8 +95,15 @@ def main(data: Path) -> None:
             for pair, pieces in zip(pairs, evidence, strict=True):
                 hit = any(find(piece, facts[pair.part], facts[pair.answer], least) for piece in pieces)
                 shares.setdefault(f"{pair.source}, {pair.language}", []).append(hit)
-            row = ", ".join(f"{source} {100 * np.mean(hits):.1f} %" for source, hits in sorted(shares.items()))
-            print(f"{name}, from {near:.2f}: {row}", flush=True)
+            print(f"{name}, from {near:.2f}: {_row(shares)}", flush=True)
+    quoted: dict[str, list[bool]] = {}
+    for pair in pairs:
+        quoted.setdefault(f"{pair.source}, {pair.language}", []).append(bool(misquoted(pair.part, pair.answer)))
+    print(f"quoted with another fact: {_row(quoted)}", flush=True)
+
+
+def _row(shares: dict[str, list[bool]]) -> str:
+    return ", ".join(f"{source} {100 * np.mean(hits):.1f} %" for source, hits in sorted(shares.items()))
 
 
 def _evidence(pair: Compared, states: dict[str, TextStates]) -> list[Evidence]:

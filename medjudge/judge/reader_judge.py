@@ -42,8 +42,8 @@ _REPEATS = 0.75
 _LONG = 16
 """From so many points on, their mean is worth more than the reader's impression of the whole."""
 _LEAST_MET = 0.6
-"""The mean probability that a point is met below which a long text's points count as left open. Two writers' documents
-about one patient have at least 0.79, and every third pair of documents about two patients less than 0.6."""
+"""The mean probability that a point is met below which a long text counts as left open: among the clinical documents
+that the head learned from, no two about one patient have less than 0.7, and half of those about two patients do."""
 _LEAST = 1e-6
 _SURE_OF_KEY: dict[Stated, float] = {"right": SURE, "wrong": SURE, "term": 0.8}
 """What an answer's statement of a key makes of its level; terms may be named beside wrong ones."""
