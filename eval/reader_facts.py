@@ -2,8 +2,9 @@
 
     python eval/reader_facts.py DATA
 
-prints, for each least nearness and for quoted sentences, the share of pairs with a conflict: texts that answer one question independently (the
-judge should find none), references in another order and with changed facts, and claims made by rule by their label.
+prints, for each least nearness and for quoted sentences, the share of pairs with a conflict: texts that answer one
+question independently (the judge should find none), references in another order and with changed facts, and claims made
+by rule by their label.
 DATA is that of `eval/built_in.py`; LLMEval-Med and LLMEval-2, which the judge is measured on, have no part in it.
 """
 
