@@ -7,6 +7,7 @@ tokenizers are trained on the bundled sample, English and Chinese. What they say
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -73,13 +74,7 @@ def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizer
 
 def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0, layers: int = 2) -> Path:
     """Writes a BERT of about 0.1 million parameters, with two layers."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(
-        sample_texts(), trainers.WordPieceTrainer(vocab_size=2000, special_tokens=special, show_progress=False)
-    )
+    tokenizer = _word_tokenizer(sample_texts(), 2000)
     marks = [(mark, tokenizer.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", marks)
     wrapped = PreTrainedTokenizerFast(
@@ -97,6 +92,25 @@ def build_tiny_encoder(folder: Path, window: int = 128, seed: int = 0, layers: i
     BertModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
     return folder
+
+
+def _word_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """A WordPiece tokenizer that knows every character of some texts and their most frequent words.
+
+    The library's own training breaks ties by chance, so that each run would give another vocabulary.
+    """
+    normalizer, splitter = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    words = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    characters = {character for word in words for character in word}
+    inside = {f"##{character}" for word in words for character in word[1:]}
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    frequent = sorted(words, key=lambda word: (-words[word], word))
+    pieces = list(dict.fromkeys([*special, *sorted(characters | inside), *frequent]))[:vocab_size]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocab=vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.add_special_tokens(special)
+    return tokenizer
 
 
 def build_tiny_similarity(folder: Path) -> Path:
