@@ -4,8 +4,9 @@
 
 DATA holds mediqa2019-qa/ (its two training files and its validation file), liveqa-med/, medquad/, healthver/,
 toyhom-internal/, huatuo-knowledge/ and, for measuring only, llmeval-2/ and llmeval-med/. WORK is a folder for
-intermediate files; a step that is finished there is not repeated. `reader_rows.py` names the measures: the ones that
-are named here are taken again, and the other rows of the table stay as they are.
+intermediate files; a step that is finished there is not repeated. `reader_rows.py` has the measures: the ones that are
+named here are taken again, and the other rows of the table stay as they are. Where these need no more than the finished
+judge, the judge in the package is measured, and nothing is trained.
 
 First comes an ordinal judge of English answers, for a second opinion: the mean of fifteen, one for each of five folds
 of the questions and three seeds, of their adapters and heads (Wortsman et al., 2022). `eval/built_in_folds.py` writes
@@ -15,7 +16,8 @@ the whole is `eval/results/built-in.json`; `eval/reader_page.py` writes it into 
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,9 @@ import torch
 from built_in_folds import SEEDS, run_jobs, shipped_jobs
 from built_in_table import FOLDS, measured_on, summary
 from peft import PeftModel
-from reader_judge import make
+from reader_judge import Made, make
 from reader_page import write_pages
-from reader_rows import MEASURES, record_rows
+from reader_rows import OF_ITS_TRAINING, OF_THE_JUDGE, Rows, record_rows
 from safetensors.torch import load_file, save_file
 from study import REPOSITORY, Study
 
@@ -48,10 +50,23 @@ NOTE = (
 
 def main(data: Path, work: Path, measures: Sequence[str]) -> None:
     """Runs the steps that are not finished yet, from the data to the judge folder in the package and the table."""
-    if unknown := set(measures) - MEASURES.keys():
-        sys.exit(f"no measure {', '.join(sorted(unknown))}; choose among {', '.join(MEASURES)}")
+    if unknown := set(measures) - OF_ITS_TRAINING.keys() - OF_THE_JUDGE.keys():
+        known = ", ".join((*OF_ITS_TRAINING, *OF_THE_JUDGE))
+        sys.exit(f"no measure {', '.join(sorted(unknown))}; choose among {known}")
     study = Study(work, DATA=data.resolve(), MEDJUDGE=REPOSITORY)
     prepare(study)
+    taken: dict[str, Callable[[], Rows]] = {}
+    if not measures or set(measures) & OF_ITS_TRAINING.keys():
+        made = made_and_installed(study, data, work)
+        taken |= {name: partial(measure, made) for name, measure in OF_ITS_TRAINING.items()}
+    taken |= {name: partial(measure, built_in_folder(), data, work) for name, measure in OF_THE_JUDGE.items()}
+    chosen = {name: measure for name, measure in taken.items() if name in (measures or taken)}
+    record_rows(chosen, built_in_folder(), work, again=bool(measures))
+    write_pages()
+
+
+def made_and_installed(study: Study, data: Path, work: Path) -> Made:
+    """Makes the judge and writes it into the package."""
     second = work / "judges" / "second"
     if not (second / "judge.json").exists():
         make_second(study, data, work, second)
@@ -60,8 +75,7 @@ def main(data: Path, work: Path, measures: Sequence[str]) -> None:
     made = make(data, work, out)
     shutil.rmtree(built_in_folder(), ignore_errors=True)
     shutil.copytree(out, built_in_folder())
-    record_rows(made, data, measures)
-    write_pages()
+    return made
 
 
 def make_second(study: Study, data: Path, work: Path, out: Path) -> None:

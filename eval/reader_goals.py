@@ -77,15 +77,24 @@ def _of_probes(results: Results) -> Iterator[Goal]:
             yield share(f"{label}: usable after `{probe}` ({row['answers']})", row, wanted, at_least=False)
 
 
+def formats(results: Results) -> list[str]:
+    """The formats of matrix products, of which times were taken."""
+    return [name for name in ("bfloat16", "float32") if f"sample, {name}" in results]
+
+
 def _of_cost(results: Results) -> Iterator[Goal]:
-    times = results["cost beside the ordinal judge"]["times the cost per token of the ordinal judge"]
-    yield Goal("cost per encoded token beside the judge before", "at most 4 times", f"{times:.2f} times", times <= 4)
-    for name, label, wanted in (
+    for name in formats(results):
+        beside = results[f"cost beside the ordinal judge, {name}"]
+        times = beside["times the cost per token of the ordinal judge"]
+        label = f"cost per encoded token beside the judge before, {name}"
+        yield Goal(label, "at most 4 times", f"{times:.2f} times", times <= 4)
+    for row, label, wanted in (
         ("sample", "the sample's 280 answers", 60),
         ("quickstart", "`medjudge quickstart`", 180),
     ):
-        seconds = results[name]["seconds"]
-        yield Goal(label, f"at most {wanted} s", f"{seconds:.1f} s", seconds <= wanted)
+        for name in formats(results):
+            seconds = results[f"{row}, {name}"]["seconds"]
+            yield Goal(f"{label}, {name}", f"at most {wanted} s", f"{seconds:.1f} s", seconds <= wanted)
     size = weights_size(built_in_folder()) / 1e6
     yield Goal("weights in the package", "at most 12 MB", f"{size:.2f} MB", size <= 12)
 

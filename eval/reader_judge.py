@@ -10,7 +10,7 @@ its files are not named by their settings: after a change, delete what depends o
 
 import pickle
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -79,6 +79,8 @@ TEXTS = (
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
 """Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
 CLAIMS = ("claims", "claims-held")
+BY_PEOPLE = {"scored", "validation", "healthver", "words", "contrasts", "contrasts-held", "records"}
+"""Those of `TEXTS` that no rule has made."""
 _LONGEST_ANSWER = 2500
 """In characters, of the pairs that matching and grading take."""
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-internal", "huatuo-knowledge")
@@ -148,41 +150,41 @@ def shifted_head(head: LevelHead, seen: dict[str, Seen], material: Material) -> 
     return head
 
 
-def prepare(data: Path, work: Path) -> None:
+def prepare(data: Path, work: Path, sources: Collection[str] = (*TEXTS, *CLAIMS)) -> None:
     """Writes the evidence of every source where it is not there yet."""
-    missing = [source for source in (*TEXTS, *CLAIMS) if not (work / f"evidence-{source}.pickle").exists()]
+    missing = {source for source in sources if not (work / f"evidence-{source}.pickle").exists()}
     if not missing:
         return
     frozen = encoder()
-    if set(missing) & set(TEXTS):
+    if texts := missing & set(TEXTS):
         store = StateStore(work / "states")
-        for source, examples in texts_by_source(data, work).items():
+        written = written_by_people(data, work)
+        for source, examples in (written if texts <= BY_PEOPLE else written | made_by_rule(data)).items():
             if source in missing:
                 write_evidence(work, source, examples, store, frozen)
-    if set(missing) & set(CLAIMS):
-        prepare_claims(data, work, frozen)
+    if missing & set(CLAIMS):
+        prepare_claims(data, work, frozen, missing)
 
 
-def prepare_claims(data: Path, work: Path, frozen: FrozenEncoder) -> None:
+def prepare_claims(data: Path, work: Path, frozen: FrozenEncoder, missing: Collection[str]) -> None:
     """Writes the evidence of the claims made by rule."""
     store = StateStore(work / "states-claims")
     parts = split(claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, 0))
-    train = list(map(of_claim, thinned(parts.train, FACTS_TAUGHT, 0)))
-    train += verbatim(train, VERBATIM_CLAIMS, 0)
-    store.add(distinct_texts(train), frozen)
-    train += mined(train, lambda text: store[text].whole, MINED_CLAIMS, 0)
-    write_evidence(work, "claims", train, store, frozen)
-    write_evidence(work, "claims-held", list(map(of_claim, thinned(parts.held_out, FACTS_MEASURED, 0))), store, frozen)
+    if "claims" in missing:
+        train = list(map(of_claim, thinned(parts.train, FACTS_TAUGHT, 0)))
+        train += verbatim(train, VERBATIM_CLAIMS, 0)
+        store.add(distinct_texts(train), frozen)
+        train += mined(train, lambda text: store[text].whole, MINED_CLAIMS, 0)
+        write_evidence(work, "claims", train, store, frozen)
+    if "claims-held" in missing:
+        held = list(map(of_claim, thinned(parts.held_out, FACTS_MEASURED, 0)))
+        write_evidence(work, "claims-held", held, store, frozen)
 
 
-def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
-    """The examples of each of `TEXTS`."""
-    short = [pair for pair in medquad(data) if len(pair.answer) <= _LONGEST_ANSWER]
-    chinese = chinese_pairs(data)
-    huatuo = [pair for pair in chinese if pair.topic == "huatuo"]
-    toyhom = [pair for pair in chinese if pair.topic == "toyhom" and len(pair.answer) > 100]
+def written_by_people(data: Path, work: Path) -> dict[str, list[Example]]:
+    """The examples of each of `BY_PEOPLE`."""
     words, written = other_words(), subjects()
-    sources = {
+    return {
         "scored": scored(work),
         "validation": measured(work),
         "healthver": healthver(data),
@@ -190,6 +192,16 @@ def texts_by_source(data: Path, work: Path) -> dict[str, list[Example]]:
         "contrasts": contrasts([each for each in written if each.author not in HELD_OUT], 0),
         "contrasts-held": contrasts([each for each in written if each.author in HELD_OUT], 0),
         "records": records(),
+    }
+
+
+def made_by_rule(data: Path) -> dict[str, list[Example]]:
+    """The examples of the other `TEXTS`."""
+    short = [pair for pair in medquad(data) if len(pair.answer) <= _LONGEST_ANSWER]
+    chinese = chinese_pairs(data)
+    huatuo = [pair for pair in chinese if pair.topic == "huatuo"]
+    toyhom = [pair for pair in chinese if pair.topic == "toyhom" and len(pair.answer) > 100]
+    sources = {
         "matching": matching(short, 2400, 0) + matching(chinese, 3600, 0),
         "graded": graded(short, 900, 0) + graded(huatuo, 600, 1) + graded(toyhom, 300, 2),
     }

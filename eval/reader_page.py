@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reader_goals import CATEGORIES, goals
+from reader_goals import CATEGORIES, formats, goals
 from reader_measures import PROBES
 from study import REPOSITORY, RESULTS
 
@@ -209,29 +209,36 @@ def llmeval2_table(results: Results) -> str:
 
 
 def sample_table(results: Results) -> str:
-    """The bundled sample, and what judging costs."""
-    sample, cost, beside = results["sample"], results["cost"], results["cost beside the ordinal judge"]
-    machine = sample["machine"]
-    with_bf16 = "with" if machine["bf16"] else "without"
+    """The bundled sample."""
+    sample = results["sample"]
     rows = [
         ["Cohen's kappa with the constructed levels", estimate(sample["cohen_kappa"])],
         ["Spearman", estimate(sample["spearman"])],
         ["Spearman, untrained nearness", estimate(sample["spearman of the untrained nearness"])],
         ["called usable", f"{percent(sample['called usable'])}; {100 * sample['constructed usable']:.0f} % are"],
         ["unscored", str(sample["unscored"])],
-        [f"{sample['answers']} answers, two cores {with_bf16} instructions for bfloat16", f"{sample['seconds']:.0f} s"],
-        ["`medjudge quickstart`, the same machine", f"{results['quickstart']['seconds']:.0f} s"],
-        ["tokens encoded per answer of LLMEval-2", f"{cost['tokens encoded per answer']:.0f}"],
-        [
-            "time per answer, and for 26,013",
-            f"{cost['seconds per answer']:.2f} s, {cost['hours for 26,013 judgments']:.1f} h",
-        ],
-        [
-            "cost per encoded token, beside the ordinal judge (MEDIQA)",
-            f"{beside['times the cost per token of the ordinal judge']:.1f} times",
-        ],
     ]
-    return table_of(("of the sample, and cost", "result"), rows)
+    return table_of(("of the sample", "result"), rows)
+
+
+def times_table(results: Results) -> str:
+    """What judging costs, by the format of the machine's matrix products."""
+    of_format = [
+        {row: results[f"{row}, {name}"] for row in ("sample", "quickstart", "cost", "cost beside the ordinal judge")}
+        for name in formats(results)
+    ]
+    rows = {
+        "the sample's 280 answers": lambda row: f"{row['sample']['seconds']:.0f} s",
+        "`medjudge quickstart`": lambda row: f"{row['quickstart']['seconds']:.0f} s",
+        "tokens encoded per answer of LLMEval-2": lambda row: f"{row['cost']['tokens encoded per answer']:.0f}",
+        "time per answer": lambda row: f"{row['cost']['seconds per answer']:.2f} s",
+        "26,013 answers": lambda row: f"{row['cost']['hours for 26,013 judgments']:.1f} h",
+        "cost per encoded token, beside the ordinal judge (MEDIQA)": lambda row: (
+            f"{row['cost beside the ordinal judge']['times the cost per token of the ordinal judge']:.1f} times"
+        ),
+    }
+    header = ("on two cores", *formats(results))
+    return table_of(header, [[label, *map(cell, of_format)] for label, cell in rows.items()])
 
 
 def probes_table(results: Results) -> str:
@@ -251,6 +258,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "llmevalmed": llmeval_med_table,
     "llmeval2": llmeval2_table,
     "sample": sample_table,
+    "times": times_table,
     "probes": probes_table,
 }
 """What makes each table of the pages."""

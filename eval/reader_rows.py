@@ -1,8 +1,9 @@
 """Measures the built-in judge: the rows of `eval/results/built-in.json`.
 
-The five heads that are measured on experts' scores each come from four fifths of the questions; the weights of the
-verdicts have seen LiveQA's levels. Measures of experts' scores and of verdicts are taken of what WORK keeps of the
-readers' output: after a new reader, delete `features-*` and `pieces-*` there.
+Most measures need the finished judge alone. Those of experts' scores and of the second stage need what its training
+left in WORK: five heads, each from four fifths of the questions, and readers that have not seen a fold. The weights of
+the verdicts have seen LiveQA's levels. What WORK keeps of the readers' output serves again: after a new reader, delete
+`features-*` and `pieces-*` there.
 """
 
 import json
@@ -11,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 from built_in_data import read_sets
-from reader_judge import Made
+from reader_judge import Made, prepare
+from reader_lessons import Material
 from reader_measures import (
     cost,
     cost_beside_ordinal,
@@ -52,26 +54,34 @@ from medjudge.benchmark.sample import sample_folder
 from medjudge.files import file_sha256, write_whole
 from medjudge.judge.folder import load_judge
 from medjudge.judge.reader_judge import ReaderJudge
+from medjudge.models.hardware import fast_dtype
 from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.scale import USABLE_FROM
 from medjudge.store import read_records
 
 PROBED = 200
 """How many answers each probe changes at most."""
-Measure = Callable[[Made, Path], dict[str, Any]]
-"""Gives rows by name; its second argument is DATA."""
+Rows = dict[str, Any]
+"""Rows of the table by name."""
 
 
-def record_rows(made: Made, data: Path, names: Sequence[str]) -> None:
-    """Takes the measures that are named, or those that WORK does not keep of this judge yet, and writes their rows."""
-    judge = weights_sha256(made.folder)
-    for name in names or MEASURES:
-        kept = made.material.work / "measured" / f"{name.replace(' ', '-')}.json"
-        if names or not kept.exists() or json.loads(kept.read_text(encoding="utf-8"))["judge"] != judge:
+def record_rows(measures: Mapping[str, Callable[[], Rows]], judge: Path, work: Path, again: bool) -> None:
+    """Takes measures and writes their rows.
+
+    Args:
+        measures: By name.
+        judge: The folder of the judge that they measure.
+        work: Keeps the rows in its folder `measured`.
+        again: Whether measures are taken again whose rows of this judge are there.
+    """
+    weights = weights_sha256(judge)
+    for name, measure in measures.items():
+        kept = work / "measured" / f"{name.replace(' ', '-')}.json"
+        if again or not kept.exists() or json.loads(kept.read_text(encoding="utf-8"))["judge"] != weights:
             kept.parent.mkdir(exist_ok=True)
             command = {"command": f'python eval/built_in.py DATA WORK "{name}"'}
-            rows = {row: {**circumstances(), **command, **table} for row, table in MEASURES[name](made, data).items()}
-            write_whole(kept, json.dumps({"judge": judge, "rows": rows}))
+            rows = {row: {**circumstances(), **command, **table} for row, table in measure().items()}
+            write_whole(kept, json.dumps({"judge": weights, "rows": rows}))
         for row, table in json.loads(kept.read_text(encoding="utf-8"))["rows"].items():
             record_entry("built-in", row, table)
 
@@ -81,7 +91,7 @@ def weights_sha256(folder: Path) -> str:
     return sha256("".join(map(file_sha256, sorted(folder.rglob("*.safetensors")))).encode()).hexdigest()
 
 
-def experts(made: Made, data: Path) -> dict[str, Any]:
+def experts(made: Made) -> Rows:
     """MEDIQA's and LiveQA's answers by heads that have not seen their questions, and MEDIQA's validation file."""
     return folds_table(made.seen, made.material) | {
         "liveqa folds with references and threshold": with_references_table(made.head, made.seen, made.material),
@@ -91,7 +101,7 @@ def experts(made: Made, data: Path) -> dict[str, Any]:
     }
 
 
-def second_stage(made: Made, data: Path) -> dict[str, Any]:
+def second_stage(made: Made) -> Rows:
     """HealthVer and points in other words, by readers of the second stage that have not seen a fold of either."""
     readers = without_folds(made.material.work, made.material)
     return {
@@ -100,30 +110,38 @@ def second_stage(made: Made, data: Path) -> dict[str, Any]:
     }
 
 
-def verdicts(made: Made, data: Path) -> dict[str, Any]:
+def verdicts(folder: Path, data: Path, work: Path) -> Rows:
     """Points whose verdict is known, and how many points better answers meet."""
+    prepare(data, work, ("claims-held", "contrasts-held", "scored"))
+    judge, material = finished(folder), Material(work)
+    assert judge.points is not None
     return {
-        "rule claims": claims_table(made.reader, made.points, made.material),
-        "contrasts": contrasts_table(made.points, made.material),
-        "liveqa, points met": coverage_table(made.reader, made.points, made.material),
+        "rule claims": claims_table(judge.reader, judge.points, material),
+        "contrasts": contrasts_table(judge.points, material),
+        "liveqa, points met": coverage_table(judge.reader, judge.points, material),
     }
 
 
-def finished(made: Made) -> ReaderJudge:
+def finished(folder: Path) -> ReaderJudge:
     """The finished judge, read from its folder."""
-    judge = load_judge(made.folder, "built-in", torch.device("cpu"))
+    judge = load_judge(folder, "built-in", torch.device("cpu"))
     assert isinstance(judge, ReaderJudge)
     return judge
 
 
-def sample(made: Made, data: Path) -> dict[str, Any]:
+def with_format(name: str) -> str:
+    """The name of a row of times: the format of this machine's matrix products is its second part."""
+    return f"{name}, {str(fast_dtype(torch.device('cpu'))).removeprefix('torch.')}"
+
+
+def sample(folder: Path) -> Rows:
     """The bundled sample: agreement with its constructed levels, with intervals over questions, and the time."""
-    folder = sample_folder()
-    questions = {question.id: question for question in read_records(folder / "questions.jsonl", Question)}
-    scores = read_records(folder / "physician_scores.jsonl", PhysicianScore)
+    bundled, judge = sample_folder(), finished(folder)
+    questions = {question.id: question for question in read_records(bundled / "questions.jsonl", Question)}
+    scores = read_records(bundled / "physician_scores.jsonl", PhysicianScore)
     constructed = {(score.question_id, score.model): score.level for score in scores}
-    answers = read_records(folder / "answers.jsonl", Answer)
-    judge, began = finished(made), time.monotonic()
+    answers = read_records(bundled / "answers.jsonl", Answer)
+    began = time.monotonic()
     judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
     seconds = time.monotonic() - began
     near = untrained(judge, [(questions[answer.question_id], answer) for answer in answers])
@@ -152,43 +170,46 @@ def sample(made: Made, data: Path) -> dict[str, Any]:
         "spearman of the untrained nearness": interval(
             [answer.question_id for answer in answers], lambda at: spearmanr(near[at], near_level[at])[0]
         ),
-        "seconds": round(seconds, 1),
     }
-    return {"sample": table}
+    return {"sample": table, with_format("sample"): {"answers": len(answers), "seconds": round(seconds, 1)}}
 
 
-def costs(made: Made, data: Path) -> dict[str, Any]:
+def costs(folder: Path, data: Path, work: Path) -> Rows:
     """Time for real answers, and beside the ordinal judge."""
-    judge = finished(made)
+    judge = finished(folder)
+    beside = cost_beside_ordinal(judge, read_sets(work).validation[:60])
     return {
-        "cost": cost(judge, data, 100, seed=0),
-        "cost beside the ordinal judge": cost_beside_ordinal(judge, read_sets(made.material.work).validation[:60]),
+        with_format("cost"): cost(judge, data, 100, seed=0),
+        with_format("cost beside the ordinal judge"): beside,
     }
 
 
-def quickstart(made: Made, data: Path) -> dict[str, Any]:
+def quickstart(work: Path) -> Rows:
     """The time of `medjudge quickstart`, which starts with the judge in the package, without a network."""
-    folder = made.material.work / "quickstart"
+    folder = work / "quickstart"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     command, began = [str(Path(sys.executable).with_name("medjudge")), "quickstart"], time.monotonic()
     subprocess.run(command, cwd=folder, env=os.environ | {"HF_HUB_OFFLINE": "1"}, stdout=sys.stderr, check=True)
-    return {"quickstart": {"seconds": round(time.monotonic() - began, 1)}}
+    return {with_format("quickstart"): {"seconds": round(time.monotonic() - began, 1)}}
 
 
-MEASURES: dict[str, Measure] = {
-    "experts": experts,
-    "second stage": second_stage,
+OF_ITS_TRAINING: dict[str, Callable[[Made], Rows]] = {"experts": experts, "second stage": second_stage}
+"""Measures that need what the training left in WORK."""
+OF_THE_JUDGE: dict[str, Callable[[Path, Path, Path], Rows]] = {
     "verdicts": verdicts,
-    "llmeval-2": lambda made, data: {"llmeval-2": llmeval2(finished(made), data, per_subject=60, seed=0)},
-    "llmeval-med": lambda made, data: {"llmeval-med": llmeval_med(finished(made), data, per_category=80, seed=0)},
-    "probes of mediqa": lambda made, data: {
-        "probes, mediqa validation": probes(finished(made), read_sets(made.material.work).validation, PROBED)
+    "llmeval-2": lambda judge, data, work: {"llmeval-2": llmeval2(finished(judge), data, per_subject=60, seed=0)},
+    "llmeval-med": lambda judge, data, work: {
+        "llmeval-med": llmeval_med(finished(judge), data, per_category=80, seed=0)
     },
-    "probes of llmeval-2": lambda made, data: {
-        "probes, llmeval-2": probes(finished(made), llmeval2_lines(data, 640, seed=0), PROBED)
+    "probes of mediqa": lambda judge, data, work: {
+        "probes, mediqa validation": probes(finished(judge), read_sets(work).validation, PROBED)
+    },
+    "probes of llmeval-2": lambda judge, data, work: {
+        "probes, llmeval-2": probes(finished(judge), llmeval2_lines(data, 640, seed=0), PROBED)
     },
     "cost": costs,
-    "sample": sample,
-    "quickstart": quickstart,
+    "sample": lambda judge, data, work: sample(judge),
+    "quickstart": lambda judge, data, work: quickstart(work),
 }
+"""Measures of a judge's folder by DATA and WORK, which holds the converted sets."""
