@@ -18,7 +18,7 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, SECOND_FOLDER, JudgeCard, base_of, read_card
-from medjudge.judge.open import JudgeRef, resolve_judge
+from medjudge.judge.open import QUICKSTART_MARK, JudgeRef, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.scheme import open_scheme
 from medjudge.signatures import sign
@@ -120,7 +120,7 @@ def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, 
             continue
         if file.is_symlink():
             raise InputError(f"{file}: a link; replace it by the file that it leads to")
-        if file.is_file() and file.suffix in _JUDGE_SUFFIXES:
+        if file.is_file() and (file.suffix in _JUDGE_SUFFIXES or file.name == QUICKSTART_MARK):
             sources[f"{prefix}/{file.name}"] = file
         else:
             left_out.append(file.name)

@@ -16,6 +16,7 @@ from example_bundle import ABOUT
 from medjudge import __file__ as package_file
 from medjudge.bundle import write_bundle
 from medjudge.errors import InputError
+from medjudge.judge.open import QUICKSTART_MARK
 from medjudge.workflows.unpack import unpack
 from medjudge.workflows.wheels import REQUIREMENTS, WheelsFor, download_wheels, medjudge_requirement
 
@@ -95,6 +96,17 @@ def test_links_and_pickles_in_a_judge_folder_are_refused_and_other_files_left_ou
         assert reason in refused.stderr
         (judge / name).unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar", "mine"]
+
+
+def test_the_quickstarts_judge_is_known_as_such_on_the_other_side(medjudge, tmp_path: Path) -> None:
+    judge = tmp_path / "judges" / "quickstart"
+    shutil.copytree(PACKAGE / "data" / "similarity", judge)
+    (judge / QUICKSTART_MARK).touch()
+    packed = medjudge("pack", "--judge", judge, "--benchmark", "sample", "--out", "b.tar", "--json")
+    assert packed.returncode == 0, packed.stderr
+    assert json.loads(packed.stdout)["left_out"] == []
+    assert medjudge("unpack", "b.tar", "--out", "kit").returncode == 0
+    assert (tmp_path / "kit" / "judges" / "quickstart" / QUICKSTART_MARK).is_file()
 
 
 def wheel(folder: Path, name: str, requires: str = "", tag: str = "py3-none-any") -> Path:
