@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from reader_alarms import alarming
 from reader_asides import with_asides
-from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split, thinned
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, claims, split, thinned, unlearned
 from reader_contrasts import HELD_OUT, contrasts, subjects
 from reader_dangers import make_detector
 from reader_examples import (
@@ -177,7 +177,7 @@ def prepare_claims(data: Path, work: Path, frozen: FrozenEncoder, missing: Colle
         train += mined(train, lambda text: store[text].whole, MINED_CLAIMS, 0)
         write_evidence(work, "claims", train, store, frozen)
     if "claims-held" in missing:
-        held = list(map(of_claim, thinned(parts.held_out, FACTS_MEASURED, 0)))
+        held = list(map(of_claim, thinned(unlearned(parts.held_out), FACTS_MEASURED, 0)))
         write_evidence(work, "claims-held", held, store, frozen)
 
 

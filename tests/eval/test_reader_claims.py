@@ -1,9 +1,11 @@
 """Claims made by rule: their labels hold, their wording gives nothing away, and splits keep topics apart."""
 
+import zlib
 from collections import Counter
 from random import Random
 
 import pytest
+import reader_claims
 from reader_claim_documents import Document
 from reader_claims import (
     CONTRADICTED,
@@ -15,6 +17,7 @@ from reader_claims import (
     overlap,
     split,
     thinned,
+    unlearned,
 )
 from reader_rewording import Rewording
 
@@ -141,3 +144,10 @@ def test_thinning_keeps_all_claims_of_some_facts_of_each_kind(made) -> None:
     before = Counter(fact[CONTRADICTED].kind for fact in facts)
     assert Counter(fact[CONTRADICTED].kind for fact in kept) == {kind: min(3, count) for kind, count in before.items()}
     assert some == thinned(made, {"en": 3, "zh": 3}, seed=0)
+
+
+def test_what_the_shipped_readers_learned_from_is_not_measured(made, monkeypatch) -> None:
+    assert unlearned(made) == made
+    topic = made[0].document
+    monkeypatch.setattr(reader_claims, "_LEARNED", {zlib.crc32(topic.encode())})
+    assert {claim.document for claim in made} - {claim.document for claim in unlearned(made)} == {topic}
