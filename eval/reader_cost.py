@@ -14,31 +14,28 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 import torch
 from reader_measures import interval, judged
-from reader_rows import finished
+from reader_rows import finished, sample_work
 from sklearn.metrics import cohen_kappa_score
 from study import circumstances, record_entry
 from torch import nn
 from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
 
-from medjudge.benchmark.sample import sample_folder
 from medjudge.judge import point_reader
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.ordinal import OrdinalJudge
 from medjudge.judge.reader_judge import ReaderJudge
-from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.scale import USABLE_FROM
-from medjudge.store import read_records
 
 UP_TO_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 """Torch reads these when it is imported."""
 POINTS, SENTENCES, SECOND, ENCODER = "points", "sentences", "second", "encoder"
-FEWER_TOKENS = 16
+AS_MEASURED = "float32, one core, no instructions beyond AVX2"
 
 
 class PackedLinear(nn.Module):
@@ -87,17 +84,26 @@ def packed(judge: ReaderJudge) -> None:
                     setattr(module, name, PackedLinear(child))
 
 
-VARIANTS: dict[str, Callable[[ReaderJudge], Any]] = {
-    "as shipped": lambda judge: None,
-    "packed float32 weights": packed,
-    f"{FEWER_TOKENS} tokens of the answer per point": lambda judge: None,
-    "8 bits by channel: points": lambda judge: in_8_bits(judge, (POINTS,), True),
-    "8 bits by channel: points, sentences": lambda judge: in_8_bits(judge, (POINTS, SENTENCES), True),
-    "8 bits by channel: points, sentences, second opinion": lambda judge: in_8_bits(
-        judge, (POINTS, SENTENCES, SECOND), True
-    ),
-    "8 bits by channel: all": lambda judge: in_8_bits(judge, (POINTS, SENTENCES, SECOND, ENCODER), True),
-    "8 bits by matrix: all": lambda judge: in_8_bits(judge, (POINTS, SENTENCES, SECOND, ENCODER), False),
+class Variant(NamedTuple):
+    """What it does to a judge, and how many of the answer's tokens a point is compared with."""
+
+    change: Callable[[ReaderJudge], None] = lambda judge: None
+    tokens: int = point_reader.MOST_ANSWER_TOKENS
+
+
+def _in_8_bits(*parts: str, by_channel: bool = True) -> Variant:
+    return Variant(lambda judge: in_8_bits(judge, parts, by_channel))
+
+
+VARIANTS = {
+    "as shipped": Variant(),
+    "packed float32 weights": Variant(packed),
+    "16 tokens of the answer per point": Variant(tokens=16),
+    "8 bits by channel: points": _in_8_bits(POINTS),
+    "8 bits by channel: points, sentences": _in_8_bits(POINTS, SENTENCES),
+    "8 bits by channel: points, sentences, second opinion": _in_8_bits(POINTS, SENTENCES, SECOND),
+    "8 bits by channel: all": _in_8_bits(POINTS, SENTENCES, SECOND, ENCODER),
+    "8 bits by matrix: all": _in_8_bits(POINTS, SENTENCES, SECOND, ENCODER, by_channel=False),
 }
 
 
@@ -110,7 +116,8 @@ def main() -> None:
     usable = np.array(entries["as shipped"].pop("usable"))
     for name, entry in entries.items():
         changed = usable != np.array(entry.pop("usable", usable))
-        record_entry("reader-cost", name, {**circumstances(), **entry, "labels changed": int(changed.sum())})
+        known = {**circumstances(), "command": f'python eval/reader_cost.py "{name}"', "measured as": AS_MEASURED}
+        record_entry("reader-cost", name, {**known, **entry, "labels changed": int(changed.sum())})
         print(name, entry, int(changed.sum()), file=sys.stderr, flush=True)
 
 
@@ -131,25 +138,20 @@ def measured(variant: str) -> dict[str, Any]:
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     torch.set_num_threads(1)
     torch.backends.quantized.engine = "onednn"
-    bundled = sample_folder()
-    questions = {question.id: question for question in read_records(bundled / "questions.jsonl", Question)}
-    answers = read_records(bundled / "answers.jsonl", Answer)
-    scores = read_records(bundled / "physician_scores.jsonl", PhysicianScore)
-    constructed = {(score.question_id, score.model): score.level >= USABLE_FROM for score in scores}
-    tokens = FEWER_TOKENS if variant.startswith(f"{FEWER_TOKENS} tokens") else point_reader.MOST_ANSWER_TOKENS
+    work, constructed = sample_work()
     with (
         patch("torch.cpu._is_avx512_bf16_supported", return_value=False),
         patch("torch.cpu._is_amx_tile_supported", return_value=False),
-        patch.object(point_reader, "MOST_ANSWER_TOKENS", tokens),
+        patch.object(point_reader, "MOST_ANSWER_TOKENS", VARIANTS[variant].tokens),
     ):
         judge = finished(built_in_folder())
-        VARIANTS[variant](judge)
+        VARIANTS[variant].change(judge)
         began = time.process_time()
-        judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
+        judgments = judged(judge, work)
         seconds = time.process_time() - began
     said = np.array([(judgment.score or 0) >= USABLE_FROM for judgment in judgments.values()])
-    usable = np.array([constructed[key] for key in judgments])
-    kappa = interval([question for question, _ in judgments], lambda at: cohen_kappa_score(usable[at], said[at]))
+    usable = constructed >= USABLE_FROM
+    kappa = interval([question.id for question, _ in work], lambda at: cohen_kappa_score(usable[at], said[at]))
     return {"answers": len(said), "processor seconds": round(seconds, 1), "cohen_kappa": kappa, "usable": said.tolist()}
 
 

@@ -1,6 +1,6 @@
 """What the built-in judge was to reach, and what it reaches, from the rows of `eval/results/built-in.json`.
 
-A goal is met by the figure itself, not by its interval. Figures are shown rounded away from the goal.
+A goal is met by the figure itself, not by its interval. Figures and shares are rounded to the judge's disadvantage.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,8 @@ from medjudge.judge.open import built_in_folder
 Results = Mapping[str, Any]
 CATEGORIES = ("MK", "MLU", "MR", "MTG")
 HARMLESS = ("filler", "language-wrapper", "quoted-rubric", "instruction", "authority", "doubled")
+TIMES = ("sample", "quickstart", "cost", "cost beside the ordinal judge")
+"""The rows that there are for each number format."""
 ENOUGH_CLAIMS = 200
 """A kind of claims with fewer has no goal of its own."""
 
@@ -78,8 +80,8 @@ def _of_probes(results: Results) -> Iterator[Goal]:
 
 
 def formats(results: Results) -> list[str]:
-    """The formats of matrix products, of which times were taken."""
-    return [name for name in ("bfloat16", "float32") if f"sample, {name}" in results]
+    """The number formats for which all times were measured."""
+    return [name for name in ("bfloat16", "float32") if all(f"{row}, {name}" in results for row in TIMES)]
 
 
 def _of_cost(results: Results) -> Iterator[Goal]:

@@ -59,7 +59,7 @@ from medjudge.models.loading import load_tokenizer
 from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
-FACTS_TAUGHT, FACTS_MEASURED = {"en": 700, "zh": 400}, {"en": 160, "zh": 100}
+FACTS_TAUGHT, FACTS_MEASURED = {"en": 700, "zh": 400}, {"en": 240, "zh": 110}
 """The most facts of each kind by language: encoding takes most of the time that claims cost."""
 VERBATIM_CLAIMS, MINED_CLAIMS = 600, 1_200
 TEXTS = (
@@ -79,8 +79,8 @@ TEXTS = (
 PARALLELS, ALARMED_PAIRS, ADVICE_LISTS = 400, 900, 1_200
 """Parallel answers of a language, pairs of a question and its answer that the alarm learns from, lists of advice."""
 CLAIMS = ("claims", "claims-held")
-BY_PEOPLE = {"scored", "validation", "healthver", "words", "contrasts", "contrasts-held", "records"}
-"""Those of `TEXTS` that no rule has made."""
+WRITTEN = {"scored", "validation", "healthver", "words", "contrasts", "contrasts-held", "records"}
+"""Those of `TEXTS` that no rule derives from other texts."""
 _LONGEST_ANSWER = 2500
 """In characters, of the pairs that matching and grading take."""
 SOURCES = ("mediqa2019-qa", "liveqa-med", "medquad", "healthver", "toyhom-internal", "huatuo-knowledge")
@@ -158,8 +158,8 @@ def prepare(data: Path, work: Path, sources: Collection[str] = (*TEXTS, *CLAIMS)
     frozen = encoder()
     if texts := missing & set(TEXTS):
         store = StateStore(work / "states")
-        written = written_by_people(data, work)
-        for source, examples in (written if texts <= BY_PEOPLE else written | made_by_rule(data)).items():
+        written = as_written(data, work)
+        for source, examples in (written if texts <= WRITTEN else written | made_by_rule(data)).items():
             if source in missing:
                 write_evidence(work, source, examples, store, frozen)
     if missing & set(CLAIMS):
@@ -181,8 +181,8 @@ def prepare_claims(data: Path, work: Path, frozen: FrozenEncoder, missing: Colle
         write_evidence(work, "claims-held", held, store, frozen)
 
 
-def written_by_people(data: Path, work: Path) -> dict[str, list[Example]]:
-    """The examples of each of `BY_PEOPLE`."""
+def as_written(data: Path, work: Path) -> dict[str, list[Example]]:
+    """The examples of each of `WRITTEN`."""
     words, written = other_words(), subjects()
     return {
         "scored": scored(work),

@@ -40,6 +40,8 @@ PROBES = (
 RESAMPLES = 1000
 NEAR_REWORDED = 0.95
 """The share of reworded references that the untrained nearness calls usable where it is compared."""
+IN_VIEW = 80
+"""Of each category of LLMEval-Med, so many questions were in view when the judge's rules were chosen."""
 _MOST_CHANGES = 3
 _CHUNK = 32
 
@@ -141,25 +143,27 @@ def llmeval2(judge: ReaderJudge, data: Path, per_subject: int, seed: int) -> dic
     return {"all": rows(everywhere), **{name: rows(subject == name) for name in chosen}}
 
 
-def llmeval_med(judge: ReaderJudge, data: Path, per_category: int, seed: int) -> dict[str, Any]:
+def llmeval_med(judge: ReaderJudge, data: Path, seed: int) -> dict[str, Any]:
     """LLMEval-Med's references as answers: as they are, reworded, of another question, and with changed facts.
 
     Returns:
         By variant and category: answers, and the share that the judge calls usable; the same of the untrained nearness,
-        with a threshold that `NEAR_REWORDED` of the reworded references reach.
+        with a threshold that `NEAR_REWORDED` of the reworded references reach, and of the questions that were not in
+        view when the judge's rules were chosen.
     """
-    work, unchanged = _as_answers(_with_references(data), per_category, Random(f"{seed}-llmeval-med"))
+    questions = _with_references(data)
+    work, in_view, unchanged = _as_answers(questions, seed)
     judgments, near = judged(judge, work), untrained(judge, work)
     variant = np.array([answer.model for _, answer in work])
     category = np.array([question.category for question, _ in work])
     usable = np.array([_usable(judgments[answer.question_id, answer.model]) for _, answer in work])
     near_enough = near >= np.quantile(near[variant == "reworded"], 1 - NEAR_REWORDED)
 
-    def rows(called: np.ndarray) -> dict[str, Any]:
-        table: dict[str, Any] = {}
+    def rows(called: np.ndarray, chosen: np.ndarray) -> dict[str, Any]:
+        table: dict[str, Any] = {"questions": len({work[at][0].id for at in np.flatnonzero(chosen)})}
         for name in dict.fromkeys(variant):
-            of_category = {"all": variant == name} | {
-                each: (variant == name) & (category == each) for each in sorted(set(category))
+            of_category = {"all": chosen & (variant == name)} | {
+                each: chosen & (variant == name) & (category == each) for each in sorted(set(category))
             }
             table[name] = {
                 each: _share(called[some], [work[at][0].group for at in np.flatnonzero(some)])
@@ -168,8 +172,13 @@ def llmeval_med(judge: ReaderJudge, data: Path, per_category: int, seed: int) ->
             }
         return table
 
-    counted = {"questions": len({question.id for question, _ in work}), "questions without a fact to change": unchanged}
-    return {**counted, **rows(usable), "untrained nearness": rows(near_enough)}
+    everything = np.ones(len(work), bool)
+    return {
+        **rows(usable, everything),
+        "questions without a fact to change": unchanged,
+        "not in view": rows(usable, ~in_view),
+        "untrained nearness": rows(near_enough, everything),
+    }
 
 
 def _with_references(data: Path) -> list[Question]:
@@ -181,16 +190,22 @@ def _with_references(data: Path) -> list[Question]:
     ]
 
 
-def _as_answers(
-    questions: Sequence[Question], per_category: int, draw: Random
-) -> tuple[list[tuple[Question, Answer]], int]:
-    """Answers made from the references of some questions of each category, and how many had no fact to change."""
-    chosen = []
+def _as_answers(questions: Sequence[Question], seed: int) -> tuple[list[tuple[Question, Answer]], np.ndarray, int]:
+    """Answers made from references.
+
+    Returns:
+        Each question with an answer, (n,); which of these were in view when the judge's rules were chosen, (n,); how
+        many references had no fact to change.
+    """
+    draw = Random(f"{seed}-llmeval-med")
+    chosen: list[Question] = []
     for category in sorted({question.category for question in questions}):
         of_category = [question for question in questions if question.category == category]
-        chosen += draw.sample(of_category, min(per_category, len(of_category)))
-    work, unchanged = [], 0
-    for question in chosen:
+        chosen += draw.sample(of_category, min(IN_VIEW, len(of_category)))
+    seen = {question.id for question in chosen}
+    work: list[tuple[Question, Answer]] = []
+    unchanged = 0
+    for question in [*chosen, *(question for question in questions if question.id not in seen)]:
         source = Source(question)
         others = [
             other
@@ -210,7 +225,7 @@ def _as_answers(
         work += [
             (question, Answer(question_id=question.id, model=name, text=text)) for name, text in texts.items() if text
         ]
-    return work, unchanged
+    return work, np.array([question.id in seen for question, _ in work]), unchanged
 
 
 def cost(judge: ReaderJudge, data: Path, count: int, seed: int) -> dict[str, float]:

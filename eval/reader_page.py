@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reader_goals import CATEGORIES, formats, goals
+from reader_goals import CATEGORIES, TIMES, formats, goals
 from reader_measures import PROBES
 from study import REPOSITORY, RESULTS
 
@@ -91,7 +91,8 @@ def readme_rows(results: Results) -> str:
             command,
         ),
         (
-            f"the built-in judge, on {med['questions']} of LLMEval-Med's references submitted as answers (Chinese)",
+            f"the built-in judge, on {med['questions']} of LLMEval-Med's references submitted as answers (Chinese); "
+            "two rules were chosen with 278 of them in view",
             f"called usable: {shares['reference']} as they are, {shares['reworded']} with sentences in another order, "
             f"{shares['of another question']} of another question's, "
             f"{shares['changed facts']} with one to three facts changed",
@@ -177,11 +178,16 @@ def claims_table(results: Results) -> str:
             names.get(name, name),
             f"{claims[name]['claims']:,}",
             estimate(claims[name]["auc"]),
-            *(f"{claims[name][f'auc of the {each}']['value']:.2f}" for each in ("untrained nearness", "token overlap")),
+            *(
+                f"{claims[name][f'auc of the {each}']['value']:.2f}"
+                for each in ("layers alone", "untrained nearness", "token overlap")
+            ),
         ]
         for name in (*names, *kinds)
     ]
-    return table_of(("kind of change", "claims", "AUC", "AUC, untrained", "AUC, shared words"), rows)
+    return table_of(
+        ("kind of change", "claims", "AUC", "AUC, layers alone", "AUC, untrained", "AUC, shared words"), rows
+    )
 
 
 def llmeval_med_table(results: Results) -> str:
@@ -189,13 +195,18 @@ def llmeval_med_table(results: Results) -> str:
     table = results["llmeval-med"]
     rows = [
         [
-            label,
-            *(f"{percent(table[name][each])} of {table[name][each]['answers']}" for each in CATEGORIES),
-            f"{100 * table['untrained nearness'][name]['all']['value']:.0f} %",
+            f"{label}{ending}",
+            *(_of_category(some[name], each) for each in CATEGORIES),
+            f"{100 * table['untrained nearness'][name]['all']['value']:.0f} %" if some is table else "–",
         ]
+        for some, ending in ((table, ""), (table["not in view"], "; questions not in view"))
         for name, label in _VARIANTS.items()
     ]
     return table_of(("submitted as the answer", *CATEGORIES, "all, untrained"), rows)
+
+
+def _of_category(shares: Mapping[str, Mapping[str, float]], category: str) -> str:
+    return f"{percent(shares[category])} of {shares[category]['answers']}" if category in shares else "–"
 
 
 def llmeval2_table(results: Results) -> str:
@@ -223,10 +234,7 @@ def sample_table(results: Results) -> str:
 
 def times_table(results: Results) -> str:
     """What judging costs, by the format of the machine's matrix products."""
-    of_format = [
-        {row: results[f"{row}, {name}"] for row in ("sample", "quickstart", "cost", "cost beside the ordinal judge")}
-        for name in formats(results)
-    ]
+    of_format = [{row: results[f"{row}, {name}"] for row in TIMES} for name in formats(results)]
     rows = {
         "the sample's 280 answers": lambda row: f"{row['sample']['seconds']:.0f} s",
         "`medjudge quickstart`": lambda row: f"{row['quickstart']['seconds']:.0f} s",

@@ -2,8 +2,8 @@
 
 Most measures need the finished judge alone. Those of experts' scores and of the second stage need what its training
 left in WORK: five heads, each from four fifths of the questions, and readers that have not seen a fold. The weights of
-the verdicts have seen LiveQA's levels. What WORK keeps of the readers' output serves again: after a new reader, delete
-`features-*` and `pieces-*` there.
+the verdicts have seen LiveQA's levels. What WORK keeps of the readers' output serves again: after a new reader or rule,
+delete `features-*` and `pieces-*` there.
 """
 
 import json
@@ -48,7 +48,7 @@ from reader_tables import (
 from reader_verdicts import without_folds
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
-from study import circumstances, record_entry
+from study import REPOSITORY, circumstances, record_entry
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import file_sha256, write_whole
@@ -63,6 +63,9 @@ PROBED = 200
 """How many answers each probe changes at most."""
 Rows = dict[str, Any]
 """Rows of the table by name."""
+RULES = ("judge", "text", "languages")
+"""The parts of the package that hold the judge's rules."""
+_SOURCES = {".py", ".yaml"}
 
 
 def record_rows(measures: Mapping[str, Callable[[], Rows]], judge: Path, work: Path, again: bool) -> None:
@@ -72,23 +75,26 @@ def record_rows(measures: Mapping[str, Callable[[], Rows]], judge: Path, work: P
         measures: By name.
         judge: The folder of the judge that they measure.
         work: Keeps the rows in its folder `measured`.
-        again: Whether measures are taken again whose rows of this judge are there.
+        again: Whether measures are taken again whose rows of this judge and its rules are there.
     """
-    weights = weights_sha256(judge)
+    measured = judge_sha256(judge)
     for name, measure in measures.items():
         kept = work / "measured" / f"{name.replace(' ', '-')}.json"
-        if again or not kept.exists() or json.loads(kept.read_text(encoding="utf-8"))["judge"] != weights:
+        if again or not kept.exists() or json.loads(kept.read_text(encoding="utf-8"))["judge"] != measured:
             kept.parent.mkdir(exist_ok=True)
             command = {"command": f'python eval/built_in.py DATA WORK "{name}"'}
             rows = {row: {**circumstances(), **command, **table} for row, table in measure().items()}
-            write_whole(kept, json.dumps({"judge": weights, "rows": rows}))
+            write_whole(kept, json.dumps({"judge": measured, "rows": rows}))
         for row, table in json.loads(kept.read_text(encoding="utf-8"))["rows"].items():
             record_entry("built-in", row, table)
 
 
-def weights_sha256(folder: Path) -> str:
-    """Of all weights of a judge."""
-    return sha256("".join(map(file_sha256, sorted(folder.rglob("*.safetensors")))).encode()).hexdigest()
+def judge_sha256(folder: Path) -> str:
+    """Of all weights of a judge, and of the rules beside them."""
+    rules = [
+        path for part in RULES for path in (REPOSITORY / "medjudge" / part).rglob("*.*") if path.suffix in _SOURCES
+    ]
+    return sha256("".join(map(file_sha256, sorted([*folder.rglob("*.safetensors"), *rules]))).encode()).hexdigest()
 
 
 def experts(made: Made) -> Rows:
@@ -134,28 +140,35 @@ def with_format(name: str) -> str:
     return f"{name}, {str(fast_dtype(torch.device('cpu'))).removeprefix('torch.')}"
 
 
-def sample(folder: Path) -> Rows:
-    """The bundled sample: agreement with its constructed levels, with intervals over questions, and the time."""
-    bundled, judge = sample_folder(), finished(folder)
+def sample_work() -> tuple[list[tuple[Question, Answer]], np.ndarray]:
+    """The bundled sample's answers with their questions, and their constructed levels, (n,)."""
+    bundled = sample_folder()
     questions = {question.id: question for question in read_records(bundled / "questions.jsonl", Question)}
     scores = read_records(bundled / "physician_scores.jsonl", PhysicianScore)
     constructed = {(score.question_id, score.model): score.level for score in scores}
     answers = read_records(bundled / "answers.jsonl", Answer)
+    work = [(questions[answer.question_id], answer) for answer in answers]
+    return work, np.array([constructed[answer.question_id, answer.model] for answer in answers])
+
+
+def sample(folder: Path) -> Rows:
+    """The bundled sample: agreement with its constructed levels, with intervals over questions, and the time."""
+    judge = finished(folder)
+    work, constructed = sample_work()
     began = time.monotonic()
-    judgments = judged(judge, [(questions[answer.question_id], answer) for answer in answers])
+    judgments = list(judged(judge, work).values())
     seconds = time.monotonic() - began
-    near = untrained(judge, [(questions[answer.question_id], answer) for answer in answers])
-    near_level = np.array([constructed[answer.question_id, answer.model] for answer in answers])
-    read = {key: each for key, each in judgments.items() if each.probabilities is not None}
-    groups = [question for question, _ in read]
-    level = np.array([constructed[key] for key in read])
-    called = np.array([each.score or 0 for each in read.values()]) >= USABLE_FROM
-    expected = np.array([each.probabilities for each in read.values()]) @ np.arange(1, 6)
+    near = untrained(judge, work)
+    scored = np.array([each.probabilities is not None for each in judgments])
+    groups = [question.id for (question, _), taken in zip(work, scored, strict=True) if taken]
+    level = constructed[scored]
+    called = np.array([each.score or 0 for each in judgments])[scored] >= USABLE_FROM
+    expected = np.array([each.probabilities for each in judgments if each.probabilities]) @ np.arange(1, 6)
     usable = level >= USABLE_FROM
-    language = np.array([questions[question].language for question, _ in read])
+    language = np.array([question.language for question, _ in work])[scored]
     table = {
         "answers": len(judgments),
-        "unscored": len(judgments) - len(read),
+        "unscored": int((~scored).sum()),
         "constructed usable": round(float(usable.mean()), 4),
         "called usable": interval(groups, lambda at: called[at].mean()),
         "called usable by language": {
@@ -168,10 +181,10 @@ def sample(folder: Path) -> Rows:
         "cohen_kappa": interval(groups, lambda at: cohen_kappa_score(usable[at], called[at])),
         "spearman": interval(groups, lambda at: spearmanr(expected[at], level[at])[0]),
         "spearman of the untrained nearness": interval(
-            [answer.question_id for answer in answers], lambda at: spearmanr(near[at], near_level[at])[0]
+            [question.id for question, _ in work], lambda at: spearmanr(near[at], constructed[at])[0]
         ),
     }
-    return {"sample": table, with_format("sample"): {"answers": len(answers), "seconds": round(seconds, 1)}}
+    return {"sample": table, with_format("sample"): {"answers": len(work), "seconds": round(seconds, 1)}}
 
 
 def costs(folder: Path, data: Path, work: Path) -> Rows:
@@ -199,9 +212,7 @@ OF_ITS_TRAINING: dict[str, Callable[[Made], Rows]] = {"experts": experts, "secon
 OF_THE_JUDGE: dict[str, Callable[[Path, Path, Path], Rows]] = {
     "verdicts": verdicts,
     "llmeval-2": lambda judge, data, work: {"llmeval-2": llmeval2(finished(judge), data, per_subject=60, seed=0)},
-    "llmeval-med": lambda judge, data, work: {
-        "llmeval-med": llmeval_med(finished(judge), data, per_category=80, seed=0)
-    },
+    "llmeval-med": lambda judge, data, work: {"llmeval-med": llmeval_med(finished(judge), data, seed=0)},
     "probes of mediqa": lambda judge, data, work: {
         "probes, mediqa validation": probes(finished(judge), read_sets(work).validation, PROBED)
     },

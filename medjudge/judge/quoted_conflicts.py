@@ -6,7 +6,8 @@ repeat facts. Sentences in other words are left to `conflicts`.
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from medjudge.judge.alarms import LANGUAGES
@@ -24,6 +25,7 @@ class _QuoteTexts(Texts):
 
     opposites: list[str | tuple[str, str]]
     beside_denials: list[str]
+    drug_stems: list[str]
     drugs: list[str]
     same_drug: list[list[str]]
 
@@ -53,14 +55,15 @@ def _sentences(text: str) -> list[tuple[int, int]]:
 def _is_another(
     change: Change, quote: Quote, texts: tuple[str, str], facts: tuple[Sequence[Fact], Sequence[Fact]]
 ) -> bool:
-    """Whether a change puts another fact in the place of one."""
+    """Whether a change puts another fact in the place of one; what only moved within the sentence says the same."""
     own, theirs = _at(facts[0], change.text), _at(facts[1], change.quote)
-    old, new = texts[0][slice(*change.text)], texts[1][slice(*change.quote)]
     return (
         any(_is_exchanged(fact, theirs, quote, facts) for fact in own if fact.kind != DENIAL)
-        or _is_denied(own, theirs, change, texts)
-        or (old.lower(), new.lower()) in _opposites()
-        or _is_other_drug(change, texts)
+        or (
+            _is_denied(own, theirs, change, texts) and _denials(facts[0], quote.text) != _denials(facts[1], quote.quote)
+        )
+        or _is_opposite(change, quote, texts)
+        or _is_other_drug(change, quote, texts)
     )
 
 
@@ -82,6 +85,11 @@ def _is_exchanged(
     return of_text != of_quote
 
 
+def _denials(facts: Sequence[Fact], stretch: Stretch) -> int:
+    """Whether an odd number of denials stands in a stretch, as 0 or 1."""
+    return sum(fact.kind == DENIAL for fact in _at(facts, stretch)) % 2
+
+
 def _is_denied(own: Sequence[Fact], theirs: Sequence[Fact], change: Change, texts: tuple[str, str]) -> bool:
     """Whether a denial came or went and nothing else: "unknown" for "not known" is no conflict."""
     denials = [[fact for fact in facts if fact.kind == DENIAL] for facts in (own, theirs)]
@@ -101,23 +109,47 @@ def _words_beside(text: str, place: Stretch, denials: Sequence[Fact]) -> set[str
     }
 
 
-def _is_other_drug(change: Change, texts: tuple[str, str]) -> bool:
-    """Whether one drug stands in the place of another."""
-    old, new = (_drugs_at(text, place) for text, place in zip(texts, change, strict=True))
-    if not old or not new or old & new:
+def _is_opposite(change: Change, quote: Quote, texts: tuple[str, str]) -> bool:
+    """Whether a word stands in the place of its opposite, and not vice versa elsewhere in the sentence."""
+    old, new = (text[slice(*place)].lower() for text, place in zip(texts, change, strict=True))
+    if (old, new) not in _opposites():
         return False
-    return not any(old & same and new & same for same in _same_drug())
+    whole = [text[slice(*stretch)].lower() for text, stretch in zip(texts, (quote.text, quote.quote), strict=True)]
+    return any(whole[0].count(word) != whole[1].count(word) for word in (old, new))
+
+
+def _is_other_drug(change: Change, quote: Quote, texts: tuple[str, str]) -> bool:
+    """Whether a drug that only one text has stands in the place of one that only the other has."""
+    named = [
+        Counter(_name(match) for match in _drugs().finditer(text, *stretch))
+        for text, stretch in zip(texts, (quote.text, quote.quote), strict=True)
+    ]
+    lost, gained = named[0] - named[1], named[1] - named[0]
+    if not lost or not gained:
+        return False
+    old, new = (_drugs_at(text, place) for text, place in zip(texts, change, strict=True))
+    return bool(old & lost.keys()) and bool(new & gained.keys())
 
 
 def _drugs_at(text: str, place: Stretch) -> set[str]:
-    """The drugs that a place holds a part of; none whose name is complete behind it, for a verb may look like one."""
+    """The drugs that a place holds a part of, or touches if it is empty.
+
+    What precedes a stem may be a verb: a name that is complete behind the place is none of the place.
+    """
+    reach = 1 if place.start == place.end else 0
     return {
-        match[0].lower()
+        _name(match)
         for match in _drugs().finditer(text)
-        if match.start() < place.end
-        and match.end() > place.start
-        and not _drugs().fullmatch(text, place.end, match.end())
+        if match.start() < place.end + reach
+        and match.end() > place.start - reach
+        and (match["name"] or not _drugs().fullmatch(text, place.end, match.end()))
     }
+
+
+def _name(match: re.Match[str]) -> str:
+    """The first of a drug's names that are known to be the same."""
+    name = match[0].lower()
+    return _first_names().get(name, name)
 
 
 @cache
@@ -138,9 +170,17 @@ def _auxiliaries() -> frozenset[str]:
 
 @cache
 def _drugs() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{drug})" for texts in _texts() for drug in texts.drugs), re.IGNORECASE)
+    stems = "|".join(stem for texts in _texts() for stem in texts.drug_stems)
+    names = [name for texts in _texts() for name in texts.drugs]
+    return re.compile(rf"(?P<name>{_any_of(names)})|(?:{stems})", re.IGNORECASE)
+
+
+def _any_of(names: Iterable[str]) -> str:
+    """A pattern of names, the longest first. A name in Latin letters is a whole word."""
+    longest_first = sorted(names, key=len, reverse=True)
+    return "|".join(rf"(?<![a-z]){name}(?![a-z])" if name.isascii() else name for name in longest_first)
 
 
 @cache
-def _same_drug() -> list[set[str]]:
-    return [set(names) for texts in _texts() for names in texts.same_drug]
+def _first_names() -> dict[str, str]:
+    return {name: names[0] for texts in _texts() for names in texts.same_drug for name in names}

@@ -41,9 +41,9 @@ def sure_verdicts(texts: Sequence[str], reading: Reading, stated: Stated | None 
             return UNSURE
         if stated in ("right", "wrong") and KINDS[piece.kind] == "reference":
             return MET if stated == "right" else CONTRADICTED
-        if names(texts[piece.kind][slice(*_place(states, piece))], texts[-1]):
-            return MET
         start, end = _place(states, piece)
+        if names(texts[piece.kind][start:end], texts[-1]):
+            return MET
         if any(each.start < end and each.end > start for each in wrong[piece.kind]):
             return CONTRADICTED
         return CONTRADICTED if is_contradicted(piece, part, answer) else UNSURE

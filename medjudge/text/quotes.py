@@ -39,6 +39,7 @@ class _Sentence(NamedTuple):
     stretch: Stretch
     tokens: tuple[str, ...]
     places: tuple[Stretch, ...]
+    counts: Counter[str]
 
 
 def changed_quotes(
@@ -46,8 +47,8 @@ def changed_quotes(
 ) -> list[Quote]:
     """The sentences of a text that another one quotes with a change.
 
-    A sentence that the other text has word for word is none, and is no quote of another sentence either: rows of a
-    table resemble each other. Of two sentences that resemble a third, the nearer one is its quote.
+    A sentence that both texts have word for word is left out, and is not paired with another one: rows of a table
+    resemble each other. Of two sentences that resemble a third, the nearer one is its quote.
 
     Args:
         text: The text that may be quoted.
@@ -63,7 +64,7 @@ def changed_quotes(
         (similar, at, to)
         for at, mine in enumerate(own)
         for to, their in enumerate(theirs)
-        if (similar := _similar(mine.tokens, their.tokens)) >= _LEAST_SIMILAR
+        if (similar := _similar(mine, their)) >= _LEAST_SIMILAR
     ]
     quotes, taken_own, taken_theirs = [], set(), set()
     for _, at, to in sorted(pairs, reverse=True):
@@ -79,18 +80,20 @@ def _read(text: str, sentences: Sequence[tuple[int, int]]) -> list[_Sentence]:
     for start, end in sentences:
         matches = list(_TOKEN.finditer(text, start, end))
         tokens = tuple(match[0].lower() for match in matches)
-        read.append(_Sentence(Stretch(start, end), tokens, tuple(Stretch(*match.span()) for match in matches)))
+        places = tuple(Stretch(*match.span()) for match in matches)
+        read.append(_Sentence(Stretch(start, end), tokens, places, Counter(tokens)))
     return read
 
 
-def _similar(mine: tuple[str, ...], theirs: tuple[str, ...]) -> float:
+def _similar(mine: _Sentence, theirs: _Sentence) -> float:
     """The share of tokens in the same order, between 0 and 1; 0 where it cannot reach the least."""
-    if _LEAST_SIMILAR * (len(mine) + len(theirs)) > 2 * min(len(mine), len(theirs)):
+    both, shorter = len(mine.tokens) + len(theirs.tokens), min(len(mine.tokens), len(theirs.tokens))
+    if 2 * shorter < _LEAST_SIMILAR * both:
         return 0.0
-    shared = (Counter(mine) & Counter(theirs)).total()
-    if shared < _LEAST_SHARED or 2 * shared < _LEAST_SIMILAR * (len(mine) + len(theirs)):
+    shared = (mine.counts & theirs.counts).total()
+    if shared < _LEAST_SHARED or 2 * shared < _LEAST_SIMILAR * both:
         return 0.0
-    return SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
+    return SequenceMatcher(None, mine.tokens, theirs.tokens, autojunk=False).ratio()
 
 
 def _quote(mine: _Sentence, theirs: _Sentence) -> Quote:
