@@ -1,21 +1,22 @@
 """How often a fact of an answer is taken for another than a point's: what the least nearness of facts is chosen by.
 
-    python eval/reader_facts.py DATA
+    python eval/reader_facts.py DATA [quotes]
 
 prints, for each least nearness and for quoted sentences, the share of pairs with a conflict: texts that answer one
-question independently (the judge should find none), references in another order and with changed facts, and claims made
-by rule by their label.
+question independently (the judge should find none), references in another order and with changed facts, and claims
+made by rule by their label. With `quotes`, it prints how many of all texts that answer one question, and of all
+held-out claims, quote a sentence with another fact; that needs no encoder.
 DATA is that of `eval/built_in.py`; LLMEval-Med and LLMEval-2, which the judge is measured on, have no part in it.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from reader_claims import claims, split
+from reader_claims import CHINESE_CLAIMS, ENGLISH_CLAIMS, Claim, claims, split
 from reader_examples import Pair, chinese_pairs, medquad
 from reader_measures import reworded, with_changed_facts
 from reader_parallel import huatuo_parallels, medquad_parallels
@@ -59,9 +60,13 @@ def pairs_of(data: Path) -> list[Compared]:
         for number, pair in enumerate(draw.sample(fitting, REFERENCES)):
             found += _altered(pair, number, draw)
     for claim in draw.sample(split(claims(data, 2 * CLAIMS, CLAIMS, 5)).train, CLAIMS):
-        label = ("supported", "open", "contradicted")[claim.label]
-        found.append(Compared(f"claims, {label}", claim.claim, claim.passage, True, claim.language))
+        found.append(_of_claim(claim))
     return found
+
+
+def _of_claim(claim: Claim) -> Compared:
+    label = ("supported", "open", "contradicted")[claim.label]
+    return Compared(f"claims, {label}", claim.claim, claim.passage, True, claim.language)
 
 
 def _altered(pair: Pair, number: int, draw: Random) -> list[Compared]:
@@ -97,10 +102,23 @@ def main(data: Path) -> None:
                 hit = any(find(piece, facts[pair.part], facts[pair.answer], least) for piece in pieces)
                 shares.setdefault(f"{pair.source}, {pair.language}", []).append(hit)
             print(f"{name}, from {near:.2f}: {_row(shares)}", flush=True)
-    quoted: dict[str, list[bool]] = {}
+    print(f"quoted with another fact: {_row(misquotes(pairs))}", flush=True)
+
+
+def misquotes(pairs: Iterable[Compared]) -> dict[str, list[bool]]:
+    """Whether each pair quotes a sentence with another fact, by source and language."""
+    found: dict[str, list[bool]] = {}
     for pair in pairs:
-        quoted.setdefault(f"{pair.source}, {pair.language}", []).append(bool(misquoted(pair.part, pair.answer)))
-    print(f"quoted with another fact: {_row(quoted)}", flush=True)
+        found.setdefault(f"{pair.source}, {pair.language}", []).append(bool(misquoted(pair.part, pair.answer)))
+    return found
+
+
+def all_pairs(data: Path) -> Iterator[Compared]:
+    """All texts that answer one question independently, and all held-out claims made for the built-in judge."""
+    for each in (*medquad_parallels(data), *huatuo_parallels(data)):
+        yield Compared("answers to one question", each.reference, each.answer, False, each.language)
+    for claim in split(claims(data, ENGLISH_CLAIMS, CHINESE_CLAIMS, 0)).held_out:
+        yield _of_claim(claim)
 
 
 def _row(shares: dict[str, list[bool]]) -> str:
@@ -113,6 +131,10 @@ def _evidence(pair: Compared, states: dict[str, TextStates]) -> list[Evidence]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python eval/reader_facts.py DATA")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) < 2 or sys.argv[2:] not in ([], ["quotes"]):
+        sys.exit("usage: python eval/reader_facts.py DATA [quotes]")
+    if sys.argv[2:]:
+        for name, hits in sorted(misquotes(all_pairs(Path(sys.argv[1]))).items()):
+            print(f"{name}: {sum(hits)} of {len(hits)}")
+    else:
+        main(Path(sys.argv[1]))

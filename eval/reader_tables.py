@@ -244,8 +244,10 @@ def claims_table(reader: Reader, points: PointReader, material: Material) -> dic
     measured = ~for_weights(pieces.examples)
     pairs = [pair for pair, taken in zip(material.examples("claims-held"), measured, strict=True) if taken]
     examples, readings = [example for example, _ in pairs], _readings(pairs, material, "claims-held")
+    verdicts = verdicts_of(points, pieces)[measured]
     scores = {
-        "auc": with_rules(verdicts_of(points, pieces)[measured], examples, readings)[:, 0],
+        "auc": with_rules(verdicts, examples, readings)[:, 0],
+        "auc without rules": verdicts[:, 0],
         "auc of the layers alone": of_layers(pieces)[measured, 0],
         "auc of the reader of frozen states, without rules": by_reader(reader, readings, lambda met: met[0]),
         "auc of the untrained nearness": mean_nearness(readings),

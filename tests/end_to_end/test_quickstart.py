@@ -1,4 +1,4 @@
-"""`medjudge quickstart`: the whole road, for real, with all-MiniLM-L6-v2."""
+"""`medjudge quickstart`: the full pipeline, for real, with all-MiniLM-L6-v2."""
 
 import json
 import re

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from reader_goals import figure, goals, share
+from reader_goals import TIMES, figure, formats, goals, share
 from reader_page import PAGES, TABLES, estimate, page
 from study import RESULTS
 
@@ -56,3 +56,12 @@ def test_the_worst_category_and_the_worst_probe_decide() -> None:
     found = {goal.measured_on: goal for goal in goals(worse)}
     assert not found["LLMEval-Med, the reference of another question: usable in the worst category, MR (9)"].met
     assert found["LLMEval-2: flips by the worst harmless probe, `authority`"].reached == "50.0 % (40–60)"
+
+
+def test_a_number_format_counts_once_all_its_times_are_measured() -> None:
+    without = {name: row for name, row in TABLE.items() if not name.endswith("bfloat16")}
+    assert formats(without) == ["float32"]
+    for name in TIMES:
+        assert formats(without) == ["float32"]
+        without[f"{name}, bfloat16"] = TABLE[f"{name}, bfloat16"]
+    assert formats(without) == ["bfloat16", "float32"]

@@ -53,6 +53,19 @@ def test_another_judge_is_measured_anew(table: Path, measures: Measures) -> None
     assert recorded(table, measures) == {"row of one": 2, "row of two things": 2}
 
 
+def test_a_judge_with_other_rules_is_measured_anew(
+    table: Path, measures: Measures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = table.parent / "medjudge" / "judge" / "rule.py"
+    rule.parent.mkdir(parents=True)
+    rule.write_text("LEAST = 1")
+    monkeypatch.setattr(reader_rows, "REPOSITORY", table.parent)
+    recorded(table, measures)
+    assert recorded(table, measures) == {"row of one": 1, "row of two things": 1}
+    rule.write_text("LEAST = 2")
+    assert recorded(table, measures) == {"row of one": 2, "row of two things": 2}
+
+
 def test_a_row_keeps_the_date_and_machine_of_its_measure(
     table: Path, measures: Measures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
