@@ -156,7 +156,6 @@ def _seen(readers: Readers, material: Material, source: str, name: str) -> Seen:
             alarms,
             silent,
             np.zeros(len(examples), bool),
-            np.zeros(len(examples), int),
             np.zeros(len(examples)),
         )
     else:

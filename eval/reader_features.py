@@ -26,7 +26,7 @@ from medjudge.judge.language import language_of
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader import Reader, collate
-from medjudge.judge.reader_judge import point_count, second_opinion
+from medjudge.judge.reader_judge import second_opinion
 from medjudge.judge.sentence_reader import sentences_of
 from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts
 from medjudge.models.hardware import fast_autocast
@@ -55,7 +55,6 @@ class Seen(NamedTuple):
         alarms: The logits of its alarms, (n,).
         by_seed: Second opinions, (n, `SEEDS`) for scored answers, else (n, 1); not a number where there is none.
         contradicted: Whether a fact is surely stated otherwise, (n,).
-        points: How many points an answer was compared with, (n,).
         untrained: The mean nearness of points, (n,); without points, the cosine of question and answer.
     """
 
@@ -64,7 +63,6 @@ class Seen(NamedTuple):
     alarms: np.ndarray
     by_seed: np.ndarray
     contradicted: np.ndarray
-    points: np.ndarray
     untrained: np.ndarray
 
     @property
@@ -109,7 +107,6 @@ def features_of(readers: Readers, material: Material, source: str, references: b
         arrays["alarms"],
         arrays["by_seed"],
         arrays["contradicted"],
-        np.array([point_count(reading) for reading in readings]),
         np.array([_untrained(reading) for reading in readings]),
     )
 

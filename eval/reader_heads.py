@@ -94,7 +94,7 @@ def _together(parts: Sequence[tuple[Seen, float]], second: bool) -> Scored:
 def levels_by(head: LevelHead, seen: Seen, second: bool = True) -> np.ndarray:
     """Logits of level > 1, ..., > 4, shape (n, 4), with or without the second opinions."""
     opinions = seen.opinions if second else np.full(len(seen.examples), np.nan)
-    return level_logits(head, seen.features, opinions, seen.alarms, seen.contradicted, seen.points)
+    return level_logits(head, seen.features, opinions, seen.alarms, seen.contradicted)
 
 
 class Usable(NamedTuple):

@@ -1,5 +1,6 @@
 """What the reader is measured on beside MEDIQA: Chinese sets that nothing was trained on."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from medjudge.distill.sources import Source, is_answer
 from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import nearness
 from medjudge.judge.ordinal import OrdinalJudge, encode
+from medjudge.judge.points import reference_points
 from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader_judge import ReaderJudge, reading_of
 from medjudge.probes.probes import COUNTED, probed
@@ -40,6 +42,8 @@ PROBES = (
 RESAMPLES = 1000
 NEAR_REWORDED = 0.95
 """The share of reworded references that the untrained nearness calls usable where it is compared."""
+SEVERAL_POINTS, LEFT_OPEN = 6, 0.6
+"""Points of a reference from which their mean is looked at, and a mean below which much is left open."""
 IN_VIEW = 80
 """Of each category of LLMEval-Med, so many questions were in view when the judge's rules were chosen."""
 _MOST_CHANGES = 3
@@ -141,6 +145,38 @@ def llmeval2(judge: ReaderJudge, data: Path, per_subject: int, seed: int) -> dic
 
     everywhere = np.ones(len(work), bool)
     return {"all": rows(everywhere), **{name: rows(subject == name) for name in chosen}}
+
+
+def points_of_full_marks(judge: ReaderJudge, data: Path) -> dict[str, Any]:
+    """How many points LLMEval-2's answers meet where the reference has several, by whether they have full marks.
+
+    Returns:
+        By kind of answer: the mean probability that a point is met, and the share of answers for which it is below
+        `LEFT_OPEN`.
+    """
+    lines = [
+        line
+        for line in llmeval2_lines(data, sys.maxsize, 0)
+        if len(reference_points(line.question.reference or "", line.question.language)) >= SEVERAL_POINTS
+    ]
+    judgments = judged(judge, [(line.question, line.answer) for line in lines])
+    met = np.array(
+        [
+            np.mean([point.met for point in judgments[line.question.id, line.answer.model].points or ()])
+            for line in lines
+        ]
+    )
+    full, groups = (
+        np.array([line.level >= USABLE_FROM for line in lines]),
+        np.array([line.question.id for line in lines]),
+    )
+    return {
+        name: {
+            "points met": _share(met[some], list(groups[some])),
+            f"below {LEFT_OPEN}": _share(met[some] < LEFT_OPEN, list(groups[some])),
+        }
+        for name, some in (("full marks", full), ("fewer marks", ~full))
+    }
 
 
 def llmeval_med(judge: ReaderJudge, data: Path, seed: int) -> dict[str, Any]:
@@ -337,7 +373,7 @@ def _usable(judgment: Judgment) -> bool:
 
 
 def _share(values: Sequence[bool] | np.ndarray, groups: Sequence[str]) -> dict[str, float]:
-    """How many values are true, with an interval over groups."""
+    """The mean of values, such as the share that are true, with an interval over groups."""
     numbers = np.array(values, dtype=float)
     return {"answers": len(values), **interval(groups, lambda rows: float(numbers[rows].mean()))}
 

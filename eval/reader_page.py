@@ -92,7 +92,7 @@ def readme_rows(results: Results) -> str:
         ),
         (
             f"the built-in judge, on {med['questions']} of LLMEval-Med's references submitted as answers (Chinese); "
-            "two rules were chosen with 278 of them in view",
+            "one rule was chosen with 278 of them in view",
             f"called usable: {shares['reference']} as they are, {shares['reworded']} with sentences in another order, "
             f"{shares['of another question']} of another question's, "
             f"{shares['changed facts']} with one to three facts changed",

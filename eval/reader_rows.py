@@ -30,6 +30,7 @@ from reader_measures import (
     llmeval2,
     llmeval2_lines,
     llmeval_med,
+    points_of_full_marks,
     probes,
     untrained,
 )
@@ -212,6 +213,9 @@ OF_ITS_TRAINING: dict[str, Callable[[Made], Rows]] = {"experts": experts, "secon
 OF_THE_JUDGE: dict[str, Callable[[Path, Path, Path], Rows]] = {
     "verdicts": verdicts,
     "llmeval-2": lambda judge, data, work: {"llmeval-2": llmeval2(finished(judge), data, per_subject=60, seed=0)},
+    "llmeval-2 points": lambda judge, data, work: {
+        "llmeval-2, points met": points_of_full_marks(finished(judge), data)
+    },
     "llmeval-med": lambda judge, data, work: {"llmeval-med": llmeval_med(finished(judge), data, seed=0)},
     "probes of mediqa": lambda judge, data, work: {
         "probes, mediqa validation": probes(finished(judge), read_sets(work).validation, PROBED)

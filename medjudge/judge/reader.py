@@ -34,8 +34,6 @@ _NEAR_START = ((0.5, 0.3, 0.3), (-0.5, -0.3, -0.3), (0.0, 0.0, 0.0))
 """The weights of a point's mean and least nearness and of its shared tokens before training: the untrained verdict."""
 OF_POINTS = 3 * len(VERDICTS)
 """How many numbers `verdict_numbers` gives."""
-MEAN_MET = NUMBERS + 2 * len(VERDICTS)
-"""The feature that is the mean probability of met."""
 FEATURES = NUMBERS + OF_POINTS + 1
 """How many numbers a level head is given by the reader; a second opinion is one more."""
 

@@ -18,7 +18,7 @@ from medjudge.judge.ordinal import probabilities
 from medjudge.judge.point_reader import PointReader
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, Judge, scored, split_empty, unscored
-from medjudge.judge.reader import MEAN_MET, Reader, ReaderOutput, collate
+from medjudge.judge.reader import Reader, ReaderOutput, collate
 from medjudge.judge.sentence_reader import Sentence, SentenceLogits, SentenceReader, sentences_of
 from medjudge.judge.states import FrozenEncoder, TextStates
 from medjudge.judge.sure_verdicts import CONTRADICTED, SURE, sure_verdicts, with_sure
@@ -39,11 +39,6 @@ answer behind every bad one."""
 _REPEATS = 0.75
 """The share of an answer's tokens from which it only repeats the question: no answer that experts scored has more than
 0.57. With a reference nothing follows from it: some right answers are one of the words that the question offers."""
-_LONG = 16
-"""From so many points on, their mean is worth more than the reader's impression of the whole."""
-_LEAST_MET = 0.6
-"""The mean probability that a point is met below which a long text counts as left open: among the clinical documents
-that the head learned from, no two about one patient have less than 0.7, and half of those about two patients do."""
 _LEAST = 1e-6
 _SURE_OF_KEY: dict[Stated, float] = {"right": SURE, "wrong": SURE, "term": 0.8}
 """What an answer's statement of a key makes of its level; terms may be named beside wrong ones."""
@@ -168,7 +163,6 @@ class ReaderJudge:
                 self._second_opinions(cut[part]),
                 np.array([alarm.logit for alarm in alarms]),
                 np.array([(each == CONTRADICTED).any() for each in sure[part]]),
-                np.array([point_count(reading) for reading in readings[part]]),
                 keys[part],
             )
             rows = probabilities(torch.from_numpy(cumulative), self.temperature).numpy()
@@ -233,22 +227,20 @@ def level_logits(
     opinions: np.ndarray,
     alarms: np.ndarray,
     contradicted: np.ndarray,
-    points: np.ndarray,
     keys: Sequence[Stated | None] = (),
 ) -> np.ndarray:
     """Logits of level > 1, > 2, > 3, > 4, shape (n, 4).
 
     A sure alarm gives level 1, whatever the head says: no nearness to a reference makes up for it. So does repeating a
     question that has neither reference nor checklist: nothing lies nearer to it than itself. A wrong fact leaves no
-    usable level, nor does an answer that leaves too much of a long text open. Where the reference is the key of an
-    objective question, the level is mostly whether the answer states it.
+    usable level. Where the reference is the key of an objective question, the level is mostly whether the answer states
+    it.
 
     Args:
         features: What the reader says, (n, `FEATURES`).
         opinions: Second opinions, (n,); not a number where there is none.
         alarms: Logits, (n,).
         contradicted: Whether an answer surely states a fact otherwise than a point, (n,).
-        points: How many points an answer was compared with (`point_count`), (n,).
         keys: How each answer states the key of its question, n of them; omitted where no reference is a key.
     """
     together = np.column_stack([features, np.nan_to_num(opinions)])
@@ -260,25 +252,10 @@ def level_logits(
             sure = _SURE_OF_KEY[key]
             row *= 1 - sure
             row += 0.0 if key == "wrong" else sure
-    unusable = contradicted | _left_open(features, opinions, points)
-    chances[:, USABLE_FROM - 2 :] *= (quiet * np.where(unusable, 1 - SURE, 1.0))[:, None]
+    chances[:, USABLE_FROM - 2 :] *= (quiet * np.where(contradicted, 1 - SURE, 1.0))[:, None]
     chances[:, : USABLE_FROM - 2] *= np.maximum(quiet, _LOWER_LEVELS_KEPT)[:, None]
     chances[~has_points(features) & (features[:, ECHOED] >= echo_number(_REPEATS))] = 0.0
     return logit(np.clip(chances, _LEAST, 1 - _LEAST))
-
-
-def _left_open(features: np.ndarray, opinions: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Whether an answer leaves too much of a long text open, (n,).
-
-    Only where no second opinion is heard: the head weighs points of English answers, whose rows it fits to experts'
-    scores; of Chinese ones, short as most of them are, it weighs the impression.
-    """
-    return np.isnan(opinions) & (points >= _LONG) & (features[:, MEAN_MET] < _LEAST_MET)
-
-
-def point_count(reading: Reading) -> int:
-    """How many points an answer is compared with; one that is read in pieces counts as so many."""
-    return sum(KINDS[piece.kind] != "question" for piece in reading.evidence)
 
 
 def has_points(features: np.ndarray) -> np.ndarray:

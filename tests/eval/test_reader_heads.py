@@ -23,15 +23,7 @@ def made(count: int, language: str, seed: int, points: bool = True) -> Seen:
         for at, level in enumerate(levels)
     ]
     opinions = draw.normal(size=count) if language == "en" else np.full(count, np.nan)
-    return Seen(
-        examples,
-        features,
-        np.full(count, -50.0),
-        opinions[:, None],
-        np.zeros(count, bool),
-        np.zeros(count, int),
-        np.zeros(count),
-    )
+    return Seen(examples, features, np.full(count, -50.0), opinions[:, None], np.zeros(count, bool), np.zeros(count))
 
 
 def both(seed: int) -> Seen:

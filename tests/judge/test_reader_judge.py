@@ -16,7 +16,7 @@ from medjudge.judge.level_head import ROWS, LevelHead, Scored, fit_level_head, r
 from medjudge.judge.ordinal import probabilities
 from medjudge.judge.points import MOST_POINTS, Span, checklist_points, reference_points
 from medjudge.judge.protocol import Assignment, scored, unscored
-from medjudge.judge.reader import FEATURES, MEAN_MET, Reader, collate
+from medjudge.judge.reader import FEATURES, Reader, collate
 from medjudge.judge.reader_items import ReaderItemJudge
 from medjudge.judge.reader_judge import ReaderJudge, level_logits, point_rationale, second_opinion
 from medjudge.judge.states import OVERLAP
@@ -274,23 +274,11 @@ def test_a_sure_alarm_a_question_said_again_and_a_wrong_fact_are_unusable_whatev
     features[2, REFERENCE_THERE] = 1
     alarms = np.array([-3.0, -3.0, -3.0, 9.0, -3.0])
     contradicted = np.array([False, False, False, False, True])
-    logits = level_logits(lenient, features, np.full(5, np.nan), alarms, contradicted, np.ones(5, int))
+    logits = level_logits(lenient, features, np.full(5, np.nan), alarms, contradicted)
     # With a reference, a right answer may be one of the question's own words.
     assert list(logits[:, USABLE_FROM - 2] > 0) == [True, False, True, False, False]
     # A wrong fact takes the usable label, and nothing more.
     assert logits[4, 0] == logits[0, 0]
-
-
-def test_a_long_text_left_open_is_unusable_and_a_short_one_is_left_to_the_head() -> None:
-    lenient = LevelHead(np.zeros((ROWS, FEATURES + 1)), np.tile([-9.0, -8.0, -7.0, -6.0], (ROWS, 1)))
-    features = np.zeros((4, FEATURES))
-    features[:, REFERENCE_THERE] = 1
-    features[:, MEAN_MET] = [0.5, 0.7, 0.5, 0.5]
-    points = np.array([20, 20, 5, 20])
-    # The head for English answers, of which a second opinion is heard, weighs the points itself.
-    opinions = np.array([np.nan, np.nan, np.nan, 1.0])
-    logits = level_logits(lenient, features, opinions, np.full(4, -9.0), np.zeros(4, bool), points)
-    assert list(logits[:, USABLE_FROM - 2] > 0) == [False, True, True, True]
 
 
 def test_an_alarm_gives_level_1_from_sure_on_and_keeps_some_order_of_expected_levels() -> None:
@@ -300,7 +288,7 @@ def test_an_alarm_gives_level_1_from_sure_on_and_keeps_some_order_of_expected_le
     rows = []
     for cuts in ([-9.0, -8.0, -7.0, -6.0], [3.0, 4.0, 5.0, 6.0]):
         head = LevelHead(np.zeros((ROWS, FEATURES + 1)), np.tile(cuts, (ROWS, 1)))
-        logits = level_logits(head, features, nothing, alarms, np.zeros(count, bool), np.zeros(count, int))
+        logits = level_logits(head, features, nothing, alarms, np.zeros(count, bool))
         rows.append(probabilities(torch.from_numpy(logits)).numpy())
     good, bad = rows
     assert (good >= 0).all()
