@@ -88,7 +88,7 @@ def _of_cost(results: Results) -> Iterator[Goal]:
     for name in formats(results):
         beside = results[f"cost beside the ordinal judge, {name}"]
         times = beside["times the cost per token of the ordinal judge"]
-        label = f"cost per encoded token beside the judge before, {name}"
+        label = f"cost per encoded token, relative to the ordinal judge, {name}"
         yield Goal(label, "at most 4 times", f"{times:.2f} times", times <= 4)
     for row, label, wanted in (
         ("sample", "the sample's 280 answers", 60),

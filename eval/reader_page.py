@@ -78,24 +78,37 @@ def readme_rows(results: Results) -> str:
     """The rows of the README's table."""
     folds, without = results["mediqa folds"], results["mediqa folds without alarms"]
     med, two = results["llmeval-med"], results["llmeval-2"]["all"]
-    without_alarms = ", ".join(f"{without[name]['value']:.2f}" for name in _FIGURES)
+    without_alarms, second_alone = (
+        ", ".join(f"{row[name]['value']:.2f}" for name in _FIGURES)
+        for row in (without, results["mediqa folds, second opinion only"])
+    )
+    liveqa, threshold = results["liveqa folds with references"], results["liveqa folds with references and threshold"]
     command = "`python eval/built_in.py DATA WORK`"
-    shares = {name: f"{100 * med[name]['all']['value']:.1f} %" for name in _VARIANTS}
+    shares = {name: percent(med[name]["all"]) for name in _VARIANTS}
     rows = [
         (
             f"the built-in judge, on {folds['answers']:,} expert-scored answers to MEDIQA 2019's training questions, "
             "each by a head that has not seen the question; its detector of dangers saw sentences of the usable ones",
             f"agreement on usable {estimate(folds['usable_agreement'])}, "
             f"Cohen's kappa {estimate(folds['cohen_kappa'])}, Spearman {estimate(folds['spearman'])}; "
-            f"without alarms {without_alarms}",
+            f"without alarms {without_alarms}. These have no references; the second opinion, trained on the other "
+            f"folds, has {second_alone} by itself",
             command,
+        ),
+        (
+            f"the built-in judge, on {liveqa['answers']} expert-scored answers of LiveQA-Med, with references",
+            f"Cohen's kappa {estimate(threshold['cohen_kappa'])} with a threshold by the other folds, "
+            f"{estimate(liveqa['cohen_kappa'])} without; Spearman {estimate(liveqa['spearman'])}, of untrained "
+            f"nearness {liveqa['spearman, untrained']['value']:.2f}",
+            "the same",
         ),
         (
             f"the built-in judge, on {med['questions']} of LLMEval-Med's references submitted as answers (Chinese); "
             "one rule was chosen with 278 of them in view",
             f"called usable: {shares['reference']} as they are, {shares['reworded']} with sentences in another order, "
-            f"{shares['of another question']} of another question's, "
-            f"{shares['changed facts']} with one to three facts changed",
+            f"{shares['of another question']} of another question's, in text generation "
+            f"{percent(med['of another question']['MTG'])}; {shares['changed facts']} of the "
+            f"{med['changed facts']['all']['answers']} that hold a fact to change, with one to three changed",
             "the same",
         ),
         (
@@ -249,9 +262,20 @@ def times_table(results: Results) -> str:
         "cost per encoded token, beside the ordinal judge (MEDIQA)": lambda row: (
             f"{row['cost beside the ordinal judge']['times the cost per token of the ordinal judge']:.1f} times"
         ),
+        "cost per answer, beside the ordinal judge (MEDIQA)": lambda row: (
+            f"{_times_per_answer(row['cost beside the ordinal judge']):.0f} times"
+        ),
     }
     header = ("on two cores", *formats(results))
     return table_of(header, [[label, *map(cell, of_format)] for label, cell in rows.items()])
+
+
+def _times_per_answer(row: Mapping[str, float]) -> float:
+    built_in, ordinal = (
+        row[f"{name}: tokens encoded per answer"] * row[f"{name}: milliseconds per token"]
+        for name in ("built-in", "ordinal")
+    )
+    return built_in / ordinal
 
 
 def probes_table(results: Results) -> str:

@@ -25,13 +25,13 @@ def test_the_page_of_results_has_every_table_once() -> None:
 
 
 def test_a_changed_figure_changes_its_page_and_nothing_around_it() -> None:
-    text = "before\n<!-- built-in: llmeval2 -->\nold\n<!-- end -->\nafter\n"
-    text += "| the built-in judge, on old |\n| another row |\n"
+    text = "before\n<!-- built-in: llmeval2 -->\nstale figures\n<!-- end -->\nafter\n"
+    text += "| the built-in judge, on stale figures |\n| another row |\n"
     first = page(text, TABLE)
     assert first.startswith("before\n<!-- built-in: llmeval2 -->\n\n| subject |")
     assert "<!-- end -->\nafter\n| the built-in judge, on 1," in first
     assert first.endswith("|\n| another row |\n")
-    assert "old" not in first
+    assert "stale figures" not in first
     changed = page(first, TABLE | {"llmeval-2": TABLE["llmeval-2"] | {"all": OTHER}})
     assert changed.count(estimate(OTHER)) == 2
     assert page(changed, TABLE) == first
