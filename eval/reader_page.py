@@ -104,7 +104,7 @@ def readme_rows(results: Results) -> str:
         ),
         (
             f"the built-in judge, on {med['questions']} of LLMEval-Med's references submitted as answers (Chinese); "
-            "one rule was chosen with 278 of them in view",
+            f"one rule was chosen with {med['questions'] - med['not in view']['questions']} of them in view",
             f"called usable: {shares['reference']} as they are, {shares['reworded']} with sentences in another order, "
             f"{shares['of another question']} of another question's, in text generation "
             f"{percent(med['of another question']['MTG'])}; {shares['changed facts']} of the "
@@ -217,7 +217,7 @@ def llmeval_med_table(results: Results) -> str:
             *(_of_category(some[name], each) for each in CATEGORIES),
             f"{100 * table['untrained nearness'][name]['all']['value']:.0f} %" if some is table else "–",
         ]
-        for some, ending in ((table, ""), (table["not in view"], "; questions not in view"))
+        for some, ending in ((table, ""), (table["not in view"], "; questions not used to choose rules"))
         for name, label in _VARIANTS.items()
     ]
     return table_of(("submitted as the answer", *CATEGORIES, "all, untrained"), rows)
