@@ -166,8 +166,9 @@ def thinned(made: Sequence[Claim], most: Mapping[str, int], seed: int) -> list[C
 def unlearned(made: Iterable[Claim]) -> list[Claim]:
     """Those of topics that the readers of the shipped judge have not learned from.
 
-    Their first stages learned from claims of an earlier rule, which held other topics out. `reader_claims_learned.txt`
-    lists what `split` now holds out of theirs, by CRC-32. Readers trained anew have learned from none of it.
+    Their first stages learned from claims of an earlier rule (commit 9c6d551), whose split held other topics out.
+    `reader_claims_learned.txt` lists the CRC-32 of each topic that they learned from and that `split` now holds out.
+    Readers trained anew have learned from none of these.
     """
     return [claim for claim in made if zlib.crc32(claim.document.encode()) not in _LEARNED]
 

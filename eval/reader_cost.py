@@ -113,9 +113,9 @@ def main() -> None:
         print(json.dumps(measured(sys.argv[2])))
         return
     entries = {name: _in_a_process(name) for name in dict.fromkeys(["as shipped", *(sys.argv[1:] or VARIANTS)])}
-    usable = np.array(entries["as shipped"].pop("usable"))
+    shipped = np.array(entries["as shipped"]["usable"])
     for name, entry in entries.items():
-        changed = usable != np.array(entry.pop("usable", usable))
+        changed = shipped != np.array(entry.pop("usable"))
         known = {**circumstances(), "command": f'python eval/reader_cost.py "{name}"', "measured as": AS_MEASURED}
         record_entry("reader-cost", name, {**known, **entry, "labels changed": int(changed.sum())})
         print(name, entry, int(changed.sum()), file=sys.stderr, flush=True)

@@ -160,12 +160,7 @@ def points_of_full_marks(judge: ReaderJudge, data: Path) -> dict[str, Any]:
         if len(reference_points(line.question.reference or "", line.question.language)) >= SEVERAL_POINTS
     ]
     judgments = judged(judge, [(line.question, line.answer) for line in lines])
-    met = np.array(
-        [
-            np.mean([point.met for point in judgments[line.question.id, line.answer.model].points or ()])
-            for line in lines
-        ]
-    )
+    met = np.array([_mean_met(judgments[line.question.id, line.answer.model]) for line in lines])
     full, groups = (
         np.array([line.level >= USABLE_FROM for line in lines]),
         np.array([line.question.id for line in lines]),
@@ -177,6 +172,12 @@ def points_of_full_marks(judge: ReaderJudge, data: Path) -> dict[str, Any]:
         }
         for name, some in (("full marks", full), ("fewer marks", ~full))
     }
+
+
+def _mean_met(judgment: Judgment) -> float:
+    if not judgment.points:
+        raise ValueError(f"{judgment.question_id}: the judgment has no points")
+    return float(np.mean([point.met for point in judgment.points]))
 
 
 def llmeval_med(judge: ReaderJudge, data: Path, seed: int) -> dict[str, Any]:

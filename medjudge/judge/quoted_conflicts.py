@@ -60,7 +60,8 @@ def _is_another(
     return (
         any(_is_exchanged(fact, theirs, quote, facts) for fact in own if fact.kind != DENIAL)
         or (
-            _is_denied(own, theirs, change, texts) and _denials(facts[0], quote.text) != _denials(facts[1], quote.quote)
+            _is_denied(own, theirs, change, texts)
+            and _is_negative(facts[0], quote.text) != _is_negative(facts[1], quote.quote)
         )
         or _is_opposite(change, quote, texts)
         or _is_other_drug(change, quote, texts)
@@ -85,9 +86,9 @@ def _is_exchanged(
     return of_text != of_quote
 
 
-def _denials(facts: Sequence[Fact], stretch: Stretch) -> int:
-    """Whether an odd number of denials stands in a stretch, as 0 or 1."""
-    return sum(fact.kind == DENIAL for fact in _at(facts, stretch)) % 2
+def _is_negative(facts: Sequence[Fact], stretch: Stretch) -> bool:
+    """Whether a stretch holds an odd number of denials."""
+    return sum(fact.kind == DENIAL for fact in _at(facts, stretch)) % 2 == 1
 
 
 def _is_denied(own: Sequence[Fact], theirs: Sequence[Fact], change: Change, texts: tuple[str, str]) -> bool:
