@@ -218,6 +218,7 @@ def test_keys_choose_in_a_browser(planned: Path, browser) -> None:
         page.on("console", lambda message: complaints.append(message.text))
         page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?token={TOKEN}")
         page.wait_for_selector("h1")
+        page.wait_for_load_state()  # the heading is there before the style sheet
         left, right = [page.locator(".pair .answer").nth(side).bounding_box() for side in (0, 1)]
         assert abs(left["y"] - right["y"]) < 2
         assert left["x"] + left["width"] <= right["x"]

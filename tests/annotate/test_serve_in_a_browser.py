@@ -61,6 +61,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(link)
         page.wait_for_selector("h1")
+        page.wait_for_load_state()  # the heading is there before the style sheet
         assert "token" not in page.url
         return page
 
@@ -85,6 +86,7 @@ def _press(page: Any, *keys: str) -> None:
             page.keyboard.down(key)
             page.keyboard.up(key)
     page.wait_for_selector("h1")
+    page.wait_for_load_state()
 
 
 def _start(run: Run) -> tuple[subprocess.Popen[str], str]:
