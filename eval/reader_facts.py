@@ -5,7 +5,8 @@
 prints, for each least nearness and for quoted sentences, the share of pairs with a conflict: texts that answer one
 question independently (the judge should find none), references in another order and with changed facts, and claims
 made by rule by their label. With `quotes`, it prints how many of all texts that answer one question, and of all
-held-out claims, quote a sentence with another fact; that needs no encoder.
+held-out claims, quote a sentence with another fact, and how many of the drugs that the generator puts in are found in
+a quoted sentence; that needs no encoder.
 DATA is that of `eval/built_in.py`; LLMEval-Med and LLMEval-2, which the judge is measured on, have no part in it.
 """
 
@@ -23,6 +24,7 @@ from reader_parallel import huatuo_parallels, medquad_parallels
 from reader_states import encoder
 
 from medjudge.distill.sources import Source
+from medjudge.distill.wording import wording_of
 from medjudge.judge import conflicts
 from medjudge.judge.conflicts import FactsOfText, Least, facts_by_token
 from medjudge.judge.evidence import Evidence, Part, evidence_of
@@ -34,6 +36,11 @@ from medjudge.records import Question
 PARALLELS, REFERENCES, CLAIMS = 120, 130, 1500
 """Of a language; and claims of both together."""
 NEAR = (0.88, 0.90, 0.92, 0.94, 0.96, 0.97)
+SENTENCES_WITH_A_DRUG = {
+    "en": ("The patient takes {} every morning before breakfast.", ("aspirin", "metformin")),
+    "zh": ("医生建议该患者出院以后每天早上饭前用温水送服{}一次，每月到门诊复查肝肾功能。", ("阿司匹林", "二甲双胍")),
+}
+"""By language: a sentence, and two drugs, so that each drug can stand in the place of another."""
 _SHORTEST, _LONGEST = 60, 1200
 """In characters, of references."""
 
@@ -121,6 +128,16 @@ def all_pairs(data: Path) -> Iterator[Compared]:
         yield _of_claim(claim)
 
 
+def drugs_found() -> dict[str, list[bool]]:
+    """Whether each drug that the generator puts in is found in another's place in a quoted sentence, by language."""
+    found: dict[str, list[bool]] = {}
+    for language, (sentence, others) in SENTENCES_WITH_A_DRUG.items():
+        for drug in (name.partition("(?")[0] for names in wording_of(language).texts.drugs for name in names):
+            changed = (misquoted(sentence.format(other), sentence.format(drug)) for other in others)
+            found.setdefault(f"drugs, {language}", []).append(any(changed))
+    return found
+
+
 def _row(shares: dict[str, list[bool]]) -> str:
     return ", ".join(f"{source} {100 * np.mean(hits):.1f} %" for source, hits in sorted(shares.items()))
 
@@ -134,7 +151,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[2:] not in ([], ["quotes"]):
         sys.exit("usage: python eval/reader_facts.py DATA [quotes]")
     if sys.argv[2:]:
-        for name, hits in sorted(misquotes(all_pairs(Path(sys.argv[1]))).items()):
+        for name, hits in sorted((misquotes(all_pairs(Path(sys.argv[1]))) | drugs_found()).items()):
             print(f"{name}: {sum(hits)} of {len(hits)}")
     else:
         main(Path(sys.argv[1]))

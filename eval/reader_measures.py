@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -44,6 +45,8 @@ NEAR_REWORDED = 0.95
 """The share of reworded references that the untrained nearness calls usable where it is compared."""
 SEVERAL_POINTS, LEFT_OPEN = 6, 0.6
 """Points of a reference from which their mean is looked at, and a mean below which much is left open."""
+MANY_POINTS = 16
+"""Points from which a rule was tried that called an answer unusable if much was left open."""
 IN_VIEW = 80
 """Of each category of LLMEval-Med, so many questions were in view when the judge's rules were chosen."""
 _MOST_CHANGES = 3
@@ -186,7 +189,8 @@ def llmeval_med(judge: ReaderJudge, data: Path, seed: int) -> dict[str, Any]:
     Returns:
         By variant and category: answers, and the share that the judge calls usable; the same of the untrained nearness,
         with a threshold that `NEAR_REWORDED` of the reworded references reach, and of the questions that were not in
-        view when the judge's rules were chosen.
+        view when the judge's rules were chosen. By category: the questions of which an answer has `MANY_POINTS` or more
+        points, those of the checklist included.
     """
     questions = _with_references(data)
     work, in_view, unchanged = _as_answers(questions, seed)
@@ -210,8 +214,14 @@ def llmeval_med(judge: ReaderJudge, data: Path, seed: int) -> dict[str, Any]:
         return table
 
     everything = np.ones(len(work), bool)
+    many = Counter(
+        question.category
+        for question, answer in work
+        if answer.model == "reference" and len(judgments[question.id, answer.model].points or ()) >= MANY_POINTS
+    )
     return {
         **rows(usable, everything),
+        f"questions with {MANY_POINTS} points": dict(sorted(many.items())),
         "questions without a fact to change": unchanged,
         "not in view": rows(usable, ~in_view),
         "untrained nearness": rows(near_enough, everything),
