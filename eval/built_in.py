@@ -36,7 +36,8 @@ from medjudge.judge.card import write_readme
 from medjudge.judge.folder import TrainedOn, read_card
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.ordinal import HEAD_FILE
-from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.packaged import MINILM
 from medjudge.train.lora import write_base_name
 
 LAUNCH = "accelerate launch --num_processes 1 $MEDJUDGE/recipes/train_judge.py"

@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_encoder
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 
 
 def encoder_to_train() -> PreTrainedModel:

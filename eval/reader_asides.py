@@ -29,7 +29,7 @@ from medjudge.judge.open import built_in_folder
 from medjudge.judge.points import sentence_spans
 from medjudge.judge.sentence_reader import ASIDE_UNITS, SentenceReader
 from medjudge.models.loading import load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 
 TEXTS = yaml.safe_load((Path(__file__).parent / "reader_asides.yaml").read_text(encoding="utf-8"))
 ASIDES = {language: TEXTS[language] for language in ("en", "zh")}

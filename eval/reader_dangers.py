@@ -41,7 +41,7 @@ from medjudge.judge.points import sentence_spans
 from medjudge.judge.sentence_reader import SentenceReader, token_rows
 from medjudge.models.batching import batches_by_length
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.models.padding import pad_right
 from medjudge.records import Answer, PhysicianScore
 from medjudge.scale import USABLE_FROM

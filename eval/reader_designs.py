@@ -47,7 +47,7 @@ from medjudge.judge.reader import VERDICTS, Reader, ReaderBatch, collate
 from medjudge.judge.sure_verdicts import CONTRADICTED, MET
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson, Schedule, train_point_reader, train_reader
 
 EXAMPLES, MEASURED, _TIMED = 6400, 1500, 320

@@ -31,7 +31,7 @@ from medjudge.judge.sentence_reader import sentences_of
 from medjudge.judge.sure_verdicts import CONTRADICTED, sure_verdicts
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.records import Answer, Question
 
 MOST = {"parallel": 3000, "graded": 1500, "disturbed": 800, "matching": 600, "records": 1000}

@@ -56,7 +56,7 @@ from medjudge.judge.point_reader import PointReader
 from medjudge.judge.reader import Reader
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.models.loading import load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.scale import USABLE_FROM
 
 FACTS_TAUGHT, FACTS_MEASURED = {"en": 700, "zh": 400}, {"en": 240, "zh": 110}

@@ -13,7 +13,7 @@ from medjudge.judge.comparison import Reading
 from medjudge.judge.evidence import KINDS, Evidence, Part, evidence_of, nearness
 from medjudge.judge.points import Span, checklist_points, reference_points
 from medjudge.models.loading import load_encoder
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.train.reader import Lesson
 
 FOLDS = 5

@@ -22,7 +22,7 @@ from torch import nn
 from medjudge.judge.adapter import load_adapter
 from medjudge.judge.point_reader import POINTS_FILE, LowRank, PointReader
 from medjudge.models.loading import load_encoder
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.train.lora import write_base_name
 from medjudge.train.reader import Lesson, Schedule, train_point_reader
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from medjudge.judge.states import LAYERS, FrozenEncoder, TextStates
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 
 MAX_LENGTH, MOST_WINDOWS = 512, 3
 WIDTH = 384

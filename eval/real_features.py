@@ -17,7 +17,7 @@ from medjudge.judge.evidence import unit
 from medjudge.judge.points import reference_points
 from medjudge.judge.states import LAYERS, FrozenEncoder, TextStates
 from medjudge.models.loading import load_encoder, load_tokenizer
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.records import Answer, AnswerKey, Question
 from medjudge.store import Run
 from medjudge.text.answer_keys import in_words

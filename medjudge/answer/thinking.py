@@ -8,6 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.answer.conversation import Message, Reply
 from medjudge.errors import InputError
+from medjudge.models.chat import ROLE_MARK, is_plain
 
 Thinking = Literal["on", "off", "default"]
 _MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
@@ -79,6 +80,8 @@ class ChatTemplate:
         self.special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
         # Where the marks of a thought are special tokens, a text without these does not show where the answer begins.
         self.marks_are_special = any(mark in self.special for pair in _MARKS for mark in pair)
+        self.stop = f"\n{ROLE_MARK}" if is_plain(tokenizer) else None
+        """What a base model writes after its answer: the next turn; None where an end token ends the answer."""
 
     def prompt(self, messages: Sequence[Message]) -> ChatPrompt:
         """Renders and tokenises a chat, up to the reply."""
@@ -96,6 +99,8 @@ class ChatTemplate:
             ended: Whether it wrote an end token.
         """
         text = self.tokenizer.decode(list(tokens), skip_special_tokens=not self.marks_are_special)
+        if self.stop is not None and self.stop in f"\n{text}":
+            text, ended = f"\n{text}"[: f"\n{text}".index(self.stop)], True
         thinking, answer = split_thought(text, prompt.within_thought)
         if self.marks_are_special:
             for token in self.special:

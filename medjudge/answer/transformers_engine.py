@@ -16,8 +16,9 @@ from transformers.utils import is_flash_attn_2_available
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
-from medjudge.errors import InputError, UnfinishedError, notify
+from medjudge.errors import UnfinishedError, notify
 from medjudge.models.batching import MemoryLimit
+from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_causal_lm, load_tokenizer, window
 from medjudge.models.padding import pad_left
@@ -84,20 +85,21 @@ def model_name(model_id: str) -> str:
 
 
 def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Loads a tokenizer; raises InputError if it cannot be loaded or has no chat template."""
-    tokenizer = load_tokenizer(model_id, revision)
-    if not tokenizer.chat_template:
-        raise InputError(f"--model {model_id}: has no chat template; use the instruction-tuned version of the model")
-    return tokenizer
+    """Loads a tokenizer, with a plain chat template where it has none; raises InputError if it cannot be loaded."""
+    return with_chat_template(load_tokenizer(model_id, revision))
 
 
 def require_chat_model(model_id: str) -> None:
     """Finds out before any work whether the model of a folder or hub id can answer.
 
     Raises:
-        InputError: It cannot be had, or has no chat template.
+        InputError: It cannot be had.
     """
-    chat_tokenizer(model_id)
+    if is_plain(chat_tokenizer(model_id)):
+        notify(
+            f"--model {model_id}: a base model without a chat template; it gets a plain one, and its answers are worse "
+            "than those of its instruction-tuned version"
+        )
     window(model_id)
 
 
@@ -133,7 +135,7 @@ class TransformersEngine:
         thinking: Whether the model thinks before it answers.
 
     Raises:
-        InputError: The model cannot be loaded, has no chat template, or the device is not available.
+        InputError: The model cannot be loaded, or the device is not available.
     """
 
     def __init__(
@@ -245,6 +247,8 @@ class TransformersEngine:
                 repetition_penalty=1.0,
                 logits_processor=LogitsProcessorList(sampling),
                 pad_token_id=self.pad_id,
+                stop_strings=self.template.stop,
+                tokenizer=self.tokenizer,
             )
         return [self._reply(chat, row) for chat, row in zip(chats, sequences[:, longest:].tolist(), strict=True)]
 

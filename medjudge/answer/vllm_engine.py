@@ -61,7 +61,7 @@ class VllmEngine:
         memory: How the GPUs are used.
 
     Raises:
-        InputError: vLLM is not installed, or the model cannot be loaded or has no chat template.
+        InputError: vLLM is not installed, or the model cannot be loaded.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ def doctor(as_json: options.AsJson = False) -> None:
         print_json(diagnosis)
         return
     screen = console(as_json)
-    for section in ("hardware", "packages", "shipped_files", "local_judge"):
+    for section in ("hardware", "packages", "shipped_files", "bases", "local_judge"):
         screen.print(section)
         for name, value in diagnosis[section].items():
             screen.print(f"  {name}: {'not installed' if value is None else value}")

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from medjudge.files import write_whole
 from medjudge.judge.folder import KINDS, JudgeCard
+from medjudge.models.packaged import PACKAGED
 from medjudge.statistics.calibration import FEWEST_ANSWERS
 from medjudge.statistics.estimates import Estimate, estimate_text
 
@@ -32,6 +33,7 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         f"# {folder.resolve().name}",
         "",
         f"A medjudge judge of kind `{card.kind}`: {_shape(card)}, {card.base_model}, {card.max_length} tokens.",
+        *_base(card),
         *([f"\n{card.note}"] if card.note else []),
         "",
         f"- Languages: {recorded['languages']}",
@@ -62,6 +64,13 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         "",
     ]
     write_whole(folder / "README.md", "\n".join(lines), private=False)
+
+
+def _base(card: JudgeCard) -> list[str]:
+    """Where the base model's weights come from and under which licence, where a package or a GGUF file carries them."""
+    row = PACKAGED.get(card.base_model)
+    source = [] if card.base_source is None else [f"Its weights are those of {card.base_source}."]
+    return ["", *source, *([] if row is None else [f"Licence of the base model: {row.licence}."])] if source else []
 
 
 def _shape(card: JudgeCard) -> str:

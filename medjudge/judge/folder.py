@@ -27,7 +27,8 @@ from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
-from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, window
+from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, located, window
+from medjudge.models.packaged import PACKAGED, Source, converted_copy, source_of
 from medjudge.models.quantization import Quantization, require_bitsandbytes
 from medjudge.models.safety import refuse_pickles
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -36,6 +37,8 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 CARD_FILE = "judge.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
+UNTUNED = "untuned"
+"""In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
 SECOND_FOLDER = "second"
@@ -76,6 +79,9 @@ class JudgeCard(BaseModel):
     kind: Kind
     base_model: str
     base_revision: str | None = None
+    base_source: Source | None = Field(
+        default=None, description="the file that the base model's weights were converted from; None for published ones"
+    )
     quantization: Quantization | None = Field(default=None, description="of the base model, in training and judging")
     style: Style = "score-first"
     scheme: SchemeRef | None = Field(default=None, description="what the training questions belong to")
@@ -122,7 +128,7 @@ def read_card(folder: Path) -> JudgeCard:
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     _require_finite_numbers(folder / CARD_FILE, text)
-    for name in _required_files(KINDS[card.kind], folder):
+    for name in _required_files(card, folder):
         if not (folder / name).is_file():
             raise InputError(f"judge {folder}: {name} is missing; restore it or train the judge again")
     if (folder / ADAPTER_CONFIG).is_file():
@@ -146,10 +152,10 @@ def _require_finite_numbers(path: Path, text: str) -> None:
         raise InputError(f"{path}: not valid JSON ({error}); restore the file or train the judge again") from None
 
 
-def _required_files(kind: "JudgeKind", folder: Path) -> list[str]:
+def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     """The files that a judge's scores come from, beside `judge.json`."""
-    names = list(kind.files)
     adapter = (ADAPTER_CONFIG, ADAPTER_FILE)
+    names = [name for name in KINDS[card.kind].files if name not in adapter or not card.training.get(UNTUNED)]
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
         if READER_FILE in names:
@@ -227,9 +233,24 @@ class BaseModelRef(NamedTuple):
 
 
 def base_of(card: JudgeCard, folder: Path) -> BaseModelRef:
-    """The base model of a judge: the one that its folder carries or, where it carries none, the one of its card."""
-    carried = folder / BASE_FOLDER
-    return BaseModelRef(str(carried), None) if carried.is_dir() else BaseModelRef(card.base_model, card.base_revision)
+    """The base model of a judge: the one that its folder carries or, where it carries none, the one of its card.
+
+    Raises:
+        InputError: The card names the file that the weights were converted from, and this machine has other weights.
+    """
+    carried, source = folder / BASE_FOLDER, card.base_source
+    if source is None:
+        named = BaseModelRef(card.base_model, card.base_revision)
+        return BaseModelRef(str(carried), None) if carried.is_dir() else named
+    place = carried if carried.is_dir() else converted_copy(source) or Path(located(card.base_model))
+    if source_of(place) != source:
+        row = PACKAGED.get(card.base_model)
+        fix = row.install if row is not None and row.source == source else f"bring {source.name} to {card.base_model}"
+        raise InputError(
+            f"judge {folder}: was trained on {card.base_model} as {source}, and this machine has other weights or "
+            f"none; {fix}"
+        )
+    return BaseModelRef(str(place), None)
 
 
 def require_window(card: JudgeCard, folder: Path) -> None:
@@ -304,7 +325,8 @@ def _generative(
 
 def _merged(card: JudgeCard, folder: Path, device: torch.device) -> PreTrainedModel:
     body = load_causal_lm(*base_of(card, folder), dtype=fast_dtype(device))
-    return merge_adapter(body, folder).to(device).eval()
+    merged: Any = body if card.training.get(UNTUNED) else merge_adapter(body, folder)
+    return merged.to(device).eval()
 
 
 def _quantized(card: JudgeCard, quantization: Quantization, folder: Path, device: torch.device) -> PreTrainedModel:

@@ -12,12 +12,13 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTra
 
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
-from medjudge.judge.prompt_packs import read_in_packs
-from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template, token_ids
+from medjudge.judge.prompt_packs import read_in_packs, takes_tree_attention
+from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
 from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit
+from medjudge.models.chat import with_chat_template
 from medjudge.models.padding import pad_left
 from medjudge.models.tree_attention import TREE_ATTENTION
 from medjudge.records import ErrorKind, Judgment
@@ -118,24 +119,25 @@ class GenerativeJudge:
     Args:
         name: The judge's name.
         model: The model, on its device, in evaluation mode.
-        tokenizer: The model's tokenizer, with a chat template.
+        tokenizer: The model's tokenizer; one without a chat template gets a plain one.
         settings: Window, style, calibration and batching.
 
     Raises:
-        InputError: The tokenizer has no chat template or no five different digits, or the rationale does not fit.
+        InputError: The tokenizer has no five different digits, or the rationale does not fit.
     """
 
     def __init__(
         self, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings
     ) -> None:
-        require_chat_template(tokenizer)
         self.name = name
         self.model = model
-        self.tokenizer = tokenizer
+        self.tokenizer = with_chat_template(tokenizer)
         self.settings = settings = with_rationale_tokens(settings)
         self.memory = memory_of(model, settings)
         self.shares = can_share(model)
-        self.packs = model.config._attn_implementation == TREE_ATTENTION
+        # Where windows keep a cache from being continued, texts of a tree are read in one pass instead.
+        on_its_own = model.config._attn_implementation == "sdpa" and not self.shares
+        self.packs = model.config._attn_implementation == TREE_ATTENTION or (on_its_own and takes_tree_attention(model))
         self.label_ids = score_token_ids(tokenizer)
         # Padding is masked, so any token will do if the tokenizer has no padding token.
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id

@@ -16,7 +16,7 @@ from medjudge.errors import InputError
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
-from medjudge.judge.prompts import token_ids, tokenised
+from medjudge.judge.prompts import control_texts, token_ids, tokenised
 from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
@@ -171,7 +171,7 @@ def item_prompts(
     Returns:
         The prompts; None for one whose other parts leave no room for the answer.
     """
-    control_tokens = [token.content for token in tokenizer.added_tokens_decoder.values()]
+    control_tokens = control_texts(tokenizer)
 
     def text_of(assignment: ItemAssignment, answer: str) -> str:
         prompt = render_items(

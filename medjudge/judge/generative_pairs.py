@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from medjudge.errors import InputError
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.pairs import PairAssignment, pair_of_probabilities, split_empty_pairs, unjudged_pair
-from medjudge.judge.prompts import token_ids, tokenised
+from medjudge.judge.prompts import control_texts, token_ids, tokenised
 from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
@@ -107,7 +107,7 @@ def pair_prompts(
     Returns:
         The prompts; None for one whose other parts leave no room for the answers.
     """
-    control_tokens = [token.content for token in tokenizer.added_tokens_decoder.values()]
+    control_tokens = control_texts(tokenizer)
 
     def text_of(pair: PairAssignment, first: str, second: str) -> str:
         prompt = render_pair(pair.question, pair.earlier, first, second, "score-first", control_tokens, pair.scheme)

@@ -20,8 +20,8 @@ def folder_identity(folder: Path, card: JudgeCard) -> str:
         InputError: The base model cannot be found.
     """
     files, base = _own_files(folder), base_file_hashes(folder, card)
-    # The identity of a judge on a base that is not quantised is that from before there was this field.
-    left_out = {"validated_on"} if card.quantization else {"validated_on", "quantization"}
+    # Without a value, these fields leave the identity as it was before there were any.
+    left_out = {"validated_on", *(name for name in ("quantization", "base_source") if getattr(card, name) is None)}
     text = json.dumps([card.model_dump_json(exclude=left_out), files, base], sort_keys=True)
     return sha256(text.encode()).hexdigest()
 

@@ -16,6 +16,7 @@ from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
 from medjudge.judge.systemone import SystemOneJudge, judge_name, server_url
+from medjudge.judge.untuned import PREFIX, untuned_folder
 from medjudge.models.hardware import choose_device
 from medjudge.models.quantization import Quantization, require_bitsandbytes
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -119,7 +120,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated, did not fail its gate
             and is not the quickstart's, else the built-in judge), `built-in`, `similarity` (the baseline),
-            `openai:MODEL`, `systemone:URL`, or a judge folder.
+            `openai:MODEL`, `systemone:URL`, `base:MODEL` (an untuned model), or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -134,7 +135,9 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
         return JudgeRef(judge_name(url), url=url)
     if model := server_model(spec, "--judge"):
         return JudgeRef(file_name(model), api_model=model)
-    if spec == "local":
+    if spec.startswith(PREFIX):
+        folder = untuned_folder(spec.removeprefix(PREFIX))
+    elif spec == "local":
         folder = _local_folder()
     elif spec in _PACKAGED:
         folder = _PACKAGED[spec]()

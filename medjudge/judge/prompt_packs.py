@@ -5,34 +5,60 @@ later, so this serves judging that reads one token after a prompt.
 """
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from medjudge.judge.shared_prefixes import can_share, in_tree_order, prefix_forest
+from medjudge.judge.shared_prefixes import in_tree_order, prefix_forest
 from medjudge.models.batching import MemoryLimit
-from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask
+from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask, window_of_layers
+
+_WITH_WINDOWS = 2048
+"""Tokens of a pack for a model with sliding windows on a CPU, where the mask of these layers is a whole square."""
 
 
 def takes_tree_attention(model: PreTrainedModel) -> bool:
-    """Gives a model `TREE_ATTENTION`, and tries out whether it then reads a text of a tree as it reads the text alone.
+    """Gives a model `TREE_ATTENTION` if it then reads a text of a tree as it reads the text alone, which is tried out.
 
-    Models with windows, states or positions of their own do not heed the tree.
+    Models with states or positions of their own do not heed the tree, and neither do those with windows other than
+    the sliding windows of whole layers. They keep their attention.
     """
-    if not can_share(model):
+    if not _may_heed_trees(model):
         return False
-    length = 8
+    before, length = model.config._attn_implementation, 8
     first, other, text = [list(range(start, start + length)) for start in (10, 30, 50)]
     alone = _last_logits(model, torch.tensor([[*first, *text]]), length)
     model.set_attn_implementation(TREE_ATTENTION)
     ends = path_ends([2 * length, 2 * length], [0, length]).to(model.device)
     positions = torch.tensor([[*range(2 * length), *range(length, 2 * length)]], device=model.device)
+    mask = tree_mask(ends, positions[0], model.config)
     tree = torch.tensor([[*first, *other, *text]])
-    found = _last_logits(model, tree, length, position_ids=positions, attention_mask=tree_mask(ends))
+    found = _last_logits(model, tree, length, position_ids=positions, attention_mask=mask)
     # In 16 bits, two ways to compute the same differ by a few per cent.
-    return bool((found - alone).norm() < 0.1 * alone.norm())
+    heeds = bool((found - alone).norm() < 0.1 * alone.norm())
+    if not heeds:
+        model.set_attn_implementation(before)
+    return heeds
+
+
+def _may_heed_trees(model: PreTrainedModel) -> bool:
+    config = model.config.get_text_config()
+    types = set(getattr(config, "layer_types", None) or ["full_attention"])
+    kinds = {type(layer) for layer in DynamicCache(config=config).layers}
+    known = {DynamicLayer, DynamicSlidingWindowLayer} if "sliding_attention" in types else {DynamicLayer}
+    takes_positions = "position_ids" in signature(model.forward).parameters
+    hidden = config.model_type == "gpt_neo" or getattr(config, "attn_logit_softcapping", None) is not None
+    return (
+        bool(kinds)
+        and kinds <= known
+        and types <= {"full_attention", "sliding_attention"}
+        and takes_positions
+        and not hidden
+    )
 
 
 def _last_logits(model: Any, tokens: torch.Tensor, last: int, **options: Any) -> torch.Tensor:
@@ -59,6 +85,8 @@ def read_in_packs(
     Raises:
         InputError: A single prompt does not fit in memory.
     """
+    on_cpu_with_windows = model.device.type == "cpu" and window_of_layers(model.config) is not None
+    most = _WITH_WINDOWS if on_cpu_with_windows else memory.most
     order = list(in_tree_order(prefix_forest(prompts)))
     shared = dict(order)  # of each prompt, with the one before it
 
@@ -73,7 +101,7 @@ def read_in_packs(
             own = len(prompts[index]) - shared[index]
             if not packs or own > room:
                 packs.append([])
-                room, own = memory.tokens, len(prompts[index])
+                room, own = min(most, memory.tokens), len(prompts[index])
             packs[-1].append(index)
             room -= own
         return packs
@@ -84,10 +112,11 @@ def read_in_packs(
         ends = path_ends([new.stop for new in own], [new.start for new in own]).to(model.device)
         last = torch.from_numpy(np.cumsum([len(new) for new in own]) - 1).to(model.device)
         with torch.inference_mode():
+            positions = torch.tensor([[place for new in own for place in new]], device=model.device)
             out = model(
                 torch.tensor([ids], device=model.device),
-                position_ids=torch.tensor([[place for new in own for place in new]], device=model.device),
-                attention_mask=tree_mask(ends),
+                position_ids=positions,
+                attention_mask=tree_mask(ends, positions[0], model.config),
                 use_cache=False,
                 logits_to_keep=last,
             )

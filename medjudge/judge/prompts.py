@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from medjudge.errors import InputError
 from medjudge.judge.protocol import Assignment
 from medjudge.models.batching import cut_middle
-from medjudge.rubrics.render import Style, render
+from medjudge.models.chat import PLAIN_MARKS, is_plain
+from medjudge.rubrics.render import Style, neutralise, render
 
 _MIN_ANSWER_TOKENS = 32
 _CHECKED = 4
@@ -36,13 +36,13 @@ def token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return ids
 
 
-def require_chat_template(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raises InputError where the tokenizer has no chat template."""
-    if not tokenizer.chat_template:
-        raise InputError(
-            f"{tokenizer.name_or_path}: the model has no chat template; use its instruction-tuned version, "
-            "or add a chat_template.jinja to the model's folder"
-        )
+def control_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """The special tokens that `neutralise` does not know, and the marks of turns where the plain template is used.
+
+    Added tokens that are not special are ordinary text: Gemma's are line breaks, runs of spaces and HTML tags.
+    """
+    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    return [text for text in (*special, *(PLAIN_MARKS if is_plain(tokenizer) else ())) if neutralise(text) == text]
 
 
 def encode_prompt(
@@ -68,7 +68,7 @@ def encode_prompts(
     Returns:
         The prompts; None for one whose other parts leave no room for the answer.
     """
-    control_tokens = [token.content for token in tokenizer.added_tokens_decoder.values()]
+    control_tokens = control_texts(tokenizer)
 
     def text_of(assignment: Assignment, answer: str) -> str:
         prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)

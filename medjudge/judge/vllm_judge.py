@@ -15,7 +15,7 @@ from medjudge.answer.vllm_engine import VllmMemory, require_vllm
 from medjudge.errors import InputError
 from medjudge.files import read_text
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import JudgeCard, base_of, read_card, require_its_rubrics, require_window
+from medjudge.judge.folder import UNTUNED, JudgeCard, base_of, read_card, require_its_rubrics, require_window
 from medjudge.judge.generative import (
     GenerativeSettings,
     before_score_ids,
@@ -24,7 +24,7 @@ from medjudge.judge.generative import (
     score_token_ids,
     with_rationale_tokens,
 )
-from medjudge.judge.prompts import Prompt, encode_prompts, require_chat_template
+from medjudge.judge.prompts import Prompt, encode_prompts
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_tokenizer, located
@@ -53,6 +53,8 @@ def require_runs_in_vllm(folder: Path, card: JudgeCard) -> None:
             f"--judge-engine vllm: judge {folder} runs on a base quantised to {card.quantization}, as it was "
             f"calibrated; {other}"
         )
+    if card.training.get(UNTUNED):
+        raise InputError(f"--judge-engine vllm: judge {folder} has no adapter; {other}")
     adapter = json.loads(read_text(folder / ADAPTER_CONFIG))
     if adapter.get("use_dora"):
         raise InputError(
@@ -109,7 +111,6 @@ class VllmJudge:
         require_window(card, folder)
         self.name = name
         self.tokenizer = load_tokenizer(str(folder))
-        require_chat_template(self.tokenizer)
         self.settings = with_rationale_tokens(
             GenerativeSettings(card.max_length, card.temperature, card.style, rationale_tokens)
         )

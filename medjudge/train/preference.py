@@ -168,7 +168,7 @@ def preference_trainer(
     """A trainer that continues from the adapter of the judge `start_from`, its reference, or from the base model.
 
     Raises:
-        InputError: The base model cannot be loaded or has no chat template, an option needs what is not installed, or
+        InputError: The base model cannot be loaded, an option needs what is not installed, or
             one of the files has no line, and no pair comes with it, that a preference can be made of.
     """
     current = judge_to_continue(judge, model, training, tokenizer, data)

@@ -9,7 +9,6 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from trl import ModelConfig, SFTConfig, SFTTrainer
 
 from medjudge.errors import InputError
-from medjudge.judge.prompts import require_chat_template
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData
@@ -34,10 +33,9 @@ def judge_to_continue(
     """The model of the judge `start_from`, or the base model, on its device, to be read before it is trained.
 
     Raises:
-        InputError: It cannot be loaded or has no chat template, an option needs what is not installed, a file has no
+        InputError: It cannot be loaded, an option needs what is not installed, a file has no
             line but a teacher's and no pairs beside it, or it would be trained under ZeRO-3.
     """
-    require_chat_template(tokenizer)
     require_installed(training)
     for name, lines, pairs in zip(
         ("train_file", "validation_file"), (data.train, data.validation), data.encoded_pairs, strict=True

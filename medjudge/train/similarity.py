@@ -10,7 +10,8 @@ from medjudge.judge.card import write_readme
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.protocol import Assignment
 from medjudge.judge.similarity import MAX_LENGTH, cosines_to_reference, fit_cut_points
-from medjudge.models.loading import MINILM, load_encoder, load_tokenizer
+from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.packaged import MINILM
 from medjudge.records import TrainingLine
 
 

@@ -15,6 +15,7 @@ from medjudge.errors import InputError
 from medjudge.files import read_text
 from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
 from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
+from medjudge.models.loading import base_name
 from medjudge.train.quantized import set_quantization
 
 _LORA_FIELDS = {
@@ -23,12 +24,6 @@ _LORA_FIELDS = {
     "use_rslora": "use_rslora",
     "use_dora": "use_dora",
 }
-
-
-def base_name(model_name_or_path: str) -> str:
-    """A base model as a card names it: a folder by its full path, so that the judge works from any folder."""
-    folder = Path(model_name_or_path).expanduser()
-    return str(folder.resolve()) if folder.is_dir() else model_name_or_path
 
 
 def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:

@@ -13,14 +13,15 @@ from medjudge.files import file_sha256
 from medjudge.judge.folder import KINDS as JUDGE_KINDS
 from medjudge.judge.folder import JudgeCard, TrainedOn
 from medjudge.judge.identity import measured_on
-from medjudge.models.loading import commit
+from medjudge.models.loading import base_name, commit, located
+from medjudge.models.packaged import source_of
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
 from medjudge.train.kinds import KINDS
 from medjudge.train.quantized import quantization_of
-from medjudge.train.start import base_name, seen_before
+from medjudge.train.start import seen_before
 from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
 
 
@@ -71,6 +72,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         kind=judge.kind,
         base_model=base_name(model.model_name_or_path),
         base_revision=revision or commit(model.model_name_or_path, model.model_revision),
+        base_source=source_of(Path(located(model.model_name_or_path))),
         quantization=quantization_of(model),
         style=judge.style,
         scheme=data.scheme.ref,

@@ -9,7 +9,7 @@ import psutil
 from medjudge.errors import InputError
 from medjudge.judge.open import resolve_judge
 from medjudge.models.hardware import describe, unused_gpu
-from medjudge.models.loading import MINILM, located
+from medjudge.models.packaged import QUICKSTART, base_states
 from medjudge.shipped import shipped
 
 _PACKAGES = (
@@ -44,7 +44,7 @@ class Diagnosis:
         hardware: The machine, as manifests name it, and its memory in GiB.
         packages: Versions by package; None for one that is not installed.
         shipped_files: The folders of recipes and configs in this installation.
-        minilm: Where all-MiniLM-L6-v2 lies on this machine; None where it has to come from a model hub.
+        bases: The base models that packages carry: `converted` or `installed` and their licence, else how to install.
         local_judge: The judge that `local` means.
         advice: What will be slow or missing, and what to do about it.
     """
@@ -52,7 +52,7 @@ class Diagnosis:
     hardware: dict[str, Any]
     packages: dict[str, str | None]
     shipped_files: dict[str, str]
-    minilm: str | None
+    bases: dict[str, str]
     local_judge: LocalJudge
     advice: tuple[str, ...]
 
@@ -66,14 +66,15 @@ def diagnose() -> Diagnosis:
     """Looks at hardware, packages, and the judge and encoder that work without a network."""
     hardware = describe()
     packages = {name: _version(name) for name in _PACKAGES}
-    minilm = located(MINILM)
+    bases = base_states()
+    missing = [base.model for base in bases if base.state == "missing" and base.install == QUICKSTART]
     return Diagnosis(
         hardware=hardware | {"memory_gib": round(psutil.virtual_memory().total / 2**30, 1)},
         packages=packages,
         shipped_files={name: str(shipped(name)) for name in ("recipes", "configs")},
-        minilm=minilm if minilm != MINILM else None,
+        bases={base.model: str(base) for base in bases},
         local_judge=_local_judge(),
-        advice=tuple(_advice(hardware, packages, minilm == MINILM)) or ("nothing is missing",),
+        advice=tuple(_advice(hardware, packages, missing)) or ("nothing is missing",),
     )
 
 
@@ -85,7 +86,7 @@ def _local_judge() -> LocalJudge:
     return LocalJudge(judge_ref.name, str(judge_ref.folder), judge_ref.card.kind if judge_ref.card else None)
 
 
-def _advice(hardware: dict[str, Any], packages: dict[str, str | None], minilm_missing: bool) -> list[str]:
+def _advice(hardware: dict[str, Any], packages: dict[str, str | None], missing: list[str]) -> list[str]:
     advice = []
     if (gpu := unused_gpu()) is not None:
         advice.append(f"{gpu.name} (driver {gpu.driver}) is not used: {gpu.reason}")
@@ -99,10 +100,8 @@ def _advice(hardware: dict[str, Any], packages: dict[str, str | None], minilm_mi
         )
     if hardware["gpus"] and packages["bitsandbytes"] is None:
         advice.append("QLoRA needs bitsandbytes: pip install 'medjudge[gpu]'")
-    if minilm_missing:
-        advice.append(
-            "all-MiniLM-L6-v2 is not on this machine: pip install 'medjudge[quickstart]' brings it without a model hub"
-        )
+    if missing:
+        advice.append(f"{', '.join(missing)}: in no package here; {QUICKSTART} brings them without a model hub")
     return advice
 
 

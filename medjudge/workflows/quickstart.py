@@ -18,8 +18,8 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
 from medjudge.judge.study import Study
-from medjudge.models.loading import MINILM, files_of_model
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.loading import files_of_model
+from medjudge.models.packaged import MINILM, MULTILINGUAL_E5
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
 from medjudge.scheme import LLMEVAL_MED

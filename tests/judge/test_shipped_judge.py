@@ -11,7 +11,7 @@ from medjudge.judge.open import built_in_folder
 from medjudge.judge.protocol import Assignment, Judge
 from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.models.loading import load_encoder
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5
+from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.records import Answer, Judgment, Question
 from medjudge.scale import USABLE_FROM
 
