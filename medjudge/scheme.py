@@ -167,6 +167,50 @@ class Scheme(_Data):
         """A copy in which some rubrics, by `CATEGORY.language`, have other texts."""
         return self.model_copy(update={"rubrics": {**self.rubrics, **rubrics}})
 
+    def joined_with(self, other: "Scheme") -> "Scheme":
+        """This scheme with the other's further categories behind its own.
+
+        Raises:
+            ValueError: They differ in more than which categories they hold; the message lists the fields.
+        """
+        if other == self:
+            return self
+        further = [category for category in other.categories if category.id not in self.category_ids]
+        joined = self._holding(
+            (*self.categories, *further),
+            {**self.rubrics, **other.rubrics, **self.rubrics},
+            {**self.gate.usable_agreement, **other.gate.usable_agreement, **self.gate.usable_agreement},
+            {**self.reference_percent, **other.reference_percent, **self.reference_percent},
+        )
+        ids = other.category_ids
+        again = joined._holding(
+            tuple(joined.category(name) for name in ids),
+            {name: text for name, text in joined.rubrics.items() if name.partition(".")[0] in ids},
+            {name: share for name, share in joined.gate.usable_agreement.items() if name in ids},
+            {name: percent for name, percent in joined.reference_percent.items() if name in ids},
+        )
+        if differing := [name for name in Scheme.model_fields if getattr(again, name) != getattr(other, name)]:
+            raise ValueError(", ".join(differing))
+        return joined
+
+    def _holding(
+        self,
+        categories: tuple[Category, ...],
+        rubrics: dict[str, str],
+        usable_agreement: dict[str, float],
+        percent: dict[str, float],
+    ) -> "Scheme":
+        """A copy with other categories, and all that is said of each of them."""
+        agreement = self.reference_agreement
+        return self.model_copy(
+            update={
+                "categories": categories,
+                "rubrics": rubrics,
+                "gate": self.gate.model_copy(update={"usable_agreement": usable_agreement}),
+                "reference_agreement": agreement and agreement.model_copy(update={"percent": percent}),
+            }
+        )
+
 
 class SchemeRef(_Data):
     """Names a scheme in `run.json` and `judge.json`."""
@@ -209,7 +253,7 @@ def open_scheme(source: str) -> Scheme:
     if path.name == _DEFINITION and path.is_file():
         return _from_folder(path.parent)
     raise InputError(
-        f"--scheme {source}: a scheme is {' or '.join(scheme_names())}, a folder with {_DEFINITION} in it, or a run's "
+        f"--scheme {source}: a scheme is {', '.join(scheme_names())}, a folder with {_DEFINITION} in it, or a run's "
         f"{SCHEME_FILE}"
     )
 

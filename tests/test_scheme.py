@@ -39,7 +39,7 @@ def test_consumer_questions_have_no_yardstick_of_their_own() -> None:
     assert scheme.category_ids == ("CHQ",)
     assert scheme.reference_agreement is None
     assert scheme.gate.usable_agreement == {}
-    assert scheme_names() == ["consumer-health", "llmeval-med"]
+    assert scheme_names() == ["consultations", "consumer-health", "llmeval-med", "reference-qa"]
 
 
 def test_a_folder_adds_a_category_and_a_copy_is_complete(tmp_path: Path) -> None:
@@ -85,8 +85,52 @@ def test_what_breaks_a_scheme_is_named(tmp_path: Path, definition: str, message:
     assert str(error.value).startswith(f"{tmp_path / 'n' / 'scheme.yaml'}: {message}")
 
 
+def part_of(scheme: Scheme, *ids: str) -> Scheme:
+    """A scheme with some of its categories only."""
+    fields = scheme.model_dump()
+    fields["categories"] = [category for name in ids for category in fields["categories"] if category["id"] == name]
+    fields["rubrics"] = {name: text for name, text in scheme.rubrics.items() if name.partition(".")[0] in ids}
+    for values in (fields["gate"]["usable_agreement"], fields["reference_agreement"]["percent"]):
+        for name in set(values) - set(ids):
+            del values[name]
+    return Scheme.model_validate(fields)
+
+
+def test_schemes_that_differ_in_their_categories_only_are_joined() -> None:
+    first, second = part_of(LLMEVAL_MED, "MK", "MLU", "MR"), part_of(LLMEVAL_MED, "MTG", "MR", "MSE")
+    joined = first.joined_with(second)
+    assert joined.category_ids == ("MK", "MLU", "MR", "MTG", "MSE")
+    assert joined == part_of(LLMEVAL_MED, "MK", "MLU", "MR", "MTG", "MSE")
+    assert Scheme.model_validate(joined.model_dump()) == joined
+    # A scheme that brings nothing new changes nothing, so that its copies keep their sha256.
+    assert joined.joined_with(second).sha256 == joined.sha256
+    assert LLMEVAL_MED.joined_with(second).sha256 == LLMEVAL_MED.sha256
+
+
+def test_schemes_that_differ_in_more_are_not_joined() -> None:
+    first, second = part_of(LLMEVAL_MED, "MK", "MR"), part_of(LLMEVAL_MED, "MR", "MSE")
+    in_english = second.model_copy(update={"languages": ("en",)})
+    without_agreement = second.model_copy(update={"reference_agreement": None})
+    easier = second.model_copy(update={"gate": second.gate.model_copy(update={"coverage": 0.5})})
+    easier_mr = second.model_copy(
+        update={
+            "gate": second.gate.model_copy(update={"usable_agreement": {**second.gate.usable_agreement, "MR": 0.1}})
+        }
+    )
+    for other, field in (
+        (second.with_rubrics({"MR.zh": "另一个标准"}), "rubrics"),
+        (in_english, "languages"),
+        (without_agreement, "reference_agreement"),
+        (easier, "gate"),
+        (easier_mr, "gate"),
+        (second.model_copy(update={"name": "other", "title": "Other"}), "name, title"),
+    ):
+        with pytest.raises(ValueError, match=f"^{field}$"):
+            first.joined_with(other)
+
+
 def test_what_is_no_scheme_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a scheme is consumer-health or llmeval-med, a folder with scheme\.yaml"):
+    with pytest.raises(InputError, match=r"a scheme is consultations, .*, reference-qa, a folder with scheme\.yaml"):
         open_scheme("consumer")
     (tmp_path / "scheme.json").write_text("{}")
     with pytest.raises(InputError, match=r"scheme\.json: name: Field required"):

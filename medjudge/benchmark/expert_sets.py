@@ -118,19 +118,14 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     Raises:
         InputError: A file is of another kind, or a line has an unknown question or score.
     """
-    root = _parsed(references)
-    elements = {(element.get("qid") or "").removeprefix("TQ"): element for element in root.iter("NLM-QUESTION")}
-    if not elements:
-        raise InputError(f"{references}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
-    expert_set = ExpertSet(
-        [_liveqa_question(number, element, references) for number, element in elements.items()], [], []
-    )
+    questions = liveqa_questions(references)
+    expert_set = ExpertSet(list(questions.values()), [], [])
     count: Counter[str] = Counter()
     for line, text in enumerate(read_text(judged).splitlines(), start=1):
         if not text.strip():
             continue
         number, score, answer = [*text.split(None, 2), "", ""][:3]
-        if number not in elements or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
+        if number not in questions or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
             raise InputError(f"{judged}, line {line}: '{text[:40]}' is no question, score (1-4 or -2) and text")
         count[number] += 1
         name, model = f"liveqa-{number}", f"system-{count[number]}"
@@ -139,6 +134,20 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
             level = LEVEL_OF_MEDIQA[score]
             expert_set.scores.append(PhysicianScore(question_id=name, model=model, rater="nist-assessor", score=level))
     return expert_set
+
+
+def liveqa_questions(path: Path) -> dict[str, Question]:
+    """LiveQA's medical test questions with their reference answers, by number.
+
+    Raises:
+        InputError: The file is of another kind, or a question has no text.
+    """
+    elements = {
+        (element.get("qid") or "").removeprefix("TQ"): element for element in _parsed(path).iter("NLM-QUESTION")
+    }
+    if not elements:
+        raise InputError(f"{path}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
+    return {number: _liveqa_question(number, element, path) for number, element in elements.items()}
 
 
 def _liveqa_question(number: str, element: ElementTree.Element, path: Path) -> Question:

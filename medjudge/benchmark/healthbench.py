@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medjudge.benchmark.llmeval_med import Oddity
-from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, language_of_text
+from medjudge.benchmark.published import PublishedSet, dialogue, empty_set, field, language_of_text, text_field
 from medjudge.files import json_lines
 from medjudge.item_records import ItemScore
 from medjudge.records import MOST_ITEMS, Answer, Question, RubricItem
@@ -32,8 +32,8 @@ def read_healthbench(path: Path) -> PublishedSet:
     for number, fields in json_lines(path):
         place = f"line {number}"
         try:
-            name, prompt = _text(fields, "prompt_id"), dialogue(_field(fields, "prompt"))
-            items = _items(_field(fields, "rubrics"))
+            name, prompt = text_field(fields, "prompt_id"), dialogue(field(fields, "prompt"))
+            items = _items(field(fields, "rubrics"))
         except ValueError as error:
             problems.add(place, str(error))
             continue
@@ -66,9 +66,9 @@ def read_healthbench_meta(path: Path) -> PublishedSet:
     for number, fields in json_lines(path):
         place = f"line {number}"
         try:
-            name, completion = _text(fields, "prompt_id"), _text(fields, "completion_id")
-            prompt, criterion = dialogue(_field(fields, "prompt")), _text(fields, "rubric")
-            text, labels = _text(fields, "completion"), _labels(fields)
+            name, completion = text_field(fields, "prompt_id"), text_field(fields, "completion_id")
+            prompt, criterion = dialogue(field(fields, "prompt")), text_field(fields, "rubric")
+            text, labels = text_field(fields, "completion"), _labels(fields)
         except ValueError as error:
             problems.add(place, str(error))
             continue
@@ -128,7 +128,7 @@ def _items(rubrics: Any) -> list[RubricItem]:
             raise ValueError(f"rubrics, criterion {number}: every criterion needs its points, a number")
         tags = [str(tag) for tag in rubric.get("tags") or ()]
         axis = next((tag.removeprefix("axis:") for tag in tags if tag.startswith("axis:")), "")
-        items.append(RubricItem(text=_text(rubric, "criterion"), points=float(points), theme=axis))
+        items.append(RubricItem(text=text_field(rubric, "criterion"), points=float(points), theme=axis))
     return items
 
 
@@ -141,22 +141,9 @@ def _checklist(items: list[RubricItem]) -> str:
 
 def _labels(fields: dict[str, Any]) -> dict[str, bool]:
     """The label of each physician."""
-    labels, raters = _field(fields, "binary_labels"), _field(fields, "anonymized_physician_ids")
+    labels, raters = field(fields, "binary_labels"), field(fields, "anonymized_physician_ids")
     if not isinstance(labels, list) or not isinstance(raters, list) or len(labels) != len(raters):
         raise ValueError("binary_labels and anonymized_physician_ids need lists of the same length")
     if any(type(label) is not bool for label in labels):
         raise ValueError("binary_labels: true or false is expected")
     return {str(rater): label for rater, label in zip(raters, labels, strict=True)}
-
-
-def _field(fields: Any, name: str) -> Any:
-    if not isinstance(fields, dict) or name not in fields:
-        raise ValueError(f"{name} is missing")
-    return fields[name]
-
-
-def _text(fields: Any, name: str) -> str:
-    value = _field(fields, name)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} is empty or no text")
-    return value.strip()

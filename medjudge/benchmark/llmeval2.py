@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medjudge.benchmark.llmeval_med import Oddity
+from medjudge.benchmark.published import answer_of, judgment_of_teacher
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_json, read_text
-from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, Question
+from medjudge.records import Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import Category, Scheme
 
-RATER, TEACHER = "llmeval2-person", "gpt-4"
-"""The names of the people, whom the files do not tell apart, and of the judge."""
+RATER = "llmeval2-person"
+"""The name of the people, whom the files do not tell apart."""
 LANGUAGE = "zh"
 SUBJECTS = {
     "Biological_Science": "生命科学",
@@ -37,6 +38,7 @@ SUBJECTS = {
 """The subjects whose titles are known; another one goes by the name of its file."""
 _RUBRIC = Path(__file__).parent / "llmeval-2" / "rubric.zh.md"
 _SUFFIX = "_data"
+_NO_SCORE = "the file has a score of 0, which is none"
 _HIGHEST = {
     "A": {"Correctness": 3, "Explanation Correctness": 2},
     "B": {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3},
@@ -95,7 +97,7 @@ def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
             if entry.level is not None:
                 score = PhysicianScore(question_id=key[0], model=key[1], rater=RATER, score=entry.level)
                 result.scores.append(score)
-            result.judgments.append(_judgment(key, by_gpt4[key].level))
+            result.judgments.append(judgment_of_teacher(*key, by_gpt4[key].level, _NO_SCORE))
             result.oddities.extend(oddity for oddity in by_gpt4[key].oddities if oddity.about_score)
     for name, asked in wordings.items():
         (wording, _), *others = Counter((question.prompt, question.reference) for question in asked).most_common()
@@ -181,13 +183,7 @@ def _entry(fields: Any, subject: str, place: str) -> _Entry:
         reference=str(fields["hint"]).strip() or None,
         language=LANGUAGE,
     )
-    reason = None if text.strip() else "empty"
-    return _Entry(
-        question,
-        Answer(question_id=name, model=str(fields["llm_name"]), text=text, finish_reason=reason),
-        level,
-        oddities,
-    )
+    return _Entry(question, answer_of(name, str(fields["llm_name"]), text), level, oddities)
 
 
 def _turns(dialog: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -248,15 +244,3 @@ def _require_same(
         other = gpt4[key]
         if (entry.question, entry.answer) != (other.question, other.answer):
             raise InputError(f"{files[1]}: {key[1]}'s answer to {key[0]} has another text than in {files[0]}")
-
-
-def _judgment(key: tuple[str, str], level: int | None) -> Judgment:
-    return Judgment(
-        question_id=key[0],
-        model=key[1],
-        judge=TEACHER,
-        score=level,
-        expected=None if level is None else float(level),
-        error_kind=None if level is not None else ErrorKind.NOT_IN_FILE,
-        error=None if level is not None else "the file has a score of 0, which is none",
-    )

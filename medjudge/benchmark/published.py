@@ -1,26 +1,80 @@
-"""What converters of published sets share: the records that they give, and a dialogue as one prompt."""
+"""What converters of published sets share: the records that they give, their fields, a dialogue as one prompt."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.item_records import ItemScore
-from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, Question
+
+TEACHER = "gpt-4"
+"""The judge of sets that GPT-4 scored."""
 
 
 class PublishedSet(NamedTuple):
-    """Questions, answers, experts' scores of them, and experts' verdicts on single items of them."""
+    """Questions, answers, experts' scores of them, experts' verdicts on single items, and a teacher's judgments."""
 
     questions: list[Question]
     answers: list[Answer]
     scores: list[PhysicianScore]
     items: list[ItemScore]
     oddities: list[Oddity]
+    judgments: list[Judgment]
 
 
 def empty_set() -> PublishedSet:
     """A set without any record, to be filled."""
-    return PublishedSet([], [], [], [], [])
+    return PublishedSet([], [], [], [], [], [])
+
+
+def answer_of(question_id: str, model: str, text: str) -> Answer:
+    """An answer; one without text says so."""
+    return Answer(question_id=question_id, model=model, text=text, finish_reason=None if text.strip() else "empty")
+
+
+def judgment_of_teacher(
+    question_id: str, model: str, score: float | None, missing: str = "", raw: str | None = None
+) -> Judgment:
+    """The teacher's judgment of an answer.
+
+    Args:
+        score: From 1 to 5; a score between two levels reaches the lower one.
+        missing: Why there is no score.
+        raw: The teacher's reply.
+    """
+    return Judgment(
+        question_id=question_id,
+        model=model,
+        judge=TEACHER,
+        score=None if score is None else int(score),
+        expected=None if score is None else float(score),
+        raw=raw,
+        error_kind=None if score is not None else ErrorKind.NOT_IN_FILE,
+        error=None if score is not None else missing,
+    )
+
+
+def field(fields: Any, name: str) -> Any:
+    """A field of an object.
+
+    Raises:
+        ValueError: There is no such field.
+    """
+    if not isinstance(fields, dict) or name not in fields:
+        raise ValueError(f"{name} is missing")
+    return fields[name]
+
+
+def text_field(fields: Any, name: str) -> str:
+    """The text of a field, without space around it.
+
+    Raises:
+        ValueError: There is none.
+    """
+    value = field(fields, name)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} is empty or no text")
+    return value.strip()
 
 
 def dialogue(messages: Any) -> str:

@@ -31,6 +31,10 @@ class Format(str, Enum):
     morqa = "morqa"
     oncqa = "oncqa"
     red_teaming = "red-teaming"
+    halluqa = "halluqa"
+    evouna = "evouna"
+    disc_medllm = "disc-medllm"
+    liveqa_2479 = "liveqa-2479"
 
 
 class TemplateFormat(str, Enum):
@@ -122,11 +126,13 @@ def convert(
         Format,
         typer.Argument(
             help="mediqa2019, liveqa-med, llmeval2 (people's file or folder, then GPT-4's), healthbench, "
-            "healthbench-meta, kqa, morqa (MEDIQA-EVAL too), oncqa or red-teaming: published sets. llmeval-scores: "
-            "written by LLMEval-Med's Evaluate.py. The page Data formats says how each maps to levels.",
+            "healthbench-meta, kqa, morqa (MEDIQA-EVAL too), oncqa, red-teaming, halluqa (Apache-2.0; labels by GPT-4, "
+            "know its terms), evouna (Apache-2.0), disc-medllm (Apache-2.0; labels by GPT-4, know its terms) or "
+            "liveqa-2479 (CC BY 4.0): published sets. llmeval-scores: written by LLMEval-Med's Evaluate.py. The page "
+            "Data formats says how each maps to levels.",
         ),
     ],
-    files: Annotated[list[Path], typer.Argument(help="Files to read.")],
+    files: Annotated[list[Path], typer.Argument(help="Files to read; of some sets, folders of them.")],
     out: options.Out,
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",

@@ -50,8 +50,8 @@ Scheme = Annotated[
     Optional[str],
     typer.Option(
         metavar="NAME|FILE",
-        help="Scheme of the questions: llmeval-med, consumer-health, a scheme's folder or file. Default: that of "
-        "the run or beside the questions, else llmeval-med.",
+        help="Scheme of the questions: llmeval-med, consumer-health, reference-qa, consultations, a scheme's folder "
+        "or file. Default: that of the run or beside the questions, else llmeval-med.",
     ),
 ]
 NewRun = Annotated[

@@ -6,15 +6,20 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medjudge.benchmark.disc_medllm import SCHEME as CONSULTATIONS
+from medjudge.benchmark.disc_medllm import read_disc_medllm
 from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_med, read_mediqa2019
 from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
 from medjudge.benchmark.kqa import read_kqa
-from medjudge.benchmark.llmeval2 import TEACHER, read_llmeval2
+from medjudge.benchmark.liveqa_2479 import read_liveqa_2479
+from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
 from medjudge.benchmark.morqa import read_morqa
 from medjudge.benchmark.oncqa import read_oncqa
-from medjudge.benchmark.published import PublishedSet
+from medjudge.benchmark.published import TEACHER, PublishedSet
 from medjudge.benchmark.red_teaming import read_red_teaming
+from medjudge.benchmark.right_or_wrong import SCHEME as REFERENCE_QA
+from medjudge.benchmark.right_or_wrong import read_evouna, read_halluqa
 from medjudge.errors import InputError
 from medjudge.judge.api import file_name
 from medjudge.records import Question
@@ -35,12 +40,23 @@ class Format(str, Enum):
     morqa = "morqa"
     oncqa = "oncqa"
     red_teaming = "red-teaming"
+    halluqa = "halluqa"
+    evouna = "evouna"
+    disc_medllm = "disc-medllm"
+    liveqa_2479 = "liveqa-2479"
 
 
 class _Published(NamedTuple):
     """How a published set is read, and the scheme that its questions belong to."""
 
     read: Callable[[Path], PublishedSet]
+    scheme: str
+
+
+class _InFiles(NamedTuple):
+    """The same for a set of several files, or of a folder of them."""
+
+    read: Callable[[Sequence[Path]], PublishedSet]
     scheme: str
 
 
@@ -51,6 +67,12 @@ _PUBLISHED = {
     Format.morqa: _Published(read_morqa, LLMEVAL_MED.name),
     Format.oncqa: _Published(read_oncqa, SCHEME),
     Format.red_teaming: _Published(read_red_teaming, LLMEVAL_MED.name),
+}
+_PUBLISHED_IN_FILES = {
+    Format.halluqa: _InFiles(read_halluqa, REFERENCE_QA),
+    Format.evouna: _InFiles(read_evouna, REFERENCE_QA),
+    Format.disc_medllm: _InFiles(read_disc_medllm, CONSULTATIONS),
+    Format.liveqa_2479: _InFiles(read_liveqa_2479, SCHEME),
 }
 
 
@@ -115,7 +137,7 @@ def convert_data(
         records = _llmeval_scores(run, files, model, judge_name, named or LLMEVAL_MED)
     elif format is Format.llmeval2:
         records = _llmeval2(run, files, named)
-    elif format in _PUBLISHED:
+    elif format in _PUBLISHED or format in _PUBLISHED_IN_FILES:
         records = _published(run, format, files, named)
     else:
         records = _expert_set(run, format, files, named or open_scheme(SCHEME))
@@ -158,15 +180,21 @@ def _llmeval2(run: Run, files: Sequence[Path], named: Scheme | None) -> _Records
 
 
 def _published(run: Run, format: Format, files: Sequence[Path], named: Scheme | None) -> _Records:
-    if len(files) != 1:
+    known: _Published | _InFiles
+    if format in _PUBLISHED_IN_FILES:
+        known = _PUBLISHED_IN_FILES[format]
+        read = known.read(files)
+    elif len(files) == 1:
+        known = _PUBLISHED[format]
+        read = known.read(files[0])
+    else:
         raise InputError(f"{format.value}: name one file")
-    known = _PUBLISHED[format]
-    read = known.read(files[0])
     if not read.questions:
-        raise InputError(f"{files[0]}: no question in it")
+        raise InputError(f"{', '.join(map(str, files))}: no question in it")
     others: dict[Path, Any] = {
         run.physicians_file: read.scores,
         run.items_file: read.items,
+        run.judgments_file(TEACHER): read.judgments,
         run.answers_file: read.answers,
     }
     filled = {path: records for path, records in others.items() if records}

@@ -1,6 +1,6 @@
 """Distillation: run folders with judgments and physicians' scores -> a training set in a folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -148,7 +148,8 @@ def distill_training_set(
     A physician's score outranks the teacher's; conversations stay on one side of the split.
 
     Args:
-        runs: Run folders with questions, answers, and judgments or physicians' scores, all of one scheme.
+        runs: Run folders with questions, answers, and judgments or physicians' scores. Their schemes may
+            differ in which categories they hold, and in nothing else.
         out: The folder to write, without a training set so far.
         options: What teaches, and how.
 
@@ -251,20 +252,23 @@ def _read_runs(paths: Sequence[Path], options: DistillOptions) -> _Everything:
     for teacher in options.teachers or []:
         if teacher not in {judgment.judge for judgment in judgments} | {pair.judge for pair in by_judges}:
             raise InputError(f"--teacher {teacher}: no judgments of it in {', '.join(map(str, paths))}")
-    sources = ScoredAnswers(list(questions.values()), list(answers.values()), judgments, scores, _shared_scheme(runs))
+    sources = ScoredAnswers(list(questions.values()), list(answers.values()), judgments, scores, _joined_scheme(runs))
     return _Everything(sources, ComparedAnswers(by_people, by_judges))
 
 
-def _shared_scheme(runs: Iterable[Run]) -> Scheme:
-    first, *others = runs
-    scheme = first.scheme()
-    for run in others:
+def _joined_scheme(runs: Sequence[Run]) -> Scheme:
+    """The scheme of all runs: schemes may differ in which categories they hold, and in nothing else."""
+    scheme = runs[0].scheme()
+    for number, run in enumerate(runs[1:], 1):
         other = run.scheme()
-        if other.sha256 != scheme.sha256:
+        try:
+            scheme = scheme.joined_with(other)
+        except ValueError as error:
+            before = ", ".join(str(earlier.path) for earlier in runs[:number])
             raise InputError(
-                f"{run.path}: its scheme ({other.name}) differs from that of {first.path} ({scheme.name}); distil them "
-                "one by one"
-            )
+                f"{run.path}: its scheme ({other.name}) differs from that of {before} ({scheme.name}) in {error}; "
+                "distil them one by one, or make the runs anew with one --scheme that holds the categories of all"
+            ) from None
     return scheme
 
 

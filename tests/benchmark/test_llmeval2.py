@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from medjudge.benchmark.llmeval2 import RATER, TEACHER, read_llmeval2
+from medjudge.benchmark.llmeval2 import RATER, read_llmeval2
+from medjudge.benchmark.published import TEACHER
 from medjudge.errors import InputError
 from medjudge.records import ErrorKind
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from medjudge.benchmark.red_teaming import FLAGS
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.data import Format, convert_data
+from medjudge.workflows.distill import distill_training_set
 
 
 def kqa_file(path: Path, label: str = "Entailment") -> Path:
@@ -122,7 +124,30 @@ def red_teaming(folder: Path) -> Path:
     return folder / "r.xlsx"
 
 
-@pytest.mark.parametrize("write", [healthbench, healthbench_meta, morqa, oncqa, red_teaming])
+def halluqa(folder: Path) -> Path:
+    row = {"question_id": 1, "question": "喝什么？", "response": "水", "Best_Answer": "水", "is_hallucination": False}
+    other = {**row, "question_id": 2, "question": "吃什么？", "response": "土", "is_hallucination": True}
+    invalid = {**row, "question_id": 3, "response": "", "is_hallucination": "Invalid_Judge"}
+    (folder / "m_output.json").write_text(json.dumps([row, other, invalid]))
+    return folder / "m_output.json"
+
+
+def evouna(folder: Path) -> Path:
+    row = {"question": "who", "golden_answer": "Ann/Bea", "answer_fid": "Ann", "judge_fid": True, "improper": False}
+    other = {**row, "question": "which", "golden_answer": "X", "answer_fid": "Y", "judge_fid": False}
+    (folder / "NQ.json").write_text(json.dumps([row, other]))
+    return folder / "NQ.json"
+
+
+def disc_medllm(folder: Path) -> Path:
+    conversation = "[start of conversation]\npatient: 头疼\ndoctor: 请休息\n[end of conversation]"
+    row = {"id": 1, "model": "m", "source": "CMD", "scores": "Accuracy: 4", "prompt": conversation}
+    return json_line(folder / "d.jsonl", row)
+
+
+@pytest.mark.parametrize(
+    "write", [healthbench, healthbench_meta, morqa, oncqa, red_teaming, halluqa, evouna, disc_medllm]
+)
 def test_what_each_published_set_becomes_passes_data_check(medjudge, tmp_path: Path, write) -> None:
     name = write.__name__.replace("_", "-")
     done = medjudge("data", "convert", name, write(tmp_path), "--out", "out", "--json")
@@ -140,6 +165,34 @@ def test_the_help_and_the_docs_name_every_format(medjudge) -> None:
     for format in Format:
         assert format.value in shown
         assert f"- `{format.value}` reads " in page
+
+
+def test_a_teacher_and_people_of_one_scheme_are_distilled_together(tmp_path: Path) -> None:
+    zh, en = json.loads(halluqa(tmp_path).read_text())[0], json.loads(evouna(tmp_path).read_text())[0]
+    questions = [{**zh, "question_id": number, "question": f"喝什么{number}？"} for number in range(10)]
+    (tmp_path / "m_output.json").write_text(json.dumps(questions))
+    (tmp_path / "NQ.json").write_text(
+        json.dumps([{**en, "question": f"who {number}", "judge_fid": number > 4} for number in range(10)])
+    )
+    convert_data(Format.halluqa, [tmp_path / "m_output.json"], tmp_path / "zh")
+    convert_data(Format.evouna, [tmp_path / "NQ.json"], tmp_path / "en")
+    distilled = distill_training_set([tmp_path / "zh", tmp_path / "en"], tmp_path / "set")
+    lines = [*distilled.train, *distilled.validation]
+    assert Counter((line.question.language, line.source, line.scored_by[0], line.level) for line in lines) == {
+        ("en", "physician", "evouna-annotator", 1): 5,
+        ("en", "physician", "evouna-annotator", 5): 5,
+        ("zh", "teacher", "gpt-4, round 1", 5): 10,
+    }
+
+
+def test_the_docs_and_the_help_name_the_licences(medjudge) -> None:
+    shown = " ".join(medjudge("data", "convert", "--help").stdout.replace("│", " ").split())
+    page = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text(encoding="utf-8")
+    for name, licence in (("halluqa", "Apache-2.0"), ("evouna", "Apache-2.0"), ("disc-medllm", "Apache-2.0")):
+        assert f"{name} ({licence}" in shown
+        assert licence in page.split(f"- `{name}` reads ")[1].split("\n- ")[0]
+    assert "liveqa-2479 (CC BY 4.0" in shown
+    assert "CC BY 4.0" in page.split("- `liveqa-2479` reads ")[1].split("\n\n")[0]
 
 
 def test_a_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from medjudge.benchmark.llmeval2 import scheme_of
 from medjudge.errors import InputError
 from medjudge.judge.pair_store import physician_pairs
+from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
-from medjudge.store import Run, write_scheme
+from medjudge.store import Run, write_records, write_scheme
 from medjudge.train.features import read_training_lines
 from medjudge.train.pairs import read_training_pairs
 from medjudge.workflows.distill import DistillOptions, distill_training_set
@@ -65,8 +67,56 @@ def test_runs_of_two_schemes_are_refused(sample_run: Path, tmp_path: Path) -> No
     (other / "questions.jsonl").write_text("", encoding="utf-8")
     for name in ("answers.jsonl", "physician_scores.jsonl"):
         (other / name).write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"its scheme \(consumer-health\) differs from that of .* \(llmeval-med\)"):
+    differs = (
+        r"its scheme \(consumer-health\) differs from that of .*sample \(llmeval-med\) in name, .*; distil them one by "
+        r"one, or make the runs anew with one --scheme"
+    )
+    with pytest.raises(InputError, match=differs):
         distill_training_set([sample_run, other], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def subject_run(folder: Path, subject: str, rubric: str | None = None) -> Path:
+    """A run of a subject of LLMEval-2: ten questions that two models answered and a person scored."""
+    run, scheme = Run(folder / f"run-{subject}"), scheme_of([subject])
+    questions = [
+        Question(id=name, category=subject, group=name, prompt=f"{name}？", reference="选丙", language="zh")
+        for name in (f"{subject}_{number}" for number in range(10))
+    ]
+    answers = [
+        Answer(question_id=question.id, model=model, text=f"{model}选丙，因为{question.prompt}")
+        for question in questions
+        for model in ("甲", "乙")
+    ]
+    scores = [
+        PhysicianScore(question_id=answer.question_id, model=answer.model, rater="p", score=5 if number % 2 else 1)
+        for number, answer in enumerate(answers)
+    ]
+    run.write_questions(questions, scheme if rubric is None else scheme.with_rubrics({f"{subject}.zh": rubric}))
+    write_records(run.answers_file, answers)
+    write_records(run.physicians_file, scores)
+    return run.path
+
+
+def test_runs_of_different_subjects_become_one_set(tmp_path: Path) -> None:
+    runs = [subject_run(tmp_path, "Optics"), subject_run(tmp_path, "Law")]
+    distilled = distill_training_set(runs, tmp_path / "data", options=DistillOptions(validation_share=0.2))
+    lines = [*distilled.train, *distilled.validation]
+    assert {line.question.category for line in lines} == {"Optics", "Law"}
+    assert len(lines) == 40
+    scheme = read_scheme(tmp_path / "data" / "scheme.json")
+    assert scheme == scheme_of(["Optics", "Law"])
+    # Each line finds its own rubric.
+    assert "光学" in scheme.rubrics["Optics.zh"]
+    assert "法学" in scheme.rubrics["Law.zh"]
+
+
+def test_runs_of_one_subject_with_two_rubrics_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    runs = [subject_run(tmp_path / "a", "Optics"), subject_run(tmp_path / "b", "Optics", "另一个标准")]
+    with pytest.raises(InputError, match=r"b/run-Optics: its scheme .* in rubrics; distil them one by one"):
+        distill_training_set(runs, tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 

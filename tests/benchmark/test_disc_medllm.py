@@ -1,0 +1,91 @@
+"""The evaluation of DISC-MedLLM, from small files of its layout and, where it is at hand, from the set itself."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medjudge.benchmark.disc_medllm import read_disc_medllm
+from medjudge.errors import InputError
+from medjudge.scheme import open_scheme
+
+TURNS = "patient: 我头疼\n三天了。\ndoctor: 发烧吗？\n\n1. 体温多少？\npatient: 不发烧。\ndoctor: 请休息。\n"
+
+
+def line(model: str = "m", accuracy: Any = 4, turns: str = TURNS, **changes: Any) -> dict[str, Any]:
+    scores = f"Proactivity: 5\nAccuracy: {accuracy}\nHelpfulness: 3\nLinguistic Quality: 5"
+    prompt = f"Rate the doctor.\nAccuracy: x\n[start of conversation]\n\n{turns}[end of conversation]"
+    return {"id": "0-7", "model": model, "source": "CMD", "scores": scores, "prompt": prompt, **changes}
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def test_the_patient_s_first_message_is_the_question_and_the_rest_the_answer(tmp_path: Path) -> None:
+    files = [
+        lines(tmp_path / "a.jsonl.gz", line()),
+        lines(tmp_path / "b.jsonl", line("n", 5), line(id=3, source="CMID")),
+    ]
+    read = read_disc_medllm(files)
+    assert [(question.id, question.prompt) for question in read.questions] == [
+        ("cmd-0-7", "我头疼\n三天了。"),
+        ("cmid-3", "我头疼\n三天了。"),
+    ]
+    assert read.answers[0].text == "医生：发烧吗？\n\n1. 体温多少？\n\n患者：不发烧。\n\n医生：请休息。"
+    assert [(each.question_id, each.model, each.score) for each in read.judgments] == [
+        ("cmd-0-7", "m", 4),
+        ("cmd-0-7", "n", 5),
+        ("cmid-3", "m", 4),
+    ]
+    assert read.judgments[0].judge == "gpt-4"
+    assert "Helpfulness: 3" in (read.judgments[0].raw or "")
+    assert not read.oddities
+    scheme = open_scheme("consultations")
+    assert all(scheme.problem_with(each.category, each.language) is None for each in read.questions)
+
+
+def test_a_score_between_two_levels_reaches_the_lower_one(tmp_path: Path) -> None:
+    read = read_disc_medllm([lines(tmp_path / "a.jsonl", line(accuracy=4.5))])
+    assert [(each.score, each.expected) for each in read.judgments] == [(4, 4.5)]
+    assert [oddity.what for oddity in read.oddities] == ["Accuracy is 4.5; read as level 4"]
+
+
+def test_all_problems_of_a_file_are_named_at_once(tmp_path: Path) -> None:
+    rows = [
+        line(accuracy=6),
+        line(turns="doctor: 请休息。\n"),
+        line(turns="patient: 我头疼\ndoctor:\n"),
+        line(prompt="no conversation"),
+        line("other"),
+        line("other"),
+        line("third", turns=TURNS.replace("头疼", "腿疼")),
+        [],
+    ]
+    with pytest.raises(InputError) as error:
+        read_disc_medllm([lines(tmp_path / "a.jsonl", *rows)])
+    problems = str(error.value).split("\n")[1:]
+    assert [problem.split(":")[0].strip() for problem in problems] == [
+        f"line {number}" for number in (1, 2, 3, 4, 6, 7, 8)
+    ]
+    assert "no line 'Accuracy: N' with N from 1 to 5" in problems[0]
+    assert all("a conversation is expected between" in problem for problem in problems[1:4])
+    assert "other and this id occur a second time" in problems[4]
+    assert "the patient begins in other words" in problems[5]
+    assert "source is missing" in problems[6]
+    (tmp_path / "b.jsonl").write_text("{")
+    with pytest.raises(InputError, match="line 1: Expecting"):
+        read_disc_medllm([tmp_path / "b.jsonl"])
+
+
+def test_the_published_scores(real_data: Path) -> None:
+    read = read_disc_medllm([real_data / "disc-medllm"])
+    assert Counter(judgment.score for judgment in read.judgments) == {5: 1499, 4: 371, 3: 7, 2: 1, 1: 1}
+    assert len(read.questions) == 314
+    assert len({answer.model for answer in read.answers}) == 6
+    assert all(answer.text.startswith("医生：") and answer.text.count("\n\n患者：") == 2 for answer in read.answers)
