@@ -6,6 +6,7 @@ writes OUT/tiny-lm (a Qwen3 of two layers with a chat template) and OUT/tiny-enc
 tokenizers are trained on the bundled sample, English and Chinese. What they say means nothing.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -13,9 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from gguf import MODEL_ARCH, GGUFWriter, LlamaFileType, TokenType, get_tensor_name_map
 from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.judge.folder import JudgeCard
@@ -51,6 +61,43 @@ def build_tiny_lm(folder: Path, window: int = 32_768, seed: int = 0, head_dim: i
     Qwen3ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def build_tiny_gguf(path: Path) -> Path:
+    """Writes a GGUF file of a Qwen2 of two layers with random weights, a byte-level tokenizer and no chat template."""
+    tokenizer = byte_tokenizer(sample_texts(), 600)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=4096, **sizes)
+    writer = GGUFWriter(path, "qwen2")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(64)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_file_type(LlamaFileType.ALL_F32)
+    words = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    vocabulary = sorted(words["vocab"], key=words["vocab"].get)
+    control, normal = TokenType.CONTROL, TokenType.NORMAL
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(vocabulary)
+    writer.add_token_types([control if word.startswith("<|") else normal for word in vocabulary])
+    writer.add_token_merges([" ".join(pair) for pair in words["merges"]])
+    writer.add_bos_token_id(tokenizer.pad_token_id)
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_pad_token_id(tokenizer.pad_token_id)
+    names = get_tensor_name_map(MODEL_ARCH.QWEN2, 2)
+    for name, tensor in Qwen2ForCausalLM(config).state_dict().items():
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")), tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
 
 
 def byte_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:

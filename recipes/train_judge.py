@@ -1,6 +1,10 @@
 """Trains a local judge and writes its folder.
 
+    accelerate launch recipes/train_judge.py
     accelerate launch recipes/train_judge.py --config configs/judges/minilm-ordinal.yaml
+
+Without `--config`, it trains a LoRA adapter on Gemma 3 270M, which comes as a package, or on the largest base model
+that the GPU takes and that is on this machine: on `data/train.jsonl` or, where that is missing, on the bundled sample.
 
 On two CPU processes, several GPUs or with DeepSpeed: `accelerate launch --config_file configs/accelerate/two-cpu.yaml`
 (`multi-gpu.yaml`, `zero2.yaml`, `zero3.yaml`), with the rest as above. On one process, `medjudge train --config
@@ -39,6 +43,7 @@ from medjudge.train.ordinal import without_dropout
 from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
 from medjudge.train.start import starting_card
 from medjudge.train.trained_card import measure, trained_card, with_temperature_on
+from medjudge.workflows.train import with_defaults_named
 
 
 def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path:
@@ -118,7 +123,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
 
 if __name__ == "__main__":
     try:
-        main(*parse_arguments())
+        main(*parse_arguments(with_defaults_named(sys.argv[1:])))
     except InputError as error:
         notify(f"error: {error}")
         sys.exit(2)

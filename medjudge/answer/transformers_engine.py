@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from inspect import signature
-from pathlib import Path
 
 import torch
 from transformers import (
@@ -20,7 +19,7 @@ from medjudge.errors import UnfinishedError, notify
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.chat import is_plain, with_chat_template
 from medjudge.models.hardware import choose_device, fast_dtype
-from medjudge.models.loading import load_causal_lm, load_tokenizer, window
+from medjudge.models.loading import load_causal_lm, load_tokenizer, model_name, window
 from medjudge.models.padding import pad_left
 from medjudge.screen import progress_bar
 
@@ -77,11 +76,6 @@ class SeededSampling(LogitsProcessor):
             [torch.rand(scores.shape[1], generator=generator, device=device) for generator in self.generators]
         )
         return scores - torch.log(-torch.log(noise.clamp(1e-10, 1 - 1e-7)))  # type: ignore[return-value]
-
-
-def model_name(model_id: str) -> str:
-    """A model's name in the records: the name of its folder, or its hub id."""
-    return Path(model_id).resolve().name if Path(model_id).is_dir() else model_id
 
 
 def chat_tokenizer(model_id: str, revision: str | None = None) -> PreTrainedTokenizerBase:

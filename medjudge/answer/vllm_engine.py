@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from medjudge.answer.conversation import Reply, Request
 from medjudge.answer.thinking import ChatPrompt, ChatTemplate, ThinkingOptions
-from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer, model_name
+from medjudge.answer.transformers_engine import TOP_P, chat_tokenizer
 from medjudge.errors import InputError
-from medjudge.models.loading import window
+from medjudge.models.loading import model_name, window
 from medjudge.records import Question
 from medjudge.screen import progress_bar
 

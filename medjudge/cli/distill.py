@@ -49,6 +49,16 @@ def distill(
             "questions, of the same texts, or of their conversations. Repeatable.",
         ),
     ] = None,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=0.9,
+            help="Hold out this share of the conversations that physicians scored, as a run folder OUT/held-out to "
+            "validate a judge in.",
+        ),
+    ] = 0.0,
     people_last: Annotated[
         bool,
         typer.Option(
@@ -96,6 +106,7 @@ def distill(
             pairs=pairs,
             scheme=scheme,
             people_last=people_last,
+            hold_out=hold_out,
         ),
     )
     if as_json:

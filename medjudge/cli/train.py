@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 def train(
     context: typer.Context,
     config: Annotated[
-        str,
+        Optional[str],
         typer.Option(
-            metavar="NAME|FILE", help="A shipped config, such as minilm-ordinal, or a YAML file.", show_default=False
+            metavar="NAME|FILE",
+            help="A shipped config, such as minilm-ordinal, or a YAML file. Default: the largest for this GPU whose "
+            "base model is on this machine, else gemma3-270m-lora.",
         ),
-    ],
+    ] = None,
     train_file: Annotated[
         Optional[Path], typer.Option(metavar="FILE", help="train.jsonl of `medjudge distill`.")
     ] = None,
@@ -50,7 +52,7 @@ def train(
 
     from medjudge.shipped import config_file
 
-    file = config_file(config)  # before the imports that take seconds
+    file = None if config is None else config_file(config)  # before the imports that take seconds
     from medjudge.cli.output import console, print_json
     from medjudge.workflows.train import plan_training, train_judge
 

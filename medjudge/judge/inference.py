@@ -71,7 +71,8 @@ def prepared(model: PreTrainedModel, inference: Inference) -> PreTrainedModel:
     if inference.attention == "tree":
         if not takes_tree_attention(model):
             raise InputError(
-                f"--attention tree: {type(model).__name__} has windows, states or positions of its own; leave it out"
+                f"--attention tree: {type(model).__name__} has windows, states, capped logits or positions of its own; "
+                "leave it out"
             )
     elif inference.attention is not None:
         try:

@@ -12,7 +12,7 @@ from medjudge.judge.api import file_name
 from medjudge.judge.folder import UNTUNED, JudgeCard
 from medjudge.models.chat import with_chat_template
 from medjudge.models.hashes import base_hashes
-from medjudge.models.loading import base_name, commit, load_tokenizer, located, window
+from medjudge.models.loading import base_name, commit, load_tokenizer, located, model_name, window
 from medjudge.models.packaged import source_of
 
 PREFIX = "base:"
@@ -32,7 +32,7 @@ def untuned_folder(model_id: str) -> Path:
     hashes = base_hashes(model_id, None, tokenizer=True)
     key = sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:12]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "medjudge" / "untuned" / key / f"base-{file_name(model_id)}"
+    folder = home / "medjudge" / "untuned" / key / f"base-{file_name(model_name(model_id))}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if folder.is_dir():

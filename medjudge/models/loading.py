@@ -104,11 +104,17 @@ def located(model_id: str) -> str:
         InputError: A package's files are not the published ones, or weights cannot be converted or written.
     """
     path = Path(model_id).expanduser()
-    if path.suffix == ".gguf":
+    if path.suffix == ".gguf" and not path.is_dir():
         return str(located_gguf(path))
-    if model_id in PACKAGED and not path.is_dir() and not _in_hub_cache(model_id):
+    if model_id in PACKAGED and not path.is_dir() and not in_hub_cache(model_id):
         return str(packaged_folder(model_id) or model_id)
     return str(path) if model_id.startswith("~") else model_id
+
+
+def model_name(model_id: str) -> str:
+    """A model's name in the records: its hub id, or the name of its folder or GGUF file."""
+    path = Path(model_id).expanduser()
+    return path.resolve().name if path.is_dir() else path.stem if path.suffix == ".gguf" else model_id
 
 
 def base_name(model_name_or_path: str) -> str:
@@ -146,8 +152,10 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
     return files
 
 
-def _in_hub_cache(model_id: str) -> bool:
-    return isinstance(try_to_load_from_cache(model_id, "model.safetensors"), str)
+def in_hub_cache(model_id: str) -> bool:
+    """Whether the hub's cache on this machine has the weights of a model, in one file or several."""
+    weights = ("model.safetensors", "model.safetensors.index.json")
+    return any(isinstance(try_to_load_from_cache(model_id, name), str) for name in weights)
 
 
 def load_config(model_id: str, revision: str | None = None) -> PretrainedConfig:

@@ -13,14 +13,14 @@ from medjudge.answer.conversation import unanswered
 from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.thinking import ThinkingOptions, check_thinking
-from medjudge.answer.transformers_engine import TransformersEngine, model_name, require_chat_model
+from medjudge.answer.transformers_engine import TransformersEngine, require_chat_model
 from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
 from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory
-from medjudge.models.loading import commit
+from medjudge.models.loading import commit, model_name
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
 from medjudge.screen import say_on_terminal, stop_explained

@@ -1,11 +1,13 @@
 """Distillation: run folders with judgments and physicians' scores -> a training set in a folder."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from medjudge.annotate.scores import read_physician_scores
+from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
 from medjudge.distill.pairs import ComparedAnswers, PairsSummary, TrainingPairs, training_pairs
 from medjudge.distill.people_last import Stages, people_last
@@ -23,13 +25,13 @@ from medjudge.judge.pair_store import pair_judgments, physician_pairs
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, TrainingPair
 from medjudge.scheme import Scheme
-from medjudge.store import Run, remove_leftovers, write_scheme
-from medjudge.workflows.run_folder import adopt_scheme
+from medjudge.store import Run, remove_leftovers, write_records, write_scheme
+from medjudge.workflows.run_folder import adopt_scheme, start_run
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
 TRAIN_PAIRS_FILE, VALIDATION_PAIRS_FILE = "train_pairs.jsonl", "validation_pairs.jsonl"
 FIRST_FILE, LAST_FILE = "teacher-first.jsonl", "people-last.jsonl"
-UNFINISHED_FILE = "unfinished.txt"
+UNFINISHED_FILE, HELD_OUT = "unfinished.txt", "held-out"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class DistillOptions(TrainingSetOptions):
         pairs: Whether to make training pairs as well, of the comparisons that the runs hold.
         scheme: What the questions of runs belong to that keep no copy of their scheme: its name, folder or file.
         people_last: Whether to write the files of two stages too (`people_last`).
+        hold_out: Share of the conversations with physicians' scores to hold out, 0 to below 1; they become a run folder
+            that a judge is validated in.
     """
 
     teachers: Sequence[str] | None = None
@@ -52,6 +56,7 @@ class DistillOptions(TrainingSetOptions):
     pairs: bool = False
     scheme: str | None = None
     people_last: bool = False
+    hold_out: float = 0.0
 
 
 class KeptOut(TypedDict):
@@ -133,6 +138,11 @@ class DistilledSet:
         return self.folder / LAST_FILE
 
     @property
+    def held_out(self) -> Path:
+        """The run folder of the conversations that were held out, where the option `hold_out` was set."""
+        return self.folder / HELD_OUT
+
+    @property
     def summary_file(self) -> Path:
         return self.folder / SUMMARY_FILE
 
@@ -163,7 +173,8 @@ def distill_training_set(
         if (folder / name).exists() and not unfinished.exists():
             raise InputError(f"--out {folder}: holds {name} already; remove it, or choose another folder")
     everything, compared = _read_runs(list(map(Path, runs)), options)
-    sources, kept_out = _without_kept_out(everything, options.keep_out)
+    for_validation = _held_out(everything, options)
+    sources, kept_out = _without_kept_out(everything, options.keep_out, for_validation)
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
     pairs = None
@@ -200,6 +211,8 @@ def distill_training_set(
     for file, lines in files.items():
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
+    if for_validation:
+        _write_held_out(Run(result.held_out), everything, for_validation)
     unfinished.unlink()
     return result
 
@@ -301,9 +314,37 @@ class _Remaining(NamedTuple):
     kept_out: KeptOut
 
 
-def _without_kept_out(sources: ScoredAnswers, files: Sequence[Path]) -> _Remaining:
+def _held_out(sources: ScoredAnswers, options: DistillOptions) -> frozenset[str]:
+    """The ids of the questions to hold out: whole conversations, the same share of each category and language."""
+    if not options.hold_out:
+        return frozenset()
+    scored = {score.question_id for score in sources.scores}
+    groups = {question.group for question in sources.questions if question.id in scored}
+    if not groups:
+        raise InputError("--hold-out: the runs hold no physicians' scores to validate a judge on; omit it")
+    asked = [question for question in sources.questions if question.group in groups]
+    held = held_out_groups(asked, options.hold_out, options.seed)
+    return frozenset(question.id for question in asked if question.group in held)
+
+
+def _write_held_out(run: Run, sources: ScoredAnswers, held: frozenset[str]) -> None:
+    """Writes what was held out as a run folder: questions, answers, physicians' scores and teachers' judgments."""
+    if run.path.exists():
+        shutil.rmtree(run.path)  # of a process that was killed: no training set was here
+    questions = [question for question in sources.questions if question.id in held]
+    start_run(run, questions, sources.scheme, "conversations held out by medjudge distill", {"held_out": True})
+    write_records(run.answers_file, [answer for answer in sources.answers if answer.question_id in held])
+    write_records(run.physicians_file, [score for score in sources.scores if score.question_id in held])
+    judged = [judgment for judgment in sources.judgments if judgment.question_id in held]
+    for judge in sorted({judgment.judge for judgment in judged}):
+        write_records(run.judgments_file(judge), [judgment for judgment in judged if judgment.judge == judge])
+
+
+def _without_kept_out(sources: ScoredAnswers, files: Sequence[Path], held: frozenset[str]) -> _Remaining:
     """Removes what must stay unseen, before anything is learnt from it."""
     unseen = [_unseen(file) for file in files]
+    prompts_held = {question.prompt for question in sources.questions if question.id in held}
+    unseen.append(_Unseen(set(held), prompts_held))
     named = {question_id for each in unseen for question_id in each.ids}
     prompts = {prompt for each in unseen for prompt in each.prompts}
     ids = questions_to_keep_out(sources.questions, named, prompts)

@@ -1,16 +1,22 @@
 """Trains a judge: runs `recipes/train_judge.py` with a config, or says beforehand what it would do."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
+from filelock import FileLock
 from trl import ModelConfig, SFTConfig
 
+from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
+from medjudge.files import read_yaml
 from medjudge.judge.folder import JudgeCard, read_card
-from medjudge.models.loading import load_config, load_tokenizer, window_of
+from medjudge.models.loading import in_hub_cache, load_config, load_tokenizer, window_of
+from medjudge.screen import say
 from medjudge.shipped import config_file, shipped
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
@@ -19,6 +25,7 @@ from medjudge.train.kinds import KINDS
 from medjudge.train.memory import shape_of
 from medjudge.train.plan import TrainingPlan, plan_of
 from medjudge.train.start import starting_card
+from medjudge.workflows.distill import TRAIN_FILE, VALIDATION_FILE, DistillOptions, distill_training_set
 
 Recipe = Callable[[JudgeArguments, ModelConfig, SFTConfig], Path]
 
@@ -43,7 +50,7 @@ class TrainedJudge:
 
 
 def train_judge(
-    config: str | Path,
+    config: str | Path | None = None,
     *,
     train_file: Path | None = None,
     validation_file: Path | None = None,
@@ -57,6 +64,7 @@ def train_judge(
 
     Args:
         config: The name of a shipped config, such as `minilm-ordinal`, or a YAML file. What is given here overrides it.
+            None for the default (`with_defaults_named`).
         train_file: `train.jsonl` of `distill_training_set`.
         validation_file: Its `validation.jsonl`, which chooses the checkpoint.
         output_dir: The judge folder to write.
@@ -77,12 +85,12 @@ def train_judge(
         num_train_epochs=num_train_epochs,
         seed=seed,
     )
-    folder = _recipe()(*parse_arguments([*words, *options]))
+    folder = _recipe()(*parse_arguments(with_defaults_named([*words, *options])))
     return TrainedJudge(folder, read_card(folder))
 
 
 def plan_training(
-    config: str | Path,
+    config: str | Path | None = None,
     *,
     train_file: Path | None = None,
     validation_file: Path | None = None,
@@ -105,7 +113,8 @@ def plan_training(
         num_train_epochs=num_train_epochs,
     )
     without_gpu = () if torch.cuda.is_available() else ("--use_cpu", "true")
-    parsed = parse_arguments([*words, *options, *without_gpu])
+    words = with_defaults_named([*words, *options])
+    parsed = parse_arguments([*words, *without_gpu])
     judge, model, training = parsed
     if judge.start_folder is not None:
         starting_card(judge.start_folder, judge.kind, model)
@@ -117,12 +126,80 @@ def plan_training(
     training.max_length = min(training.max_length or 1024, window_of(base))
     data = KINDS[judge.kind].with_room(judge, training, tokenizer, before)
     shape = shape_of(base, model) if data.encoded[0] else None
-    return plan_of(Path(str(config)).stem, parsed, before, data, shape)
+    return plan_of(Path(words[words.index("--config") + 1]).stem, parsed, before, data, shape)
 
 
-def _words(config: str | Path, **overrides: Path | float | None) -> list[str]:
+class _OnGpu(NamedTuple):
+    """A shipped config for GPUs of at least this memory, in GiB, and its base model."""
+
+    config: str
+    memory: int
+    base: str
+
+
+_ON_GPU = (
+    _OnGpu("qwen3-8b-lora-48gb", 48, "Qwen/Qwen3-8B"),
+    _OnGpu("qwen3-4b-lora", 24, "Qwen/Qwen3-4B"),
+    _OnGpu("qwen3-1.7b-lora", 16, "Qwen/Qwen3-1.7B"),
+    _OnGpu("qwen3-0.6b-lora", 8, "Qwen/Qwen3-0.6B"),
+)
+"""Largest first."""
+DEFAULT_CONFIG = "gemma3-270m-lora"
+"""Its base model comes as a package, so that it works on any machine."""
+DEFAULT_DATA, SAMPLE_DATA = Path("data"), Path("data/sample")
+SAMPLE_HELD_OUT = 0.3
+
+
+def default_config() -> str:
+    """The config of a training run that names none: the largest for this GPU whose base model is on this machine."""
+    memory = torch.cuda.get_device_properties(0).total_memory / 2**30 if torch.cuda.is_available() else 0.0
+    for on_gpu in _ON_GPU:
+        # A card of 16 GiB reports a little less.
+        if memory >= 0.95 * on_gpu.memory and in_hub_cache(on_gpu.base):
+            return on_gpu.config
+    return DEFAULT_CONFIG
+
+
+def with_defaults_named(words: Sequence[str]) -> list[str]:
+    """The command line of the recipe, completed where it names no config, and where there is no training set.
+
+    Without `--config`, `default_config` is taken. Where the command line names no training file either and
+    `medjudge distill` wrote none to `data`, the bundled sample is distilled into `data/sample`. One line says which.
+
+    Raises:
+        InputError: The sample's training set cannot be written.
+    """
+    if any(word == "--config" or word.startswith("--config=") for word in words):
+        return list(words)
+    config = default_config()
+    completed = ["--config", str(config_file(config)), *words]
+    named = any(word.split("=")[0].replace("-", "_") == "__train_file" for word in words)
+    if named or (DEFAULT_DATA / TRAIN_FILE).exists():
+        data = "the training file named" if named else str(DEFAULT_DATA / TRAIN_FILE)
+    else:
+        train, validation = _distilled_sample()
+        completed += ["--train_file", str(train), "--validation_file", str(validation)]
+        data = f"{train}, distilled from the bundled sample, which no physician scored"
+    if int(os.environ.get("RANK", "0")) == 0:
+        base = read_yaml(config_file(config))["model_name_or_path"]
+        say(f"no --config: training {config} on {base}, from {data}")
+    return completed
+
+
+def _distilled_sample() -> tuple[Path, Path]:
+    """The training set of the bundled sample, made on first use; a share of it is held out to validate on."""
+    SAMPLE_DATA.mkdir(parents=True, exist_ok=True)
+    # Several processes may train together: the first one distils.
+    with FileLock(SAMPLE_DATA / ".lock"):
+        files = SAMPLE_DATA / TRAIN_FILE, SAMPLE_DATA / VALIDATION_FILE
+        if not all(file.exists() for file in files):
+            distill_training_set([sample_folder()], SAMPLE_DATA, options=DistillOptions(hold_out=SAMPLE_HELD_OUT))
+    return files
+
+
+def _words(config: str | Path | None, **overrides: Path | float | None) -> list[str]:
     """The command line of the recipe."""
-    words = ["--config", str(config_file(str(config)))]
+    words = [] if config is None else ["--config", str(config_file(str(config)))]
     for name, value in overrides.items():
         if value is not None:
             words += [f"--{name}", str(value)]

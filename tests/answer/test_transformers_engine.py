@@ -1,3 +1,4 @@
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from inspect import signature
@@ -138,9 +139,21 @@ def test_a_prompt_that_does_not_fit_is_an_answer_with_its_reason(tiny_lm) -> Non
     assert "does not fit the window of 40" in generated[1].finish_reason
 
 
-def test_models_that_cannot_answer_are_refused(tiny_encoder, tmp_path) -> None:
-    with pytest.raises(InputError, match="no chat template"):
-        TransformersEngine(str(tiny_encoder), device="cpu")
+def test_a_base_model_answers_through_the_plain_template_and_stops_at_the_next_turn(tiny_lm, tmp_path) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(tiny_lm, base)
+    (base / "chat_template.jinja").unlink()
+    engine = TransformersEngine(str(base), device="cpu", max_new_tokens=8)
+    ((_, reply),) = engine.answer(requests("short"))
+    assert reply.finish_reason in ("stop", "length")
+    chat = engine.template.prompt([{"role": "user", "content": "Which dose?"}])
+    assert engine.tokenizer.decode(chat.ids) == "### user\nWhich dose?\n\n### assistant\n"
+    written = engine.tokenizer("At most 4 g.\n\n### user\nAnd then?", add_special_tokens=False)["input_ids"]
+    cut = engine.template.reply(chat, written, ended=False)
+    assert (cut.text, cut.finish_reason) == ("At most 4 g.", "stop")
+
+
+def test_models_that_cannot_answer_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         TransformersEngine(str(tmp_path / "none"), device="cpu")
     with pytest.raises(InputError, match="hf download nobody/nothing"):

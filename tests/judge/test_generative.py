@@ -258,11 +258,6 @@ def test_a_rationale_cannot_hold_control_tokens(reasoner, assignment) -> None:
     assert not {reasoner.tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|im_start|>")} & set(ids)
 
 
-def test_a_model_without_chat_template_is_refused(judge, tiny_encoder) -> None:
-    with pytest.raises(InputError, match="no chat template"):
-        GenerativeJudge("x", judge.model, load_tokenizer(str(tiny_encoder)), GenerativeSettings(100))
-
-
 def test_a_tokenizer_without_five_digits_is_refused() -> None:
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "dose": 1}, unk_token="[UNK]"))
     with pytest.raises(InputError, match="not five different tokens"):

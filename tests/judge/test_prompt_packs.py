@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 from test_shared_prefixes import CONFIGS, judge_like_prompts, model_of, plain, shared
-from transformers import Gemma3TextConfig, PreTrainedModel
+from transformers import Gemma2Config, Gemma3TextConfig, PreTrainedModel
 
 from medjudge.errors import InputError
 from medjudge.judge.inference import Inference, prepared
@@ -62,11 +62,40 @@ def test_a_pack_that_does_not_fit_in_memory_is_read_in_smaller_ones(monkeypatch)
         in_packs(model, [[1] * 600, [2] * 30], MemoryLimit(model.device, 4000))
 
 
-def test_a_model_with_windows_is_refused_and_others_keep_their_attention_unless_asked() -> None:
-    small = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8}
-    windowed = model_of(Gemma3TextConfig(**small, intermediate_size=64, num_key_value_heads=2, sliding_window=16))
-    with pytest.raises(InputError, match="--attention tree: Gemma3ForCausalLM has windows"):
-        prepared(windowed, Inference(attention="tree"))
+SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "head_dim": 8}
+TYPES = ["sliding_attention", "sliding_attention", "full_attention"]
+
+
+def windowed(window: int) -> PreTrainedModel:
+    config = Gemma3TextConfig(
+        **SMALL, intermediate_size=64, num_key_value_heads=2, sliding_window=window, layer_types=TYPES
+    )
+    return model_of(config)
+
+
+@pytest.mark.parametrize("window", [16, 10_000])
+def test_sliding_windows_are_heeded_in_a_pack(window: int) -> None:
+    prompts, model = judge_like_prompts(), windowed(window)
+    alone = plain(model, prompts)
+    assert takes_tree_attention(model)
+    assert in_packs(model, prompts, MemoryLimit(model.device, 400)) == pytest.approx(alone, abs=1e-4)
+    assert plain(windowed(17), prompts) != pytest.approx(plain(windowed(16), prompts), abs=1e-4)  # a window shows
+
+
+def test_a_pack_of_a_model_with_windows_stays_small_on_a_cpu() -> None:
+    model = windowed(16)
+    assert takes_tree_attention(model)
+    sizes: list[int] = []
+    model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].numel()))
+    texts = [[index, *([5] * 699)] for index in range(6)]
+    in_packs(model, texts, MemoryLimit(model.device, 10_000))
+    assert sizes == [1400, 1400, 1400]
+
+
+def test_a_model_that_caps_its_logits_is_refused_and_others_keep_their_attention_unless_asked() -> None:
+    capped = model_of(Gemma2Config(**SMALL, intermediate_size=64, num_key_value_heads=2))
+    with pytest.raises(InputError, match="--attention tree: Gemma2ForCausalLM has windows"):
+        prepared(capped, Inference(attention="tree"))
     model = model_of(deepcopy(CONFIGS["qwen3"]))
     assert prepared(model, Inference()).config._attn_implementation == "sdpa"
     assert prepared(model, Inference(attention="tree")).config._attn_implementation == TREE_ATTENTION

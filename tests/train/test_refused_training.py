@@ -77,8 +77,3 @@ def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, 
         changed(training_files[0], change)
         assert refused(recipe("ordinal", tiny_encoder), capsys, "1 questions stand in the training and in the")
         training_files[0].write_text(kept)
-
-
-def test_a_generative_judge_needs_a_chat_template(recipe, tiny_encoder, tmp_path, capsys) -> None:
-    assert refused(recipe("generative", tiny_encoder), capsys, "no chat template")
-    assert not (tmp_path / "judges" / "generative").exists()
