@@ -21,6 +21,7 @@ from medjudge.judge.card import write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
+from medjudge.train.checkpoints import TimedCheckpoints
 from medjudge.train.checks import (
     StopWhereNotFinite,
     WarnOfFewSteps,
@@ -36,7 +37,13 @@ from medjudge.train.kinds import KINDS
 from medjudge.train.live_line import show_live_line
 from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import without_dropout
-from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
+from medjudge.train.staging import (
+    checkpoint_to_resume,
+    move_into_place,
+    remove_checkpoints,
+    staging,
+    whole_or_nothing,
+)
 from medjudge.train.start import starting_card
 from medjudge.train.trained_card import measure, trained_card, with_temperature_on
 
@@ -83,6 +90,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         require_teachable(judge.train_file, data.train, training)
         trainer = kind.trainer(judge, model, training, tokenizer, data)
         show_live_line(trainer)
+        trainer.add_callback(TimedCheckpoints(judge.save_minutes))
         trainer.add_callback(StopWhereNotFinite())
         trainer.add_callback(WarnOfFewSteps())
         if training.use_cpu:
@@ -111,6 +119,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
             card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
+            remove_checkpoints(folder)
             say(f"judge written to {folder}")
         trainer.accelerator.wait_for_everyone()
     return folder
