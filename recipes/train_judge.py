@@ -17,7 +17,7 @@ from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError, notify
-from medjudge.judge.card import write_readme
+from medjudge.judge.card import tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
@@ -76,6 +76,9 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     require_stage(judge.train_file, data.train, judge.stage)
     require_teachable(judge.train_file, data.train, training)
     checkpoint = checkpoint_to_resume(folder, judge.resume)
+    if training.eval_on_start is None:
+        training.eval_on_start = judge.kind == "generative"
+    training.eval_on_start &= checkpoint is None  # the log of a checkpoint has these measures
 
     with whole_or_nothing(folder, writes=training.process_index == 0), memory_explained(training):
         #######################################################################
@@ -120,6 +123,8 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
             write_readme(folder, card)
             card.write(folder)
             remove_checkpoints(folder)
+            if gain := tuning_gain(card.training):
+                say(f"validation: {gain}")
             say(f"judge written to {folder}")
         trainer.accelerator.wait_for_everyone()
     return folder
