@@ -134,4 +134,5 @@ def batch_loss(model: Any, batch: Sequence[Line], label_ids: torch.Tensor) -> to
     target = torch.tensor([line.label for line in batch], device=device)
     spoken_ids = ids[0, torch.tensor(words, device=device)]
     language = language_loss(at_words, spoken_ids, torch.tensor(owner, device=device), len(batch))
-    return (language + score_loss(at_score, label_ids, target) + regression_loss(at_score[:, label_ids], target)).mean()
+    levels = at_score.float().log_softmax(dim=1)[:, label_ids]
+    return (language + score_loss(levels, target) + regression_loss(levels, target)).mean()

@@ -21,10 +21,11 @@ from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError, notify
-from medjudge.judge.card import write_readme
+from medjudge.judge.card import tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
+from medjudge.train.checkpoints import TimedCheckpoints
 from medjudge.train.checks import (
     StopWhereNotFinite,
     WarnOfFewSteps,
@@ -40,7 +41,13 @@ from medjudge.train.kinds import KINDS
 from medjudge.train.live_line import show_live_line
 from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import without_dropout
-from medjudge.train.staging import checkpoint_to_resume, move_into_place, staging, whole_or_nothing
+from medjudge.train.staging import (
+    checkpoint_to_resume,
+    move_into_place,
+    remove_checkpoints,
+    staging,
+    whole_or_nothing,
+)
 from medjudge.train.start import starting_card
 from medjudge.train.trained_card import measure, trained_card, with_temperature_on
 from medjudge.workflows.train import with_defaults_named
@@ -74,6 +81,9 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     require_stage(judge.train_file, data.train, judge.stage)
     require_teachable(judge.train_file, data.train, training)
     checkpoint = checkpoint_to_resume(folder, judge.resume)
+    if training.eval_on_start is None:
+        training.eval_on_start = judge.kind == "generative"
+    training.eval_on_start &= checkpoint is None  # the log of a checkpoint has these measures
 
     with whole_or_nothing(folder, writes=training.process_index == 0), memory_explained(training):
         #######################################################################
@@ -88,6 +98,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         require_teachable(judge.train_file, data.train, training)
         trainer = kind.trainer(judge, model, training, tokenizer, data)
         show_live_line(trainer)
+        trainer.add_callback(TimedCheckpoints(judge.save_minutes))
         trainer.add_callback(StopWhereNotFinite())
         trainer.add_callback(WarnOfFewSteps())
         if training.use_cpu:
@@ -116,6 +127,9 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
             card = with_temperature_on(card, folder, data)
             write_readme(folder, card)
             card.write(folder)
+            remove_checkpoints(folder)
+            if gain := tuning_gain(card.training):
+                say(f"validation: {gain}")
             say(f"judge written to {folder}")
         trainer.accelerator.wait_for_everyone()
     return folder

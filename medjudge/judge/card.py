@@ -99,10 +99,21 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
             f"{training['batch']}, learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
         mean_of = [f"- Mean of {training['mean_of']}"] if "mean_of" in training else []
-        lines = [how, *mean_of, *lines, *_temperature(training["calibration"])]
+        gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []
+        lines = [how, *mean_of, *lines, *gain, *_temperature(training["calibration"])]
     if (folder / CURVES_FILE).is_file():
         lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
     return ["## How it was made", "", *lines, ""] if lines else []
+
+
+def tuning_gain(training: dict[str, Any]) -> str | None:
+    """The agreement on the validation file before and after training, in one line; None where only one was measured."""
+    before, after = training.get("untuned"), training["validation"]
+    if not before:
+        return None
+    names = {"eval_quadratic_kappa": "quadratic kappa", "eval_usable_agreement": "agreement on usable"}
+    measures = ", ".join(f"{label} {before[name]:.2f} -> {after[name]:.2f}" for name, label in names.items())
+    return f"{measures} ({'before -> after' if training['started_from'] else 'untuned -> tuned'})"
 
 
 def _named(objective: str | dict[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""The logits of the labels in float32, where the model computes in 16 bits."""
+"""The logits of the labels in float32, where the model computes in 16 bits, also by autocast."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,15 +24,18 @@ def exact_label_logits(model: PreTrainedModel, label_ids: Sequence[int]) -> Iter
     """
     head = model.get_output_embeddings()
     # Under ZeRO-3 a process holds no whole weight outside of a pass.
-    if type(head) is not nn.Linear or head.weight.dtype not in _IN_16_BITS or not head.weight.numel():
+    if type(head) is not nn.Linear or not head.weight.numel():
         yield
         return
     ids = torch.tensor(label_ids, device=head.weight.device)
     weight, bias = head.weight[ids].float(), None if head.bias is None else head.bias[ids].float()
 
     def exact(module: nn.Module, inputs: tuple[torch.Tensor, ...], logits: torch.Tensor) -> torch.Tensor:
+        if logits.dtype not in _IN_16_BITS:
+            return logits
         logits = logits.float()
-        logits[..., ids] = functional.linear(inputs[0].float(), weight, bias)
+        with torch.autocast(logits.device.type, enabled=False):
+            logits[..., ids] = functional.linear(inputs[0].float(), weight, bias)
         return logits
 
     hook: Any = head.register_forward_hook(exact)

@@ -26,6 +26,9 @@ class JudgeArguments:
         default=None, metadata={"help": "validation_pairs.jsonl of medjudge distill --pairs; for stage preference"}
     )
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
+    save_minutes: float = field(
+        default=10.0, metadata={"help": "minutes between checkpoints, beside those of save_strategy; 0 for none"}
+    )
     stage: Stage = field(
         default="judge",
         metadata={

@@ -79,6 +79,7 @@ def _machine_defaults() -> dict[str, Any]:
         "bf16": gpu_has_bf16() if has_gpu else cpu_has_bf16() and not deepspeed_on_cpu(),
         "gradient_checkpointing": False,
         "eval_strategy": "epoch",
+        "eval_on_start": None,  # see the recipe
         "save_strategy": "best",
         "save_total_limit": 1,
         "load_best_model_at_end": None,  # see with_defaults

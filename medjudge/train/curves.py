@@ -11,6 +11,7 @@ from transformers.integrations import TensorBoardCallback
 from medjudge.errors import notify
 from medjudge.judge.card import CURVES_FILE
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT, STYLE
+from medjudge.train.checkpoints import kept_step
 
 TENSORBOARD = "training/tensorboard"
 _OTHER = "#b5651d"
@@ -41,7 +42,7 @@ def log_to_tensorboard(trainer: Any, folder: Path, resumed: bool) -> None:
 
 def plot_curves(trainer: Any, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
     """Draws the curves of a finished run into its judge folder; says so where matplotlib is not installed."""
-    best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
+    best_step = kept_step(trainer) if trainer.args.load_best_model_at_end else None
     if find_spec("matplotlib") is None:
         notify(f"no {CURVES_FILE}: matplotlib is not installed (pip install 'medjudge[report]')")
     else:

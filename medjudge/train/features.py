@@ -162,10 +162,6 @@ class _Reply(NamedTuple):
     score: int
     after: list[int]
 
-    @property
-    def length(self) -> int:
-        return len(self.before) + 1 + len(self.after)
-
 
 def encoded_line(
     line: TrainingLine,
@@ -179,30 +175,33 @@ def encoded_line(
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
-    reason-first reply is the rationale and a last line "Score: N". Without a rationale, "Score: " is given and only the
-    score and the end of the reply are learnt: a judge that learnt to say "Score: " at once would stop reasoning. A
-    rationale is cut off after `reason_tokens`, so that it leaves room for the answer.
+    reason-first reply is the rationale and a last line "Score: N". Without a rationale, only the score is learnt: the
+    end of the reply says nothing about the answer, and a judge that learnt to say "Score: " at once would stop
+    reasoning. A rationale is cut off after `reason_tokens`, and where the window ends: the prompt is the one that the
+    judge reads.
 
     Args:
         level_ids: From `score_token_ids`.
     """
-    before, score, after = reply = _reply(line, tokenizer, level_ids, max_length, style, scheme)
-    prompt = _prompt(line_assignment(line, scheme), tokenizer, max_length, style, reply.length)
+    before, score, after = _reply(line, tokenizer, level_ids, max_length, style, scheme)
+    prompt = _prompt(line_assignment(line, scheme), tokenizer, max_length, style)
     if prompt is None:
         return None
-    silent = [-100] * len(before) if not line_rationale(line) else before
+    reply = [*before, score, *after]
+    learnt = [*before, -100, *after] if line_rationale(line) else [-100] * len(reply)
     row = {
-        "input_ids": [*prompt.input_ids, *before, score, *after],
-        "labels": [*[-100] * len(prompt.input_ids), *silent, -100, *after],
+        "input_ids": [*prompt.input_ids, *reply][:max_length],
+        "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
         "score_at": len(prompt.input_ids) + len(before),
         "probabilities": line.probabilities,
+        "level": line.level,
         "weight": line.weight,
     }
     return EncodedLine(row, prompt.answer_tokens_cut)
 
 
 def generative_dataset(lines: Sequence[EncodedLine]) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (the position of the score), `probabilities` and `weight`."""
+    """Columns `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level` and `weight`."""
     return Dataset.from_list([line.row for line in lines])
 
 
@@ -276,19 +275,16 @@ def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
     return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
 
 
-def prompt_ids(
-    assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int = 0
-) -> Prompt:
-    """The prompt of a training line, with the room that the judge gives it, or less where a reply needs more.
+def prompt_ids(assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style) -> Prompt:
+    """The prompt of a training line, with the room that the judge gives it.
 
     Args:
         assignment: From `line_assignment`.
-        reply: The tokens of the reply in training.
 
     Raises:
         InputError: Everything but the answer leaves it no room.
     """
-    prompt = _prompt(assignment, tokenizer, max_length, style, reply)
+    prompt = _prompt(assignment, tokenizer, max_length, style)
     if prompt is None:
         raise InputError(
             f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
@@ -297,13 +293,10 @@ def prompt_ids(
     return prompt
 
 
-def _prompt(
-    assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style, reply: int
-) -> Prompt | None:
+def _prompt(assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style) -> Prompt | None:
     written = reason_tokens(max_length) if style == "reason-first" else 0
     settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
-    room = min(prompt_room(tokenizer, settings, score_line(assignment)), max_length - reply)
-    return encode_prompt(tokenizer, assignment, room, style)
+    return encode_prompt(tokenizer, assignment, prompt_room(tokenizer, settings, score_line(assignment)), style)
 
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from accelerate.utils import gather_object
 from peft import PeftModel
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+from transformers.trainer_utils import EvalLoopOutput
 from trl import ModelConfig, SFTConfig, SFTTrainer
 from trl.trainer.utils import get_quantization_config
 
@@ -23,6 +24,7 @@ from medjudge.judge.generative import (
     score_line,
     score_token_ids,
 )
+from medjudge.judge.label_logits import exact_label_logits
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
@@ -33,6 +35,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
+from medjudge.train.kept_evaluations import KeptEvaluations
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lines_apart import require_branches_apart, require_lines_apart
 from medjudge.train.lora import lora_config
@@ -56,7 +59,7 @@ class LossWeights(NamedTuple):
     regression: float = 1.0
 
 
-class JudgedEvaluation:
+class JudgedEvaluation(KeptEvaluations):
     """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
 
     A reason-first judge writes its own rationales for this: after a teacher's, the score would be obvious. `predict`
@@ -68,17 +71,16 @@ class JudgedEvaluation:
     style: Style = "score-first"
     scheme: Scheme = LLMEVAL_MED
 
-    def evaluation_loop(self, *arguments: Any, metric_key_prefix: str = "eval", **options: Any) -> Any:
-        options["prediction_loss_only"] = True
-        output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **options)  # type: ignore[misc]
+    def judged(self, output: EvalLoopOutput) -> EvalLoopOutput:
         lines = list(self.validation_lines)
         if self.style == "reason-first" and len(lines) > _REASONED_LINES:
-            sampled = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]  # type: ignore[attr-defined]
+            sampled = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]
             lines = [lines[index] for index in sampled]
         logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
         level = np.array([line.level for line in lines])
         measures = agreement_measures(generative_levels(logits, 1.0), level)
-        output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in measures.items()})
+        assert output.metrics is not None
+        output.metrics.update({f"eval_{name}": value for name, value in measures.items()})
         return output._replace(predictions=logits, label_ids=(target, level))
 
     def score_logits(self, lines: Sequence[TrainingLine]) -> np.ndarray:
@@ -97,32 +99,62 @@ class JudgedEvaluation:
         return np.array([row for _, row in sorted(gathered, key=lambda pair: pair[0])])
 
 
-class GenerativeTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
+class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
     """TRL's SFT trainer over batches of `collate`.
 
     The loss of a line is its language loss (mean over the words of its reply), plus the weighted losses on its score.
     The loss of a step is the mean over its lines by their weights, whatever the processes and accumulation steps.
+
+    `predict` gives the log probabilities of the five levels, which are logits of them, and as labels both soft labels
+    and levels.
     """
 
     loss_weights = LossWeights()
+    scheme: Scheme = LLMEVAL_MED
+
+    def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
+        model = readable(self.accelerator.unwrap_model(self.model))
+        with exact_label_logits(model, score_token_ids(self.processing_class)):
+            return super().evaluation_loop(*arguments, **options)
+
+    def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, Any, Any]:
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            loss, levels = self.compute_loss(model, inputs, return_outputs=True)
+        return loss, levels, (inputs["probabilities"], inputs["level"])
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         label_ids = torch.tensor(score_token_ids(self.processing_class), device=inputs["labels"].device)
         words, at_score = _predictions(model, inputs)
+        levels = at_score.float().log_softmax(dim=1)[:, label_ids]
         target, weight = inputs["probabilities"], inputs["weight"]
         each = {
             "language_loss": language_loss(*words, len(target)),
-            "score_loss": score_loss(at_score, label_ids, target),
-            "regression_loss": regression_loss(at_score[:, label_ids], target),
+            "score_loss": score_loss(levels, target),
+            "regression_loss": regression_loss(levels, target),
         }
         mode = "train" if self.model.training else "eval"
         for name, values in each.items():
             self._metrics[mode][name].append(float((values.detach() * weight).sum() / weight.sum()))
         factors = (1.0, self.loss_weights.score, self.loss_weights.regression)
         total = sum(factor * values for factor, values in zip(factors, each.values(), strict=True))
-        return self.of_step((total * weight).sum() / weight.sum(), weight, num_items_in_batch)
+        loss = self.of_step((total * weight).sum() / weight.sum(), weight, num_items_in_batch)
+        return (loss, levels.detach()) if return_outputs else loss
+
+
+class ReasonFirstTrainer(JudgedEvaluation, GenerativeTrainer):
+    """A `GenerativeTrainer` whose judge writes its own rationales for the validation lines."""
+
+    style: Style = "reason-first"
+
+
+def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
+    """`agreement_measures` of what `GenerativeTrainer` predicts, and the probability mass on the five score tokens."""
+    levels = np.asarray(prediction.predictions)
+    measures = agreement_measures(generative_levels(levels, 1.0), prediction.label_ids[1])
+    return {**measures, "score_mass": float(np.exp(levels).sum(axis=1).mean())}
 
 
 def _predictions(
@@ -159,7 +191,7 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
     Returns:
         `input_ids`, `position_ids`, `labels` and `line` (the line that a token belongs to), each (rows, length);
         `attention_mask` for rows; `ends` from `path_ends` for rows of `tree_packed`; of each line `score_row` and
-        `score_at`, `probabilities` (lines, 5) and `weight`.
+        `score_at`, `probabilities` (lines, 5), `level` and `weight`.
     """
     in_packs = "lines" in rows[0]
     lines = [line for row in rows for line in row["lines"]] if in_packs else rows
@@ -195,6 +227,7 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
         "score_row": torch.tensor([row for row, _ in places]),
         "score_at": torch.tensor([start + line["score_at"] for line, start in zip(lines, starts, strict=True)]),
         "probabilities": torch.tensor([line["probabilities"] for line in lines], dtype=torch.float32),
+        "level": torch.tensor([line["level"] for line in lines]),
         "weight": torch.tensor([line["weight"] for line in lines], dtype=torch.float32),
     }
 
@@ -235,20 +268,24 @@ def generative_trainer(
     keep_columns(training)
     training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    kind = ReasonFirstTrainer if judge.style == "reason-first" else GenerativeTrainer
     try:
-        trainer = GenerativeTrainer(
+        trainer = kind(
             model=base,
             args=training,
             data_collator=lambda rows: collate(rows, pad_id),
             train_dataset=train,
             eval_dataset=validation,
             processing_class=tokenizer,
+            compute_metrics=validation_metrics,
             peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
         )
     except ValueError as error:
         raise lora_refusal(error) from None
     trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
-    trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
+    trainer.scheme = data.scheme
+    if isinstance(trainer, ReasonFirstTrainer):
+        trainer.validation_lines = data.validation
     return trainer
 
 

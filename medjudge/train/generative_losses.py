@@ -24,21 +24,20 @@ def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor,
     return total / torch.bincount(line, minlength=lines).clamp_min(1)
 
 
-def score_loss(logits: torch.Tensor, label_ids: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def score_loss(levels: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Cross-entropy of the soft label with the probabilities that the five score tokens have in the whole vocabulary.
 
     It is the cross-entropy within the five levels plus the negative log probability of saying any level at all: for
     one certain level it is the language loss of its token.
 
     Args:
-        logits: At the score's position, shape (lines, vocabulary).
-        label_ids: The five score tokens, level 1 first, shape (5,).
+        levels: Log probabilities of the five score tokens in the whole vocabulary, level 1 first, shape (lines, 5).
         target: Soft labels, shape (lines, 5), rows adding up to 1.
 
     Returns:
         Shape (lines,), nats.
     """
-    return -(target * logits.float().log_softmax(dim=1)[:, label_ids]).sum(dim=1)
+    return -(target * levels).sum(dim=1)
 
 
 def regression_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -47,7 +46,7 @@ def regression_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     p is the distribution within the five levels, as the judge reads it, and the target the mean of the soft label.
 
     Args:
-        logits: Of the five score tokens, level 1 first, shape (lines, 5).
+        logits: Of the five score tokens, or their log probabilities, level 1 first, shape (lines, 5).
         target: Soft labels, shape (lines, 5), rows adding up to 1.
 
     Returns:

@@ -19,6 +19,7 @@ from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, ordinal_dataset
+from medjudge.train.kept_evaluations import KeptEvaluations
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss, expected_level_loss
 from medjudge.train.start import adapter_to_train, damage_explained
@@ -112,7 +113,7 @@ def _encoded(row: dict[str, Any]) -> Encoded:
     return Encoded(row["question"], row["reference"], row["checklist"], row["answer"], 0, 0)
 
 
-class OrdinalTrainer(WeightedSteps):
+class OrdinalTrainer(KeptEvaluations, WeightedSteps):
     """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
 
     judge_loss = staticmethod(cumulative_loss)

@@ -1,15 +1,18 @@
 """A judge folder is written whole or not at all: all files go to a staging folder in it first."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer import TRAINER_STATE_NAME
 
 from medjudge.errors import InputError, notify
+from medjudge.files import read_json
 from medjudge.judge.card import CURVES_FILE
+from medjudge.train.checkpoints import checkpoint_step
 from medjudge.train.checks import NotFiniteError
 from medjudge.train.curves import TENSORBOARD
 
@@ -40,9 +43,21 @@ def checkpoint_to_resume(folder: Path, resume: bool) -> str | None:
 
 def last_checkpoint(folder: Path) -> str | None:
     """The last complete checkpoint of an interrupted run; None where there is none."""
-    checkpoints = folder / CHECKPOINTS
-    last: str | None = get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None
-    return last
+    complete = [path for path in _checkpoints(folder) if _is_complete(path)]
+    return str(max(complete, key=checkpoint_step)) if complete else None
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", path.name)]
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    """Whether a checkpoint was written to its end: the trainer's state is written last."""
+    try:
+        read_json(checkpoint / TRAINER_STATE_NAME)
+    except InputError:
+        return False
+    return True
 
 
 @contextmanager
@@ -54,6 +69,10 @@ def whole_or_nothing(folder: Path, writes: bool) -> Iterator[None]:
         writes: Whether this is the process that writes.
     """
     had_checkpoints = (folder / CHECKPOINTS).exists()
+    if writes:
+        for checkpoint in _checkpoints(folder):
+            if not _is_complete(checkpoint):  # a run was killed while it wrote
+                shutil.rmtree(checkpoint)
     try:
         yield
     except BaseException as error:
@@ -85,8 +104,12 @@ def _remove(folder: Path, had_checkpoints: bool) -> None:
 
 
 def move_into_place(folder: Path) -> None:
-    """Moves the files from `staging` into the folder, and removes the checkpoints."""
+    """Moves the files from `staging` into the folder."""
     for path in sorted(staging(folder).iterdir()):
         os.replace(path, folder / path.name)
-    for name in (_STAGING, CHECKPOINTS):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    staging(folder).rmdir()
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Removes the checkpoints of a finished judge: until its card is written, a killed run needs them."""
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)

@@ -1,6 +1,7 @@
 """`judge.json` of a judge that was just trained: what it is, what it saw and how it was made."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from medjudge.judge.identity import measured_on
 from medjudge.models.loading import base_name, commit, located
 from medjudge.models.packaged import source_of
 from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.train.checkpoints import kept_step
 from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
@@ -23,6 +25,8 @@ from medjudge.train.kinds import KINDS
 from medjudge.train.quantized import quantization_of
 from medjudge.train.start import seen_before
 from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
+
+_MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass")
 
 
 class Outcome(NamedTuple):
@@ -33,19 +37,28 @@ class Outcome(NamedTuple):
     calibration: Calibration
     validation: dict[str, float]
     """Loss and agreement on the validation file, at the temperature that was fitted."""
+    untuned: dict[str, float] | None
+    """The same measures before the first step; None where they were not taken."""
 
 
 def measure(trainer: Any, config: TrainingConfig) -> Outcome:
     """Fits the temperature on the answers that chose the checkpoint, and measures the judge on them."""
     levels_at = KINDS[config.judge.kind].levels
     history = list(trainer.state.log_history)
-    prediction = trainer.predict(trainer.eval_dataset, metric_key_prefix="eval")
-    target, level = prediction.label_ids
-    calibration = calibrated(prediction.predictions, target, level, levels_at)
-    agreement = agreement_measures(levels_at(np.asarray(prediction.predictions), calibration.temperature), level)
-    measures = {"eval_loss": prediction.metrics["eval_loss"]}
-    measures |= {f"eval_{name}": value for name, value in agreement.items()}
-    return Outcome(history, calibration, {name: round(value, 6) for name, value in measures.items()})
+    # A run that resumed after its best evaluation did not make that one.
+    evaluation = trainer.evaluations.get(kept_step(trainer)) or trainer.predict(
+        trainer.eval_dataset, metric_key_prefix="eval"
+    )
+    target, level = evaluation.label_ids
+    calibration = calibrated(evaluation.predictions, target, level, levels_at)
+    agreement = agreement_measures(levels_at(np.asarray(evaluation.predictions), calibration.temperature), level)
+    validation = _measures(evaluation.metrics | {f"eval_{name}": value for name, value in agreement.items()})
+    untuned = next((_measures(entry) for entry in history if entry["step"] == 0 and "eval_loss" in entry), None)
+    return Outcome(history, calibration, validation, untuned)
+
+
+def _measures(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(metrics[name], 6) for name in _MEASURES if name in metrics}
 
 
 def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, start: JudgeCard | None) -> JudgeCard:
@@ -97,6 +110,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
             "lora_alpha": model.lora_alpha,
             "calibration": as_card(outcome.calibration),
             "validation": outcome.validation,
+            "untuned": outcome.untuned,
             "loss": [[entry["step"], round(entry["loss"], 6)] for entry in outcome.history if "loss" in entry],
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         },

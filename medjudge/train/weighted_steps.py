@@ -15,6 +15,11 @@ class WeightedSteps(Trainer):
 
     loss_is_scaled_for_ga = True  # by the weights of the step
 
+    def _run_epoch(self, *arguments: Any, **options: Any) -> None:
+        # A run that resumes from its last step, within an epoch, has no step left; the Trainer would take one more.
+        if self.state.global_step < self.state.max_steps:
+            super()._run_epoch(*arguments, **options)
+
     def get_batch_samples(self, *arguments: Any, **options: Any) -> Any:
         batches, _ = super().get_batch_samples(*arguments, **options)
         if not batches:

@@ -39,8 +39,21 @@ def test_a_weight_that_is_shared_out_over_processes_is_left_alone() -> None:
         assert model.lm_head._forward_hooks == {}
 
 
+def test_labels_are_not_rounded_by_autocast() -> None:
+    model, tokens = model_in(torch.float32), torch.arange(10, 20)[None]
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        hidden = model.model(tokens).last_hidden_state.float()
+        rounded = model(tokens).logits
+        with exact_label_logits(model, LABELS):
+            exact = model(tokens).logits
+    expected = hidden @ model.lm_head.weight[LABELS].detach().T
+    assert torch.allclose(exact[..., LABELS], expected, rtol=1e-5)
+    assert (exact[..., LABELS] - rounded[..., LABELS].float()).abs().max() > 1e-2
+
+
 def test_a_model_in_float32_stays_as_it_is() -> None:
     model, tokens = model_in(torch.float32), torch.arange(10, 20)[None]
-    with torch.inference_mode(), exact_label_logits(model, LABELS):
-        assert model.lm_head._forward_hooks == {}
-        assert model(tokens).logits.dtype == torch.float32
+    with torch.inference_mode():
+        before = model(tokens).logits
+        with exact_label_logits(model, LABELS):
+            assert torch.equal(model(tokens).logits, before)

@@ -13,7 +13,14 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.train import features
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, packed, read_training_lines, require_apart
+from medjudge.train.features import (
+    TrainingData,
+    data_with_room,
+    packed,
+    prompt_ids,
+    read_training_lines,
+    require_apart,
+)
 from medjudge.train.generative import generative_trainer
 
 
@@ -38,11 +45,11 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
             assert text == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
         assert style == "score-first" or read_verdict(text).score == line.level
         assert tokenizer.decode(row["input_ids"][row["score_at"]]) == str(line.level)
-        # The language loss is on the reply but for the score; and not on a "Score: " without reasons before it.
+        # The language loss is on the reply but for the score, and on nothing where there is no rationale.
         learnt = [token for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100]
         assert [label for label in row["labels"] if label != -100] == learnt
         heard = tokenizer.decode(learnt)
-        assert heard == (text.replace(str(line.level), "", 1) if rationale else "") + tokenizer.eos_token
+        assert heard == (text.replace(str(line.level), "", 1) + tokenizer.eos_token if rationale else "")
 
 
 def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer) -> None:
@@ -81,6 +88,27 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question,
     assert "Take four grams." in tokenizer.decode(row["input_ids"])
     counted = sum(label != -100 for label in row["labels"])
     assert reason_tokens(2048) < counted < reason_tokens(2048) + 20
+    assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
+
+
+@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(style, tiny_lm, question, answer) -> None:
+    tokenizer = load_tokenizer(str(tiny_lm))
+    line = TrainingLine(
+        question=question(),
+        earlier=[],
+        answer=answer(text="Take four grams. " * 2000),
+        level=2,
+        probabilities=[0, 1, 0, 0, 0],
+        source="teacher",
+        scored_by=["t"],
+        rationale="wrong dose " * 4000,
+    )
+    ((row, cut),) = encoded_lines([line], tokenizer, 2048, style)
+    judged = prompt_ids(Assignment(line.question, (), line.answer), tokenizer, 2048, style).input_ids
+    assert cut > 0
+    assert row["input_ids"][: len(judged)] == judged
+    assert 2040 < len(row["input_ids"]) == len(row["labels"]) <= 2048
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 

@@ -1,12 +1,15 @@
 """A judge on a quantised base: it is run as it was trained and calibrated."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import log_softmax
 from tiny_models import build_generative_judge
 from train_judge import main as train_judge
+from transformers.trainer_utils import EvalLoopOutput
 from trl import ModelConfig
 
 from medjudge.errors import InputError
@@ -27,13 +30,14 @@ CPU = torch.device("cpu")
 def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     read_in_training = []
-    original = GenerativeTrainer.score_logits
+    original = GenerativeTrainer.evaluation_loop
 
-    def score_logits(self: GenerativeTrainer, lines: Sequence[TrainingLine]) -> np.ndarray:
-        read_in_training.append(original(self, lines))
-        return read_in_training[-1]
+    def evaluation_loop(self: GenerativeTrainer, *arguments: Any, **options: Any) -> EvalLoopOutput:
+        output = original(self, *arguments, **options)
+        read_in_training.append(log_softmax(output.predictions, axis=1))
+        return output
 
-    monkeypatch.setattr(GenerativeTrainer, "score_logits", score_logits)
+    monkeypatch.setattr(GenerativeTrainer, "evaluation_loop", evaluation_loop)
     options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16"}
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, max_steps=8)))
     card = read_card(folder)
@@ -63,8 +67,9 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
 
 
 def score_logits_of(judge: GenerativeJudge, lines: Sequence[TrainingLine]) -> np.ndarray:
-    """What a loaded judge reads for training lines, (n, 5)."""
-    return score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length, "score-first")
+    """The log probabilities within the five levels that a loaded judge reads for training lines, (n, 5)."""
+    logits = score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length, "score-first")
+    return log_softmax(logits, axis=1)
 
 
 def test_a_quantised_judge_is_refused_without_bitsandbytes(tiny_lm, tmp_path, monkeypatch) -> None:
