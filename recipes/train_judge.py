@@ -13,6 +13,9 @@ checkpoint. The training files come from `medjudge distill`.
 import sys
 from pathlib import Path
 
+import medjudge  # noqa: F401  (sets variables of torch, so it comes before torch)
+
+# isort: split
 from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
@@ -22,6 +25,7 @@ from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checks import (
+    ReturnFreedMemory,
     StopWhereNotFinite,
     WarnOfFewSteps,
     memory_explained,
@@ -85,6 +89,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         show_live_line(trainer)
         trainer.add_callback(StopWhereNotFinite())
         trainer.add_callback(WarnOfFewSteps())
+        trainer.add_callback(ReturnFreedMemory())
         if training.use_cpu:
             without_dropout(trainer.model)
         is_main = trainer.accelerator.is_main_process

@@ -1,6 +1,7 @@
 """Trains a `generative` judge: TRL's SFT trainer with a loss on the words, the five levels and the expected level."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,9 +35,10 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
+from medjudge.train.kept_states import KeptStates, kept_states
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lines_apart import require_branches_apart, require_lines_apart
-from medjudge.train.lora import lora_config
+from medjudge.train.lora import upper_lora
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
@@ -106,12 +108,14 @@ class GenerativeTrainer(JudgedEvaluation, LeanSteps, WeightedSteps, SFTTrainer):
     """
 
     loss_weights = LossWeights()
+    states: KeptStates | None = None
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         label_ids = torch.tensor(score_token_ids(self.processing_class), device=inputs["labels"].device)
-        words, at_score = _predictions(model, inputs)
+        with nullcontext() if self.states is None else self.states.of(inputs):
+            words, at_score = _predictions(model, inputs)
         target, weight = inputs["probabilities"], inputs["weight"]
         each = {
             "language_loss": language_loss(*words, len(target)),
@@ -244,10 +248,11 @@ def generative_trainer(
             train_dataset=train,
             eval_dataset=validation,
             processing_class=tokenizer,
-            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
+            peft_config=None if judge.start_from else upper_lora(base, model, judge.upper_layers),
         )
     except ValueError as error:
         raise lora_refusal(error) from None
+    trainer.states = kept_states(trainer.model.get_base_model(), training)
     trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
     trainer.style, trainer.validation_lines, trainer.scheme = judge.style, data.validation, data.scheme
     return trainer
