@@ -28,8 +28,8 @@ class _Run(NamedTuple):
 class KeptStates:
     """Skips the layers below the first trained one for a batch of which each line was read before.
 
-    The states lie in a file without a name, which ends with the process; the operating system keeps of it in memory what
-    fits. What does not fit on the disk is computed each time.
+    The states lie in a file without a name, which ends with the process. The operating system caches it in free memory.
+    What does not fit on the disk is computed each time.
 
     Args:
         frozen: The layers below the first trained one, at least one. Their `forward` is replaced.
