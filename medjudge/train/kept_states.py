@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -50,10 +51,9 @@ class KeptStates:
         """The model reads this batch of `collate`, and no other."""
         self.real = batch["line"] >= 0
         tokens = torch.stack([batch["input_ids"][self.real], batch["position_ids"][self.real]], dim=1).cpu()
-        starts = (tokens[:, 1] == 0).nonzero().flatten()
-        self.runs = [
-            _Run(sha256(run.contiguous().numpy()).digest(), len(run)) for run in tokens.tensor_split(starts[1:])
-        ]
+        starts = (tokens[:, 1] == 0).nonzero().flatten().tolist()
+        runs = np.split(tokens.numpy(), starts[1:])
+        self.runs = [_Run(sha256(run.tobytes()).digest(), len(run)) for run in runs]
         try:
             yield
         finally:
@@ -78,7 +78,7 @@ class KeptStates:
 
     def _keep(self, states: torch.Tensor) -> None:
         """Writes the states of the batch's tokens, (tokens, width)."""
-        for run, own in zip(self.runs, states.split([run.length for run in self.runs]), strict=True):
+        for run, own in zip(self.runs, torch.split(states, [run.length for run in self.runs]), strict=True):
             content = own.contiguous().cpu().view(torch.uint8).numpy()
             if run.key not in self.places and shutil.disk_usage(self.folder).free > content.nbytes + _LEFT_FREE:
                 place = self.file.seek(0, 2)

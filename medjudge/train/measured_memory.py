@@ -3,7 +3,7 @@
 from copy import copy
 from tempfile import TemporaryDirectory
 
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PrinterCallback
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from medjudge.models.hardware import peak_of_process
@@ -26,6 +26,7 @@ def measured_memory(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, 
     with TemporaryDirectory() as folder:
         training.output_dir = folder
         trainer = KINDS[judge.kind].trainer(judge, model, training, tokenizer, data)
+        trainer.remove_callback(PrinterCallback)  # of losses, on stdout
         rows = list(trainer.train_dataset)
         tokens = [next(iter(trainer.data_collator([row]).values())).numel() for row in rows]
         largest = sorted(range(len(rows)), key=lambda index: -tokens[index])[: training.per_device_train_batch_size]
