@@ -15,6 +15,9 @@ for _name, _off in (
     ("VLLM_NO_USAGE_STATS", "1"),
     ("VLLM_DO_NOT_TRACK", "1"),
     ("WANDB_ERROR_REPORTING", "false"),
+    # torch on a CPU: by default oneDNN keeps the products of 1,024 text lengths, of 30 MB each in bfloat16.
+    ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16"),
+    ("LRU_CACHE_CAPACITY", "16"),
 ):
     os.environ.setdefault(_name, _off)
 

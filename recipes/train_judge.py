@@ -17,6 +17,9 @@ checkpoint. The training files come from `medjudge distill`.
 import sys
 from pathlib import Path
 
+import medjudge  # noqa: F401  (sets variables of torch, so it comes before torch)
+
+# isort: split
 from transformers import set_seed
 from trl import ModelConfig, SFTConfig
 
@@ -27,6 +30,7 @@ from medjudge.screen import say
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.checkpoints import TimedCheckpoints
 from medjudge.train.checks import (
+    ReturnFreedMemory,
     StopWhereNotFinite,
     WarnOfFewSteps,
     memory_explained,
@@ -101,6 +105,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
         trainer.add_callback(TimedCheckpoints(judge.save_minutes))
         trainer.add_callback(StopWhereNotFinite())
         trainer.add_callback(WarnOfFewSteps())
+        trainer.add_callback(ReturnFreedMemory())
         if training.use_cpu:
             without_dropout(trainer.model)
         is_main = trainer.accelerator.is_main_process

@@ -37,7 +37,7 @@ def train(
     ] = None,
     plan: Annotated[
         bool,
-        typer.Option("--plan", help="Say what training would take: steps, tokens, memory, time. Loads no weights."),
+        typer.Option("--plan", help="Say what training would take: steps, tokens, memory, time."),
     ] = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,

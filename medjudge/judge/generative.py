@@ -15,7 +15,7 @@ from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompt_packs import read_in_packs, takes_tree_attention
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
-from medjudge.judge.shared_prefixes import Known, can_share, prefix_forest, read_to_the_end
+from medjudge.judge.shared_prefixes import CACHE, Known, can_share, prefix_forest, read_to_the_end
 from medjudge.languages.texts import languages_of
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.chat import with_chat_template
@@ -298,9 +298,9 @@ class GenerativeJudge:
                 ids,
                 attention_mask=mask,
                 position_ids=positions,
-                past_key_values=known.cache,
                 use_cache=True,
                 logits_to_keep=1,
+                **{CACHE: known.cache},
             )
         rows = self._score_logits(out.logits[:, -1])
         return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
@@ -329,8 +329,8 @@ class GenerativeJudge:
         # generate() counts columns, so the ids need one for each cached token. Their values are not used.
         cached = torch.full_like(known.mask, self.pad_id)
         ids, mask = torch.cat([cached, start], dim=1), torch.cat([known.mask, torch.ones_like(start)], dim=1)
-        out = self._generated(ids, mask, most, past_key_values=known.cache)
-        return out.sequences[:, ids.shape[1] :], Known(out.past_key_values, known.mask)
+        out = self._generated(ids, mask, most, **{CACHE: known.cache})
+        return out.sequences[:, ids.shape[1] :], Known(out[CACHE], known.mask)
 
     def _texts(self, ids: torch.Tensor) -> list[str]:
         """What generated tokens say up to the one that ends a text, shape (rows, n)."""

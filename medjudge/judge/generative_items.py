@@ -17,7 +17,7 @@ from medjudge.item_records import ItemJudgment
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.judge.prompts import control_texts, token_ids, tokenised
-from medjudge.judge.shared_prefixes import Known, prefix_forest, read_to_the_end
+from medjudge.judge.shared_prefixes import CACHE, Known, prefix_forest, read_to_the_end
 from medjudge.models.batching import cut_middle
 from medjudge.models.padding import pad_left
 from medjudge.models.tree_attention import TREE_ATTENTION
@@ -128,9 +128,9 @@ class GenerativeItemJudge:
                 ids,
                 attention_mask=mask,
                 position_ids=known.mask.sum(dim=1, keepdim=True) + place,
-                past_key_values=known.cache,
                 use_cache=True,
                 logits_to_keep=torch.tensor(columns, device=ids.device),
+                **{CACHE: known.cache},
             )
         letters: np.ndarray = out.logits[:, :, self.label_ids].float().cpu().numpy()
         at_column = {column: number for number, column in enumerate(columns)}

@@ -12,11 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.padding import pad_left
 
 T = TypeVar("T")
+CACHE = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
+"""What a model calls its cache, as argument and in its output. It is `cache` from transformers 5.24 on; the releases of
+vLLM that go with our torch want earlier ones."""
 _WORTH_SHARING = 128
 """The fewest tokens that a shared prefix must save to be worth another forward pass."""
 
@@ -227,8 +231,8 @@ def _forward(
             ids,
             attention_mask=mask,
             position_ids=positions,
-            past_key_values=DynamicCache() if known is None else known.cache,
             use_cache=True,
             logits_to_keep=1,
+            **{CACHE: DynamicCache() if known is None else known.cache},
         )
-    return out.logits[:, -1], Known(out.past_key_values, mask)
+    return out.logits[:, -1], Known(out[CACHE], mask)

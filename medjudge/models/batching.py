@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from medjudge.errors import InputError
-from medjudge.models.hardware import is_out_of_memory
+from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 
 T = TypeVar("T")
 _BATCH_OVERHEAD = 128
@@ -144,6 +144,8 @@ class MemoryLimit:
                 yield batch, result
                 del result
                 self._grow(tokens)
+                if self.device.type == "cpu":
+                    return_freed_memory()
             if self.tokens != before:
                 waiting = deque(planned([index for batch in waiting for index in batch]))
                 # Not in the handler: its traceback keeps the tensors of the failed pass alive.

@@ -1,5 +1,6 @@
 """The devices of this machine: which one to use, fast number formats, and memory."""
 
+import ctypes
 import gc
 import os
 import platform
@@ -52,8 +53,8 @@ def gpu_has_bf16() -> bool:
 
 
 def cpu_has_bf16() -> bool:
-    """Whether the CPU has matrix instructions for bfloat16 (AVX-512 BF16 or AMX)."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    """Whether the CPU multiplies matrices of bfloat16 faster than those of float32: with AMX, not with AVX-512 BF16."""
+    return bool(torch.cpu._is_amx_tile_supported())
 
 
 def one_gpu_environment() -> dict[str, str]:
@@ -79,6 +80,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+def return_freed_memory() -> None:
+    """Returns freed memory to the operating system; glibc would keep blocks of all sizes that batches ever had."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @contextmanager
 def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
     """Frees the GPU memory that a stage used, and prints its peak memory on stderr where details were asked for.
@@ -101,12 +108,12 @@ def report_peak_memory(stage: str, device: str | None) -> Iterator[None]:
         peak = torch.cuda.max_memory_allocated()
         torch.cuda.empty_cache()
     else:
-        peak = _peak_of_process()
+        peak = peak_of_process()
     kind = "of GPU memory" if chosen.type == "cuda" else "of memory (peak of the process so far)"
     say_in_detail(f"{stage}: at most {peak / 2**30:.1f} GiB {kind}")
 
 
-def _peak_of_process() -> int:
+def peak_of_process() -> int:
     """The peak memory of this process, in bytes."""
     if sys.platform == "win32":
         import psutil

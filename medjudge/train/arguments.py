@@ -51,6 +51,10 @@ class JudgeArguments:
         default=False,
         metadata={"help": "of a generative judge: packs hold once what their lines begin with; with packing"},
     )
+    upper_layers: int | None = field(
+        default=None,
+        metadata={"help": "of a generative judge: how many of its last layers are trained; all by default"},
+    )
     score_loss_weight: float = field(
         default=1.0, metadata={"help": "of a generative judge: weight of the cross-entropy over the five levels"}
     )

@@ -14,7 +14,7 @@ from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError, notify
 from medjudge.judge.folder import CARD_FILE, JudgeCard
-from medjudge.models.hardware import is_out_of_memory
+from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import STYLES
 from medjudge.train.arguments import JudgeArguments, Stage
@@ -67,6 +67,8 @@ def require_possible(
         raise InputError(
             f"config: attn_implementation is {model.attn_implementation}, and share_prefixes has its own; leave one out"
         )
+    if judge.upper_layers is not None and judge.start_from is not None:
+        raise InputError("config: upper_layers is for a new adapter, and start_from has one; leave upper_layers out")
     if model.lora_r < 1:
         raise InputError(f"config: lora_r is {model.lora_r}; take 1 or more")
     if not training.use_cpu and not torch.cuda.is_available() and not deepspeed_on_cpu():
@@ -111,6 +113,14 @@ def require_stage(file: str, train: Sequence[TrainingLine], stage: Stage) -> Non
             f"{file}: {others} lines are not of source 'matching', which is all that stage intermediate learns from; "
             "take them out, or train with stage judge"
         )
+
+
+class ReturnFreedMemory(TrainerCallback):
+    """Returns freed memory to the operating system after each step on a CPU."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if args.use_cpu:
+            return_freed_memory()
 
 
 class WarnOfFewSteps(TrainerCallback):

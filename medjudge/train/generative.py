@@ -1,6 +1,7 @@
 """Trains a `generative` judge: TRL's SFT trainer with a loss on the words, the five levels and the expected level."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,9 +37,10 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.kept_evaluations import KeptEvaluations
+from medjudge.train.kept_states import KeptStates, kept_states
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.lines_apart import require_branches_apart, require_lines_apart
-from medjudge.train.lora import lora_config
+from medjudge.train.lora import upper_lora
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
@@ -111,6 +113,7 @@ class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
 
     loss_weights = LossWeights()
     scheme: Scheme = LLMEVAL_MED
+    states: KeptStates | None = None
 
     def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
         model = readable(self.accelerator.unwrap_model(self.model))
@@ -127,7 +130,8 @@ class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         label_ids = torch.tensor(score_token_ids(self.processing_class), device=inputs["labels"].device)
-        words, at_score = _predictions(model, inputs)
+        with nullcontext() if self.states is None else self.states.of(inputs):
+            words, at_score = _predictions(model, inputs)
         levels = at_score.float().log_softmax(dim=1)[:, label_ids]
         target, weight = inputs["probabilities"], inputs["weight"]
         each = {
@@ -278,10 +282,11 @@ def generative_trainer(
             eval_dataset=validation,
             processing_class=tokenizer,
             compute_metrics=validation_metrics,
-            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
+            peft_config=None if judge.start_from else upper_lora(base, model, judge.upper_layers),
         )
     except ValueError as error:
         raise lora_refusal(error) from None
+    trainer.states = kept_states(trainer.model.get_base_model(), training)
     trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
     trainer.scheme = data.scheme
     if isinstance(trainer, ReasonFirstTrainer):

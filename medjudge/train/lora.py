@@ -12,6 +12,23 @@ from medjudge.files import write_json
 from medjudge.judge.adapter import ADAPTER_CONFIG
 
 
+def upper_lora(base: PreTrainedModel, options: ModelConfig, upper: int | None) -> LoraConfig:
+    """The configuration of an adapter on the last `upper` layers of a causal language model, or on all.
+
+    Raises:
+        InputError: The model does not have so many layers.
+    """
+    config = lora_config(options, "CAUSAL_LM")
+    if upper is None:
+        return config
+    count = base.config.get_text_config().num_hidden_layers
+    if not 1 <= upper <= count:
+        raise InputError(f"config: upper_layers is {upper}, and the model has {count}; take 1 to {count}")
+    if upper < count:
+        config.exclude_modules = rf".*\.layers\.({'|'.join(map(str, range(count - upper)))})\..*"
+    return config
+
+
 def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
     """The adapter's configuration; without `lora_target_modules` it sits on all linear layers.
 

@@ -73,7 +73,8 @@ class TrainingPlan:
         sequences: What batches are made of: lines, or packs of them if `packed`, and both orders of each pair. Stages
             that train the score alone leave out a teacher's lines.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
-        memory: GiB of a step by part; None where the shape of the base model is not known.
+        memory: GiB of a step by part, or all of them as `measured`; None where the shape of the base model is not
+            known.
         cards: Empty where the memory is not estimated.
     """
 
@@ -106,6 +107,8 @@ class TrainingPlan:
             lines.append(f"warning: below about {FEW_STEPS} optimizer steps a judge learns little")
         if self.memory is None:
             lines.append("memory and time: not estimated for this kind of judge or base model")
+        elif "measured" in self.memory:
+            lines.append(f"memory: {self.memory['measured']:.1f} GiB (two steps of the largest batch, on this CPU)")
         else:
             parts = ", ".join(f"{name} {value:.1f}" for name, value in self.memory.items())
             lines.append(f"memory: {sum(self.memory.values()):.1f} GiB ({parts}), and {_RESERVED:g} GiB for CUDA")
@@ -120,7 +123,12 @@ def _share(part: int, whole: int) -> str:
 
 
 def plan_of(
-    name: str, config: TrainingConfig, before: TrainingData, data: TrainingData, shape: Shape | None
+    name: str,
+    config: TrainingConfig,
+    before: TrainingData,
+    data: TrainingData,
+    shape: Shape | None,
+    measured: int | None = None,
 ) -> TrainingPlan:
     """Plans a run.
 
@@ -129,6 +137,7 @@ def plan_of(
         before: The lines of the files.
         data: Those with room in the window; `encoded` is empty for an ordinal judge.
         shape: Of the base model; None where it is not known.
+        measured: Bytes of memory that steps on this machine's CPU took.
     """
     training = config.training
     encoded_train, encoded_validation = data.encoded
@@ -143,7 +152,8 @@ def plan_of(
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
     total = training.max_steps if training.max_steps > 0 else ceil(steps * training.num_train_epochs)
-    memory = step = None
+    memory = None if measured is None else {"measured": round(measured / GIB, 2)}
+    step = None
     if shape is not None and rows:
         step = estimated_memory(config, learnt, rows, shape)
         memory = {part: round(value / GIB, 2) for part, value in step._asdict().items()}

@@ -13,7 +13,7 @@ from medjudge.records import TrainingLine
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData
 from medjudge.train.generative import keep_columns, load_for_training, lora_refusal, on_device, require_installed
-from medjudge.train.lora import lora_config
+from medjudge.train.lora import upper_lora
 
 _Trainer = TypeVar("_Trainer", bound=SFTTrainer)
 
@@ -81,7 +81,7 @@ def score_trainer(
             train_dataset=datasets[0],
             eval_dataset=datasets[1],
             processing_class=tokenizer,
-            peft_config=None if judge.start_from else lora_config(model, "CAUSAL_LM"),
+            peft_config=None if judge.start_from else upper_lora(current, model, judge.upper_layers),
         )
     except ValueError as error:
         raise lora_refusal(error) from None

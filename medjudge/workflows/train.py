@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_data
 from medjudge.train.kinds import KINDS
+from medjudge.train.measured_memory import measured_memory
 from medjudge.train.memory import shape_of
 from medjudge.train.plan import TrainingPlan, plan_of
 from medjudge.train.start import starting_card
@@ -98,9 +100,11 @@ def plan_training(
     num_train_epochs: float | None = None,
     options: Sequence[str] = (),
 ) -> TrainingPlan:
-    """Says what `train_judge` would do: it reads the files, the tokenizer and the base model's config, and no weights.
+    """Says what `train_judge` would do: it reads the files, the tokenizer and the base model's config.
 
-    The arguments are those of `train_judge`. Memory and time are for one GPU, whatever this machine has.
+    The arguments are those of `train_judge`. Without a GPU, and unless `use_cpu` is false, a generative judge takes two
+    steps, and the memory is the peak of this process. Else no weights are loaded, and memory and time are for one GPU,
+    whatever this machine has.
 
     Raises:
         InputError: Whatever is wrong with config, files or options, or the base model's config cannot be had.
@@ -125,8 +129,16 @@ def plan_training(
     base = load_config(model.model_name_or_path, model.model_revision)
     training.max_length = min(training.max_length or 1024, window_of(base))
     data = KINDS[judge.kind].with_room(judge, training, tokenizer, before)
-    shape = shape_of(base, model) if data.encoded[0] else None
-    return plan_of(Path(words[words.index("--config") + 1]).stem, parsed, before, data, shape)
+    name = Path(words[words.index("--config") + 1]).stem
+    if data.encoded[0] and without_gpu and _trains_here(words):
+        return plan_of(name, parsed, before, data, None, measured_memory(parsed, tokenizer, data))
+    return plan_of(name, parsed, before, data, shape_of(base, model) if data.encoded[0] else None)
+
+
+def _trains_here(words: Sequence[str]) -> bool:
+    """Whether a config and what overrides it leave open that training is on a CPU."""
+    in_config = read_yaml(Path(words[words.index("--config") + 1])).get("use_cpu", True)
+    return str(dict(pairwise(words)).get("--use_cpu", in_config)).lower() != "false"
 
 
 class _OnGpu(NamedTuple):

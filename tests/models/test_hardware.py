@@ -1,6 +1,8 @@
 import os
+import platform
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -23,6 +25,24 @@ def test_bfloat16_is_used_exactly_where_the_cpu_multiplies_it(monkeypatch: pytes
     for has_bf16, dtype in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(hardware, "cpu_has_bf16", lambda answer=has_bf16: answer)
         assert hardware.fast_dtype(torch.device("cpu")) == dtype
+
+
+def test_bfloat16_without_amx_is_slow_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    for has_amx in (True, False):
+        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda answer=has_amx: answer)
+        assert hardware.cpu_has_bf16() is has_amx
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators return memory themselves")
+def test_freed_memory_is_returned() -> None:
+    held = [torch.ones(4096) for _ in range(20_000)]
+    last = held[-1]  # glibc itself returns what lies above the last block in use
+    del held
+    before = psutil.Process().memory_info().rss
+    hardware.return_freed_memory()
+    assert before - psutil.Process().memory_info().rss > 200 * 2**20
+    assert last.sum() == 4096
 
 
 def test_the_machine_is_described() -> None:

@@ -171,8 +171,9 @@ def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, tr
     config = tmp_path / "small.yaml"
     pairs = zip([name[2:] for name in arguments[::2]], arguments[1::2], strict=True)
     config.write_text("".join(f"{name}: {value}\n" for name, value in pairs))
-    shared = plan_training(config, options=("--max_length", "4096"))
-    packed = plan_training(config, options=("--max_length", "4096", "--share_prefixes", "false"))
+    for_gpu = ("--max_length", "4096", "--use_cpu", "false")
+    shared = plan_training(config, options=for_gpu)
+    packed = plan_training(config, options=(*for_gpu, "--share_prefixes", "false"))
     assert shared.tokens < 0.7 * packed.tokens
     assert sum(shared.memory.values()) < sum(packed.memory.values())
 

@@ -164,7 +164,8 @@ def test_the_plan_loads_no_weights_and_counts_what_is_dropped_and_cut(
 
     lines = read_training_lines(training_files[0])
     changed(training_files[0], longer)
-    config = _config(tmp_path, recipe("generative", base, gradient_accumulation_steps=1, max_steps=-1))
+    options = {"gradient_accumulation_steps": 1, "max_steps": -1, "use_cpu": False}
+    config = _config(tmp_path, recipe("generative", base, **options))
     done = medjudge("train", "--config", config, "--plan", "--json")
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
@@ -175,6 +176,28 @@ def test_the_plan_loads_no_weights_and_counts_what_is_dropped_and_cut(
     assert f"train: {len(lines)} lines, 1 ({1 / len(lines):.1%}) dropped, 1 ({1 / len(lines):.1%}) cut" in screen
     assert "H100, 80 GiB: about" in screen
     assert "below about 100 optimizer steps" in screen
+    assert not (tmp_path / "judges").exists()
+
+
+def test_on_a_cpu_two_steps_of_the_largest_batch_are_measured(
+    medjudge, recipe, tiny_lm, training_files, tmp_path, monkeypatch
+) -> None:
+    changed(training_files[0], lambda number, line: number == 3 and line["answer"].update(text="It is safe. " * 200))
+    read = []
+    original = GenerativeTrainer.compute_loss
+
+    def compute_loss(self, model, inputs, *arguments, **options):
+        read.append(inputs["input_ids"].shape)
+        return original(self, model, inputs, *arguments, **options)
+
+    monkeypatch.setattr(GenerativeTrainer, "compute_loss", compute_loss)
+    options = {"max_steps": -1, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 2}
+    config = _config(tmp_path, recipe("generative", tiny_lm, **options))
+    plan = json.loads(medjudge("train", "--config", config, "--plan", "--json").stdout)
+    assert read == [(1, plan["longest"])] * 2
+    assert 0 < plan["memory"]["measured"] < 64
+    assert plan["cards"] == []
+    assert "(two steps of the largest batch, on this CPU)" in medjudge("train", "--config", config, "--plan").stdout
     assert not (tmp_path / "judges").exists()
 
 

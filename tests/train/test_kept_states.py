@@ -1,0 +1,192 @@
+"""States below the first trained layer, computed once and kept: the judge is the same, and the layers run once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from recipe_runs import changed, refused
+from safetensors.torch import load_file
+from train_judge import main as train_judge
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
+from trl import ModelConfig, SFTConfig
+
+from medjudge.judge.folder import load_judge
+from medjudge.models.loading import load_causal_lm, load_tokenizer
+from medjudge.train.arguments import JudgeArguments
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines
+from medjudge.train.generative import GenerativeTrainer, generative_trainer
+
+LAYERS, UPPER = 4, 2
+SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
+CONFIGS = {
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}),
+    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {"head_dim": 16, "sliding_window": 64}),
+}
+LAYOUTS = {
+    "rows": {},
+    "packs": {"share_prefixes": False},
+    "trees": {"share_prefixes": True},
+}
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def base(request: pytest.FixtureRequest, tiny_lm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models of four layers; a Gemma 3 has a window of 64 tokens in each layer but the third, which sees all."""
+    model, config, own = CONFIGS[request.param]
+    folder = tmp_path_factory.mktemp("models") / request.param
+    tokenizer = load_tokenizer(str(tiny_lm))
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
+    layers = {"layer_types": [*["sliding_attention"] * 2, "full_attention", "sliding_attention"]} if own else {}
+    torch.manual_seed(0)
+    built = config(**SHAPE, **own, **layers, **ends, num_key_value_heads=1, vocab_size=len(tokenizer))
+    model(built).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def trainer(base: Path, training_files: tuple[Path, Path], tmp_path: Path) -> Callable[..., GenerativeTrainer]:
+    """A trainer of the upper layers on six lines, with an adapter that changes what the model says."""
+    changed(training_files[0], lambda number, line: line.update(rationale="Right. " * (number % 3)))
+    lines = read_training_lines(training_files[0])[:6]
+
+    def build(layout: str, checkpointing: bool = False) -> GenerativeTrainer:
+        options = LAYOUTS[layout]
+        training = SFTConfig(
+            output_dir=str(tmp_path / "trainer"),
+            max_length=1500 if layout == "trees" else 3000,
+            packing=options != {},
+            gradient_checkpointing=checkpointing,
+            report_to=[],
+            use_cpu=True,
+            bf16=False,
+        )
+        judge = JudgeArguments("generative", "t", "v", upper_layers=UPPER, **options)
+        model = ModelConfig(model_name_or_path=str(base), lora_r=4, lora_dropout=0.0)
+        tokenizer = load_tokenizer(str(base))
+        data = data_with_room(judge, training, tokenizer, TrainingData(lines, lines[:2]))
+        trainer: GenerativeTrainer = generative_trainer(judge, model, training, tokenizer, data)
+        torch.manual_seed(0)
+        for name, value in trainer.model.named_parameters():
+            if "lora_B" in name:
+                torch.nn.init.normal_(value, std=0.1)
+        trainer.model.train()
+        return trainer
+
+    return build
+
+
+@contextmanager
+def read_below(trainer: GenerativeTrainer) -> Iterator[list[int]]:
+    """The widths of what the attention of the lowest layer reads."""
+    widths: list[int] = []
+    attention = trainer.model.get_base_model().get_decoder().layers[0].self_attn
+    hook = attention.register_forward_pre_hook(
+        lambda module, arguments, options: widths.append(options["hidden_states"].shape[1]), with_kwargs=True
+    )
+    yield widths
+    hook.remove()
+
+
+def gradients(trainer: GenerativeTrainer, rows: list[int]) -> dict[str, torch.Tensor]:
+    trainer.model.zero_grad()
+    data = [trainer.train_dataset[row] for row in rows]
+    trainer.compute_loss(trainer.model, trainer.data_collator(data)).backward()
+    named = trainer.model.named_parameters()
+    return {name: value.grad.clone() for name, value in named if value.requires_grad}
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_steps_over_kept_states_are_those_over_computed_ones(layout, checkpointing, base, trainer) -> None:
+    if layout == "trees" and base.name == "gemma3":
+        pytest.skip("a model with windows does not heed a tree")
+    built = trainer(layout, checkpointing)
+    for batch in ([0], [1, 2]):
+        gradients(built, batch)
+    mixed = [2, 0]
+    with read_below(built) as widths:
+        found = gradients(built, mixed)
+    assert widths == []
+    assert built.states is not None
+    built.states.places.clear()
+    with read_below(built) as widths:
+        expected = gradients(built, mixed)
+    assert len(widths) == 1
+    assert {int(name.split(".layers.")[1].split(".")[0]) for name in expected} == set(range(LAYERS - UPPER, LAYERS))
+    for name, value in expected.items():
+        assert value.norm() > 0
+        assert (found[name] - value).norm() < 1e-4 * value.norm(), name
+
+
+def test_layers_run_again_where_one_line_of_a_batch_is_new(trainer) -> None:
+    built = trainer("rows")
+    gradients(built, [0, 1])
+    with read_below(built) as widths:
+        gradients(built, [0, 2])
+        gradients(built, [2, 1, 0])
+    assert len(widths) == 1
+
+
+def test_a_judge_reads_through_all_layers_while_states_are_kept(trainer, training_files) -> None:
+    built = trainer("rows")
+    lines = read_training_lines(training_files[0])[:2]
+    before = built.score_logits(lines)
+    gradients(built, [0, 1])
+    with read_below(built) as widths:
+        assert built.score_logits(lines) == pytest.approx(before)
+    assert len(widths) > 0
+
+
+def test_states_that_do_not_fit_the_disk_are_computed_each_time(trainer, monkeypatch) -> None:
+    monkeypatch.setattr("medjudge.train.kept_states._LEFT_FREE", 2**60)
+    built = trainer("rows")
+    with read_below(built) as widths:
+        assert gradients(built, [0])
+        assert gradients(built, [0])
+    assert len(widths) == 2
+
+
+def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, tmp_path) -> None:
+    built = []
+    original = GenerativeTrainer.train
+
+    def train(self, *arguments, **options):
+        built.append(self)
+        with read_below(self) as widths:
+            done = original(self, *arguments, **options)
+        built.append(len(widths))
+        return done
+
+    monkeypatch.setattr(GenerativeTrainer, "train", train)
+    options = {"max_steps": -1, "num_train_epochs": 3, "eval_strategy": "no", "save_strategy": "no"}
+    options |= {"upper_layers": UPPER, "per_device_train_batch_size": 8}
+    train_judge(*parse_arguments(recipe("generative", base, **options, output_dir=tmp_path / "judge")))
+    trainer, batches = built
+    # Batches are shuffled, so that none of the later ones is one of the first.
+    assert batches == len(trainer.get_train_dataloader())
+
+
+def test_a_judge_of_upper_layers_judges_merges_and_is_trained_further(base, recipe, tmp_path, sample_run) -> None:
+    first = train_judge(*parse_arguments(recipe("generative", base, upper_layers=1, output_dir=tmp_path / "first")))
+    options = {"start_from": first, "output_dir": tmp_path / "second", "num_train_epochs": 2}
+    second = train_judge(*parse_arguments(recipe("generative", base, **options)))
+    names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
+    assert names[0] == names[1]
+    assert all(f".layers.{LAYERS - 1}." in name for name in names[0])
+    merged = load_judge(second, "second", torch.device("cpu")).model
+    plain = load_causal_lm(str(base))
+    same = [
+        torch.equal(one.self_attn.q_proj.weight, other.self_attn.q_proj.weight)
+        for one, other in zip(merged.model.layers, plain.model.layers, strict=True)
+    ]
+    assert same == [True, True, True, False]
+
+
+@pytest.mark.parametrize("count", [0, LAYERS + 1])
+def test_a_model_with_fewer_layers_is_refused(count, base, recipe, capsys) -> None:
+    arguments = recipe("generative", base, upper_layers=count)
+    assert refused(arguments, capsys, f"upper_layers is {count}, and the model has {LAYERS}; take 1 to {LAYERS}")
