@@ -15,6 +15,7 @@ checkpoint. The training files come from `medjudge distill`.
 """
 
 import sys
+import warnings
 from pathlib import Path
 
 import medjudge  # noqa: F401  (sets variables of torch, so it comes before torch)
@@ -71,6 +72,7 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     ###########################################################################
     # Set-up: refuse what cannot work, before anything is loaded
     ###########################################################################
+    warnings.filterwarnings("ignore", category=FutureWarning)  # transformers and TRL warn each other of their options
     folder = Path(training.output_dir or "")
     start = None if judge.start_folder is None else starting_card(judge.start_folder, judge.kind, model)
     require_possible(judge, model, training, folder, start)

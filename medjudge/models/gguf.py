@@ -1,8 +1,9 @@
 """GGUF files (llama.cpp's format) as folders that transformers opens: weights in bfloat16, config and tokenizer."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import gguf
@@ -30,7 +31,7 @@ def convert(source: Path, folder: Path) -> None:
     try:
         # Without dequantize the weights stay in GGUF's blocks, which no adapter can be trained on.
         unpacked = {"quantization_config": GgufConfig(dequantize=True), "dtype": torch.bfloat16}
-        with _read_once():
+        with _read_once(), redirect_stderr(StringIO()):  # it has bars of its own
             model = AutoModelForCausalLM.from_pretrained(**where, **unpacked)
             tokenizer = AutoTokenizer.from_pretrained(**where)
     except (ValueError, KeyError, IndexError, RuntimeError, TypeError, AttributeError, NotImplementedError) as error:

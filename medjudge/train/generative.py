@@ -265,6 +265,9 @@ def generative_trainer(
     if judge.share_prefixes:
         require_branches_apart(on_device(base, training))
         train = tree_packed(train, training.max_length)
+        # Several processes count what they gather by rows, so that theirs stay one line each.
+        if training.world_size == 1 and judge.style == "score-first":
+            validation = tree_packed(validation, training.max_length)
     elif training.packing:
         require_lines_apart(on_device(base, training))
         train = packed(train, training.max_length)

@@ -43,14 +43,16 @@ def score_loss(levels: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 def regression_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Squared error of the expected level, sum over k of k p(k) (regression-aware, TRACT, arXiv 2503.04381).
 
-    p is the distribution within the five levels, as the judge reads it, and the target the mean of the soft label.
+    p is the distribution within the five levels, as the judge reads it, and the target the mean of the soft label. The
+    error counts in units of the scale's width, four levels: in levels, its gradient is four times that of the
+    cross-entropy in an untuned model (40.9 and 9.3 on Gemma 3 270M), and after 45 steps both are as good.
 
     Args:
         logits: Of the five score tokens, or their log probabilities, level 1 first, shape (lines, 5).
         target: Soft labels, shape (lines, 5), rows adding up to 1.
 
     Returns:
-        Shape (lines,), squared levels, 0 to 16.
+        Shape (lines,), 0 to 1.
     """
     levels = torch.arange(1, 6, dtype=torch.float32, device=logits.device)
-    return (logits.float().softmax(dim=1) @ levels - target @ levels).square()
+    return (logits.float().softmax(dim=1) @ levels - target @ levels).square() / (len(levels) - 1) ** 2
