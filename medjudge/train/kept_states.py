@@ -79,8 +79,8 @@ class KeptStates:
     def _keep(self, states: torch.Tensor) -> None:
         """Writes the states of the batch's tokens, (tokens, width)."""
         for run, own in zip(self.runs, torch.split(states, [run.length for run in self.runs]), strict=True):
-            content = own.contiguous().cpu().view(torch.uint8).numpy()
-            if run.key not in self.places and shutil.disk_usage(self.folder).free > content.nbytes + _LEFT_FREE:
+            content = own.contiguous().cpu().view(torch.uint8).numpy().tobytes()
+            if run.key not in self.places and shutil.disk_usage(self.folder).free > len(content) + _LEFT_FREE:
                 place = self.file.seek(0, 2)
                 self.file.write(content.tobytes())
                 self.places[run.key] = place

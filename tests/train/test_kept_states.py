@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ from train_judge import main as train_judge
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
 from trl import ModelConfig, SFTConfig
 
-from medjudge.judge.folder import load_judge
+from medjudge.judge.adapter import check_adapter_config, merge_adapter
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, generative_trainer
+from medjudge.train.generative import GenerativeTrainer, generative_trainer, score_logits
 
 LAYERS, UPPER = 4, 2
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
@@ -134,10 +135,11 @@ def test_layers_run_again_where_one_line_of_a_batch_is_new(trainer) -> None:
 def test_a_judge_reads_through_all_layers_while_states_are_kept(trainer, training_files) -> None:
     built = trainer("rows")
     lines = read_training_lines(training_files[0])[:2]
-    before = built.score_logits(lines)
+    read = partial(score_logits, built.model, built.processing_class, lines, 3000, "score-first")
+    before = read()
     gradients(built, [0, 1])
     with read_below(built) as widths:
-        assert built.score_logits(lines) == pytest.approx(before)
+        assert read() == pytest.approx(before)
     assert len(widths) > 0
 
 
@@ -162,23 +164,26 @@ def test_three_epochs_compute_the_lower_layers_once(base, recipe, monkeypatch, t
         return done
 
     monkeypatch.setattr(GenerativeTrainer, "train", train)
-    options = {"max_steps": -1, "num_train_epochs": 3, "eval_strategy": "no", "save_strategy": "no"}
+    options = {"max_steps": -1, "num_train_epochs": 3, "eval_strategy": "epoch", "save_strategy": "no"}
     options |= {"upper_layers": UPPER, "per_device_train_batch_size": 8}
     train_judge(*parse_arguments(recipe("generative", base, **options, output_dir=tmp_path / "judge")))
     trainer, batches = built
-    # Batches are shuffled, so that none of the later ones is one of the first.
-    assert batches == len(trainer.get_train_dataloader())
+    # Later epochs put other lines together.
+    assert batches == len(trainer.get_train_dataloader()) + len(trainer.get_eval_dataloader())
 
 
-def test_a_judge_of_upper_layers_judges_merges_and_is_trained_further(base, recipe, tmp_path, sample_run) -> None:
-    first = train_judge(*parse_arguments(recipe("generative", base, upper_layers=1, output_dir=tmp_path / "first")))
-    options = {"start_from": first, "output_dir": tmp_path / "second", "num_train_epochs": 2}
+def test_an_adapter_on_upper_layers_is_loaded_merged_and_is_trained_further(base, recipe, tmp_path) -> None:
+    last = {"eval_strategy": "no", "save_strategy": "no"}
+    first = train_judge(
+        *parse_arguments(recipe("generative", base, upper_layers=1, **last, output_dir=tmp_path / "first"))
+    )
+    options = {"start_from": first, "output_dir": tmp_path / "second", **last}
     second = train_judge(*parse_arguments(recipe("generative", base, **options)))
+    check_adapter_config(second)
     names = [load_file(folder / "adapter_model.safetensors").keys() for folder in (first, second)]
     assert names[0] == names[1]
     assert all(f".layers.{LAYERS - 1}." in name for name in names[0])
-    merged = load_judge(second, "second", torch.device("cpu")).model
-    plain = load_causal_lm(str(base))
+    merged, plain = merge_adapter(load_causal_lm(str(base)), second), load_causal_lm(str(base))
     same = [
         torch.equal(one.self_attn.q_proj.weight, other.self_attn.q_proj.weight)
         for one, other in zip(merged.model.layers, plain.model.layers, strict=True)
