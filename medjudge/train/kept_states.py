@@ -82,7 +82,7 @@ class KeptStates:
             content = own.contiguous().cpu().view(torch.uint8).numpy().tobytes()
             if run.key not in self.places and shutil.disk_usage(self.folder).free > len(content) + _LEFT_FREE:
                 place = self.file.seek(0, 2)
-                self.file.write(content.tobytes())
+                self.file.write(content)
                 self.places[run.key] = place
 
     def _read(self, like: torch.Tensor) -> torch.Tensor:

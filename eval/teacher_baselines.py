@@ -1,0 +1,111 @@
+"""What judges without training on them say of four scored sets: the baselines that a distilled judge has to beat.
+
+    python eval/teacher_baselines.py DATA WORK [JUDGE …] [--answers 300]
+
+DATA holds halluqa/, evouna/, disc-medllm/ and liveqa-med/. Of each set, whole questions are drawn up to so many
+answers, judged by `medjudge eval` and compared with GPT-4's or people's levels: the area under the ROC curve for full
+marks, and quadratic kappa, with intervals from a bootstrap over questions. The result is
+eval/results/teacher-baselines.json.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distilled_judges import write_part
+from sklearn.metrics import roc_auc_score
+from study import Study, record_entry
+
+from medjudge.records import Answer, AnswerKey
+from medjudge.statistics.measures import confusion, quadratic_kappa
+from medjudge.store import Run
+
+SETS = {
+    "halluqa": "halluqa $DATA/halluqa",
+    "evouna": "evouna $DATA/evouna",
+    "disc-medllm": "disc-medllm $DATA/disc-medllm",
+    "liveqa-2479": "liveqa-2479 $DATA/liveqa-med/reference-answers.xml $DATA/liveqa-med/qrels-2479-answers.zip",
+}
+TEACHER = "gpt-4"
+DRAWS, SEED = 1000, 0
+
+
+def part_of(folder: Path, name: str, answers: int) -> Run:
+    """A run with questions of a set in a random order, up to so many answers; written once."""
+    source, target = Run(folder / name), Run(folder / f"{name}-{answers}")
+    if not target.path.exists():
+        questions = source.questions()
+        by_question: dict[str, list[Answer]] = {}
+        for answer in source.answers():
+            by_question.setdefault(answer.question_id, []).append(answer)
+        chosen: list[Answer] = []
+        for at in np.random.default_rng(SEED).permutation(len(questions)):
+            if len(chosen) < answers:
+                chosen += by_question.get(questions[at].id, [])
+        asked = {answer.question_id for answer in chosen}
+        write_part(source, target, [question for question in questions if question.id in asked], chosen, None)
+    return target
+
+
+def levels_of(run: Run) -> dict[AnswerKey, int]:
+    """People's levels, and where a set has none, the teacher's."""
+    people = {score.answer_key: score.level for score in run.physician_scores()}
+    return people or {each.answer_key: each.score for each in run.judgments(TEACHER) if each.score is not None}
+
+
+def compared(run: Run, judge: str) -> dict[str, Any]:
+    """AUC of full marks and quadratic kappa of a judge's scores, with 95 % intervals over questions."""
+    truth = levels_of(run)
+    scored = [each for each in run.judgments(judge) if each.score is not None and each.answer_key in truth]
+    level = np.array([truth[each.answer_key] for each in scored])
+    score = np.array([each.score for each in scored])
+    expected = np.array([each.expected for each in scored])
+    questions = np.array([each.question_id for each in scored])
+    rows_of = [np.flatnonzero(questions == name) for name in np.unique(questions)]
+    generator = np.random.default_rng(SEED)
+
+    def measures(rows: np.ndarray) -> list[float]:
+        full = level[rows] == 5
+        auc = roc_auc_score(full, expected[rows]) if 0 < full.sum() < len(rows) else float("nan")
+        return [float(auc), float(quadratic_kappa(confusion(score[rows], level[rows])))]
+
+    drawn = [
+        measures(np.concatenate([rows_of[at] for at in generator.integers(len(rows_of), size=len(rows_of))]))
+        for _ in range(DRAWS)
+    ]
+    low, high = np.nanpercentile(np.array(drawn), [2.5, 97.5], axis=0)
+    values = measures(np.arange(len(scored)))
+    found = {
+        name: {"value": round(value, 3), "low": round(least, 3), "high": round(most, 3)}
+        for name, value, least, most in zip(("auc_full_marks", "quadratic_kappa"), values, low, high, strict=True)
+    }
+    return {**found, "answers": len(scored), "questions": len(rows_of), "unscored": len(truth) - len(scored)}
+
+
+def main() -> None:
+    """Judges and compares every set by every judge, and writes an entry for each set."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("DATA", type=Path)
+    parser.add_argument("WORK", type=Path)
+    parser.add_argument("JUDGE", nargs="*", default=["similarity", "built-in"])
+    parser.add_argument("--answers", type=int, default=300)
+    options = parser.parse_args()
+    study = Study(options.WORK, DATA=options.DATA.resolve())
+    for name, source in SETS.items():
+        study.run(f"medjudge data convert {source} --out {name}")
+        run = part_of(options.WORK, name, options.answers)
+        result = {}
+        for judge in options.JUDGE:
+            study.run(
+                f"medjudge eval --benchmark {run.path.name}/questions.jsonl --answers {run.path.name}/answers.jsonl "
+                f"--judge {judge} --run {run.path.name}",
+                allowed=(0, 1),
+            )
+            result[judge] = compared(run, judge.rstrip("/").split("/")[-1])
+            print(name, judge, result[judge], flush=True)
+        record_entry("teacher-baselines", name, {"commands": study.commands, "judges": result})
+
+
+if __name__ == "__main__":
+    main()
