@@ -47,11 +47,11 @@ class _Epochs(TrainerCallback):
 
 
 def write_config(folder: Path, base: str) -> Path:
-    """Writes the sample's training files, and a config for them."""
+    """Writes training files, of 24 and 8 lines of the sample, and a config for them."""
     run = Run(sample_folder())
     scored = ScoredAnswers(run.questions(), run.answers(), [], run.physician_scores())
     lines = build_training_set(scored, TrainingSetOptions(validation_share=0.05))
-    for name, side in (("train", lines.train), ("validation", lines.validation)):
+    for name, side in (("train", lines.train[:24]), ("validation", lines.validation[:8])):
         write_whole(folder / f"{name}.jsonl", "".join(line.model_dump_json() + "\n" for line in side))
     options = {"kind": "generative", "model_name_or_path": base, "lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.0}
     options |= {
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", default="google/gemma-3-270m")
     parser.add_argument("--upper", type=int, nargs="+", default=[6, 4])
-    parser.add_argument("--lines", type=int, default=6)
+    parser.add_argument("--lines", type=int, default=4)
     parser.add_argument("--steps", type=int, default=100)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

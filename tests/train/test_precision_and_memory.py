@@ -1,5 +1,9 @@
 """Precision, dropout and memory of a training run."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -88,3 +92,14 @@ def test_dora_trains_in_bf16(recipe, tiny_lm) -> None:
     options = {"bf16": True, "dtype": "bfloat16", "use_dora": True, "max_steps": 2}
     losses = read_card(train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))).training["loss"]
     assert np.isfinite([loss for _, loss in losses]).all()
+
+
+def test_onednn_keeps_few_products_unless_the_user_chose_otherwise() -> None:
+    names = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+    code = f"import os, sys, medjudge; print('torch' in sys.modules, *map(os.environ.get, {names}))"
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    for chosen, printed in (({}, "False 16 16"), ({"LRU_CACHE_CAPACITY": "64"}, "False 16 64")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=clean | chosen, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == printed
