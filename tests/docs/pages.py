@@ -34,8 +34,8 @@ class Block(NamedTuple):
 
     @property
     def run_by_ci(self) -> bool:
-        """`.ci/run` runs these two as they stand."""
-        return self.mark in ("quickstart", "tests")
+        """`.ci/run` runs these as they are written."""
+        return self.mark in ("quickstart", "tests", "main example")
 
     @property
     def run_in(self) -> Path | None:
