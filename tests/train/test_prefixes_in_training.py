@@ -40,7 +40,8 @@ def test_prefixes_are_shared_under_an_adapter_in_training(wrapped, tiny_lm, trai
     lines, tokenizer = read_training_lines(training_files[0])[:6], load_tokenizer(str(tiny_lm))
     with counted(wrapped) as shared:
         logits = score_logits(wrapped, tokenizer, lines, 2048, "score-first")
-    monkeypatch.setattr(generative, "can_share", lambda model: False)
+    for sharing in ("can_share", "takes_tree_attention"):
+        monkeypatch.setattr(generative, sharing, lambda model: False)
     with counted(wrapped) as separate:
         expected = score_logits(wrapped, tokenizer, lines, 2048, "score-first")
     assert np.allclose(logits, expected, atol=1e-4)
