@@ -46,7 +46,7 @@ def test_the_reference_itself_scores_highest_and_no_reference_is_unscored(tiny_e
 def test_minilm_ranks_the_samples_answers(sample_run) -> None:
     from medjudge.judge.protocol import assignments
     from medjudge.judge.similarity import cosines_to_reference
-    from medjudge.models.loading import MINILM
+    from medjudge.models.packaged import MINILM
     from medjudge.store import Run
 
     run = Run(sample_run)
