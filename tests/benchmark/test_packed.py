@@ -29,6 +29,7 @@ def test_a_list_is_the_same_packed_and_plain(tmp_path: Path) -> None:
         (gzip.compress(b"{}"), "a list of objects is expected"),
         (gzip.compress(b"[]"), "a list of objects is expected"),
     ],
+    ids=["no gzip", "cut off", "no UTF-8", "no JSON", "an object", "an empty list"],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     file = tmp_path / "a.json.gz"
