@@ -37,7 +37,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme, SchemeRef
 CARD_FILE = "judge.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _VOCABULARIES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json", "tekken.json")
-UNTUNED = "untuned"
+UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
