@@ -181,11 +181,12 @@ def with_defaults_named(words: Sequence[str]) -> list[str]:
     Raises:
         InputError: The sample's training set cannot be written.
     """
-    if any(word == "--config" or word.startswith("--config=") for word in words):
+    names = {word.split("=")[0].replace("-", "_") for word in words}
+    if names & {"__config", "__kind"}:  # the whole config may be on the command line
         return list(words)
     config = default_config()
     completed = ["--config", str(config_file(config)), *words]
-    named = any(word.split("=")[0].replace("-", "_") == "__train_file" for word in words)
+    named = "__train_file" in names
     if named or (DEFAULT_DATA / TRAIN_FILE).exists():
         data = "the training file named" if named else str(DEFAULT_DATA / TRAIN_FILE)
     else:
