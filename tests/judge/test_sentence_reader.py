@@ -15,7 +15,6 @@ from medjudge.judge.protocol import Assignment
 from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.judge.sentence_reader import MOST_TOKENS, SENTENCES_FILE, SentenceReader, token_rows
 from medjudge.judge.states import FrozenEncoder
-from medjudge.models.hardware import cpu_has_bf16
 from medjudge.models.loading import load_encoder
 from medjudge.models.padding import pad_right
 from medjudge.records import Answer, Judgment
@@ -98,8 +97,7 @@ def test_an_aside_changes_nothing_and_what_is_beside_it_is_read_anew(listening: 
     plain = judged(listening, f"{SAFE} Rest for a day.", reference=reference)
     assert plain.points
     polite = judged(listening, f"{ASIDE} {SAFE} Rest for a day.", reference=reference)
-    rounding = 5e-3 if cpu_has_bf16() else 2e-3
-    assert polite.probabilities == pytest.approx(plain.probabilities, abs=rounding)
+    assert polite.probabilities == pytest.approx(plain.probabilities, abs=5e-3)
     assert [point.met for point in polite.points or []] == pytest.approx([plain.points[0].met], abs=1e-3)
 
 
