@@ -161,7 +161,8 @@ def test_gemma_speaks_english_and_chinese(monkeypatch: pytest.MonkeyPatch) -> No
     model, tokenizer = load_causal_lm(GEMMA).eval(), load_tokenizer(GEMMA)
     assert sum(parameter.numel() for parameter in model.parameters()) == 268_098_176
     assert source_of(Path(located(GEMMA))) == PACKAGED[GEMMA].source
-    for text, following in (("The capital of France is the city of", "Paris"), ("日本的首都是东京，法国的首都是", "巴黎")):
+    continued = {"The capital of France is the city of": "Paris", "日本的首都是东京，法国的首都是": "巴黎"}
+    for text, following in continued.items():
         ids = tokenizer(text, return_tensors="pt")["input_ids"]
         with torch.inference_mode():
             assert tokenizer.decode(model(ids).logits[0, -1].argmax()).strip() == following
