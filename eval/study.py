@@ -55,10 +55,10 @@ class Study:
         )
         if done.returncode not in allowed:
             sys.exit(f"exit {done.returncode}: {command}")
-        self.commands.append(
-            {"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode}
-        )
-        self.log.write_text(json.dumps(self.commands, indent=2))
+        entry = {"command": command, "seconds": round(time.monotonic() - start, 1), "exit": done.returncode}
+        self.commands.append(entry)
+        self.done[command] = entry
+        self.log.write_text(json.dumps(list(self.done.values()), indent=2))
         return json.loads(done.stdout) if json_output else None
 
     def write(self, name: str, results: dict[str, Any]) -> None:

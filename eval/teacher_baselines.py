@@ -1,11 +1,10 @@
 """What judges without training on them say of four scored sets: the baselines that a distilled judge has to beat.
 
-    python eval/teacher_baselines.py DATA WORK [JUDGE …] [--answers 300]
+    python eval/teacher_baselines.py DATA WORK [JUDGE …]
 
-DATA holds halluqa/, evouna/, disc-medllm/ and liveqa-med/. Of each set, whole questions are drawn up to so many
-answers, judged by `medjudge eval` and compared with GPT-4's or people's levels: the area under the ROC curve for full
-marks, and quadratic kappa, with intervals from a bootstrap over questions. The result is
-eval/results/teacher-baselines.json.
+DATA holds halluqa/, evouna/, disc-medllm/ and liveqa-med/. Of each set, whole questions with 300 answers
+are judged by `medjudge eval` and compared with GPT-4's or people's levels: the area under the ROC curve for full marks,
+and quadratic kappa, with intervals from a bootstrap over questions. The result is eval/results/teacher-baselines.json.
 """
 
 import argparse
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distilled_judges import write_part
+from run_parts import MEASURED, drawn_part
 from sklearn.metrics import roc_auc_score
 from study import Study, record_entry
 
-from medjudge.records import Answer, AnswerKey
+from medjudge.records import AnswerKey
 from medjudge.statistics.measures import confusion, quadratic_kappa
 from medjudge.store import Run
 
@@ -29,23 +28,6 @@ SETS = {
 }
 TEACHER = "gpt-4"
 DRAWS, SEED = 1000, 0
-
-
-def part_of(folder: Path, name: str, answers: int) -> Run:
-    """A run with questions of a set in a random order, up to so many answers; written once."""
-    source, target = Run(folder / name), Run(folder / f"{name}-{answers}")
-    if not target.path.exists():
-        questions = source.questions()
-        by_question: dict[str, list[Answer]] = {}
-        for answer in source.answers():
-            by_question.setdefault(answer.question_id, []).append(answer)
-        chosen: list[Answer] = []
-        for at in np.random.default_rng(SEED).permutation(len(questions)):
-            if len(chosen) < answers:
-                chosen += by_question.get(questions[at].id, [])
-        asked = {answer.question_id for answer in chosen}
-        write_part(source, target, [question for question in questions if question.id in asked], chosen, None)
-    return target
 
 
 def levels_of(run: Run) -> dict[AnswerKey, int]:
@@ -89,12 +71,11 @@ def main() -> None:
     parser.add_argument("DATA", type=Path)
     parser.add_argument("WORK", type=Path)
     parser.add_argument("JUDGE", nargs="*", default=["similarity", "built-in"])
-    parser.add_argument("--answers", type=int, default=300)
     options = parser.parse_args()
     study = Study(options.WORK, DATA=options.DATA.resolve())
     for name, source in SETS.items():
         study.run(f"medjudge data convert {source} --out {name}")
-        run = part_of(options.WORK, name, options.answers)
+        run = drawn_part(Run(options.WORK / name), Run(options.WORK / f"{name}-{MEASURED}"), MEASURED)
         result = {}
         for judge in options.JUDGE:
             study.run(
