@@ -108,23 +108,27 @@ def learned_runs(folder: Path, cell: Cell, answers: int | None) -> list[str]:
     return parts
 
 
+def train(study: Study, command: str, folder: str) -> None:
+    """Trains into a folder, from the checkpoint that an interrupted run left there."""
+    resume = " --resume" if (study.folder / folder / "checkpoints").exists() else ""
+    study.run(f"{command} --output-dir {folder}{resume}")
+
+
 def trained(study: Study, cell: Cell, answers: int | None) -> str:
     """Distils and trains by the user's commands; returns the judge folder."""
     model, upper = BASES[cell.base]
     name = f"{cell}-{answers}"
     runs = " ".join(learned_runs(study.folder, cell, answers))
-    config = f"medjudge train --config gemma3-270m-lora --model_name_or_path {model} --upper_layers {upper} --resume"
+    config = f"medjudge train --config gemma3-270m-lora --model_name_or_path {model} --upper_layers {upper}"
     files = f"--validation-file {name}/data/validation.jsonl"
     if not cell.source.startswith("people"):
         study.run(f"medjudge distill {runs} --out {name}/data")
-        study.run(f"{config} {files} --train-file {name}/data/train.jsonl --output-dir judges/{name}")
+        train(study, f"{config} {files} --train-file {name}/data/train.jsonl", f"judges/{name}")
         return f"judges/{name}"
     study.run(f"medjudge distill {runs} --out {name}/data --people-last")
-    study.run(f"{config} {files} --train-file {name}/data/teacher-first.jsonl --output-dir {name}/first")
-    study.run(
-        f"medjudge train --config gemma3-270m-lora {files} --train-file {name}/data/people-last.jsonl --resume "
-        f"--start-from {name}/first --output-dir judges/{name} --learning_rate {LAST_RATE}"
-    )
+    train(study, f"{config} {files} --train-file {name}/data/teacher-first.jsonl", f"{name}/first")
+    last = f"medjudge train --config gemma3-270m-lora {files} --train-file {name}/data/people-last.jsonl"
+    train(study, f"{last} --start-from {name}/first --learning_rate {LAST_RATE}", f"judges/{name}")
     return f"judges/{name}"
 
 

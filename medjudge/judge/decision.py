@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from medjudge.judge.generative import LABELS
 from medjudge.judge.protocol import Assignment
 from medjudge.languages.texts import languages_of
-from medjudge.rubrics.render import fence_code, frame, material, neutralise, standard
+from medjudge.rubrics.render import Style, fence_code, frame, material, neutralise, standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 DECISION_FILES = ("decision.json", "decision_template.jinja")
@@ -31,7 +31,11 @@ _TEMPLATE = """\
 
 
 def write_decision_files(
-    tokenizer: PreTrainedTokenizerBase, temperature: float, folder: Path, scheme: Scheme = LLMEVAL_MED
+    tokenizer: PreTrainedTokenizerBase,
+    temperature: float,
+    folder: Path,
+    scheme: Scheme = LLMEVAL_MED,
+    style: Style = "score-first",
 ) -> None:
     """Writes `decision.json` and `decision_template.jinja`, unless the pipeline cannot read the labels or is missing.
 
@@ -40,6 +44,7 @@ def write_decision_files(
         temperature: The temperature of the judge's card.
         folder: The judge folder.
         scheme: What the training questions belong to; the template holds its rubrics.
+        style: The style that the judge was trained in.
     """
     try:
         from transformers.decision import DecisionConfig, label_token_ids
@@ -53,12 +58,12 @@ def write_decision_files(
     rubrics = [(category, language) for category in scheme.category_ids for language in scheme.languages]
     systems = "".join(
         f'{{%- if state.category == "{category}" and state.language == "{language}" -%}}{{%- set system -%}}'
-        f"{{% raw %}}{frame(*standard(category, language, scheme), language, 'score-first', languages)}{{% endraw %}}"
+        f"{{% raw %}}{frame(*standard(category, language, scheme), language, style, languages)}{{% endraw %}}"
         "{%- endset -%}{%- endif -%}"
         for category, language in rubrics
     )
     users = "".join(
-        f'{{%- if state.language == "{language}" -%}}{{%- set user -%}}\n{material(language, languages)}'
+        f'{{%- if state.language == "{language}" -%}}{{%- set user -%}}\n{material(language, style, languages)}'
         "{%- endset -%}{%- endif -%}"
         for language in scheme.languages
     )

@@ -247,7 +247,7 @@ class GenerativeJudge:
         with torch.inference_mode():
             out = self.model(ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False)
         rows = self._score_logits(out.logits[:, -1])
-        if self.settings.style == "score-first" and self.settings.rationale_tokens:
+        if self.settings.style != "reason-first" and self.settings.rationale_tokens:
             with_scores = [[*ids, *self._score_ids(row)] for ids, row in zip(sequences, rows, strict=True)]
             rationales = self._continued(with_scores, self.settings.rationale_tokens - len(self._score_ids(rows[0])))
         return [Reading(row, text.strip() or None) for row, text in zip(rows, rationales, strict=True)]
@@ -397,6 +397,6 @@ def prompt_room(tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings
         last_line: The line from `score_line`.
     """
     room = settings.max_length - settings.rationale_tokens - 1
-    if settings.style == "score-first":
+    if settings.style != "reason-first":
         return room
     return room - len(token_ids(tokenizer, f"\n{last_line}"))

@@ -183,7 +183,7 @@ class VllmJudge:
                 for ids, rationale, (item, _) in zip(sequences, rationales, fitting, strict=True)
             ]
         rows = self._probabilities(sequences)
-        if self.settings.style == "score-first" and self.settings.rationale_tokens:
+        if self.settings.style != "reason-first" and self.settings.rationale_tokens:
             newline = self.tokenizer("\n", add_special_tokens=False)["input_ids"][-1:]
             rationales = self._texts(
                 [

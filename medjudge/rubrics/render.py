@@ -12,9 +12,12 @@ from medjudge.languages.texts import PACKAGED, Languages, languages_of
 from medjudge.records import Question
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
-Style = Literal["score-first", "reason-first"]
+Style = Literal["score-first", "reason-first", "brief"]
+"""How a judge is asked: for the score first or last, after the whole rubric, or for the score after a prompt of a few
+lines, which a judge that learned the rubric from scores needs no longer and reads several times as fast."""
 STYLES: tuple[Style, ...] = get_args(Style)
 
+BRIEF_FRAME = "judge_brief_frame.md"
 _ANGLED = (
     r"s|bos|eos|pad|unk|mask(?::\d+)?|sop|eop|eoh|eoa|cls|sep|bos_token|eos_token|beginning_of_sentence|end_of_sentence"
     r"|start_of_turn|end_of_turn|start_of_image|end_of_image|image_soft_token|image|video|audio"
@@ -57,7 +60,7 @@ def render(
         question: The question; its category and language choose the rubric.
         earlier: The user's earlier turns of the same conversation, oldest first.
         answer: The model's answer, any text.
-        style: Whether the reply begins with the score or ends with it.
+        style: Whether the reply begins with the score or ends with it, and whether the rubric is in the prompt.
         control_tokens: Further special tokens of the judge's tokenizer to take apart in everything but the rubric.
         scheme: What the question belongs to; it holds the rubric.
     """
@@ -68,7 +71,7 @@ def render(
     title, levels = standard(question.category, question.language, scheme)
     languages = languages_of(scheme)
     system = frame(title, levels, question.language, style, languages)
-    user = _template(material(question.language, languages)).render(
+    user = _template(material(question.language, style, languages)).render(
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
@@ -102,7 +105,7 @@ def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
     hashes = {}
     languages = languages_of(scheme)
     for language in scheme.languages:
-        user_template = material(language, languages)
+        user_template = material(language, style, languages)
         for category in scheme.category_ids:
             system = frame(*standard(category, language, scheme), language, style, languages)
             hashes[f"{category}.{language}"] = sha256((system + user_template).encode()).hexdigest()
@@ -111,13 +114,20 @@ def prompt_hashes(style: Style, scheme: Scheme = LLMEVAL_MED) -> dict[str, str]:
 
 def frame(title: str, levels: str, language: str, style: Style, languages: Languages = PACKAGED) -> str:
     """The system message of a rubric."""
-    text: str = _template(languages.text(language, "judge_frame.md")).render(title=title, standard=levels, style=style)
+    source = languages.text(language, BRIEF_FRAME if style == "brief" else "judge_frame.md")
+    text: str = _template(source).render(title=title, standard=levels, style=style)
     return text
 
 
-def material(language: str, languages: Languages = PACKAGED) -> str:
+def material(language: str, style: Style, languages: Languages = PACKAGED) -> str:
     """The Jinja template of the user message."""
-    return languages.text(language, "judge_material.md")
+    return languages.text(language, "judge_brief_material.md" if style == "brief" else "judge_material.md")
+
+
+def styles_of(scheme: Scheme) -> list[Style]:
+    """The styles that all languages of a scheme have prompts for; one that a scheme adds may lack the brief ones."""
+    brief = set(scheme.languages) <= set(languages_of(scheme).codes(BRIEF_FRAME))
+    return [style for style in STYLES if brief or style != "brief"]
 
 
 def rubric(name: str, scheme: Scheme = LLMEVAL_MED) -> str:

@@ -46,10 +46,19 @@ class JudgeArguments:
     full_fine_tuning: bool = field(
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
     )
-    style: Style = field(default="score-first", metadata={"help": "of a generative judge: score or rationale first"})
+    style: Style = field(
+        default="score-first",
+        metadata={
+            "help": "of a generative judge: score first, rationale first, or brief (score first, without the rubric)"
+        },
+    )
     share_prefixes: bool = field(
         default=False,
         metadata={"help": "of a generative judge: packs hold once what their lines begin with; with packing"},
+    )
+    pack_length: int | None = field(
+        default=None,
+        metadata={"help": "of a generative judge: tokens of a pack with shared prefixes; max_length by default"},
     )
     upper_layers: int | None = field(
         default=None,

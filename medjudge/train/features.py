@@ -22,7 +22,7 @@ from medjudge.judge.generative import (
     score_token_ids,
 )
 from medjudge.judge.ordinal import encode
-from medjudge.judge.prompts import Prompt, encode_prompt, token_ids
+from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
 from medjudge.records import TrainingLine, TrainingPair
@@ -163,15 +163,15 @@ class _Reply(NamedTuple):
     after: list[int]
 
 
-def encoded_line(
-    line: TrainingLine,
+def encoded_lines(
+    lines: Sequence[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
     level_ids: list[int],
     max_length: int,
     style: Style,
     scheme: Scheme,
-) -> EncodedLine | None:
-    """A line as a generative judge learns it; None where the prompt leaves no room for the answer in the window.
+) -> list[EncodedLine | None]:
+    """Lines as a generative judge learns them; None where the prompt leaves no room for the answer in the window.
 
     `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
     elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
@@ -183,10 +183,16 @@ def encoded_line(
     Args:
         level_ids: From `score_token_ids`.
     """
-    before, score, after = _reply(line, tokenizer, level_ids, max_length, style, scheme)
-    prompt = _prompt(line_assignment(line, scheme), tokenizer, max_length, style)
-    if prompt is None:
-        return None
+    prompts = _prompts([line_assignment(line, scheme) for line in lines], tokenizer, max_length, style)
+    replies = [_reply(line, tokenizer, level_ids, max_length, style, scheme) for line in lines]
+    return [
+        None if prompt is None else _encoded(line, prompt, reply, max_length)
+        for line, prompt, reply in zip(lines, prompts, replies, strict=True)
+    ]
+
+
+def _encoded(line: TrainingLine, prompt: Prompt, parts: _Reply, max_length: int) -> EncodedLine:
+    before, score, after = parts
     reply = [*before, score, *after]
     learnt = [*before, -100, *after] if line_rationale(line) else [-100] * len(reply)
     row = {
@@ -240,12 +246,9 @@ def data_with_room(
     level_ids = score_token_ids(tokenizer)
     sides: list[tuple[list[TrainingLine], list[EncodedLine]]] = []
     for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
-        fitting, encoded = [], []
-        for line in lines:
-            row = encoded_line(line, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
-            if row is not None:
-                fitting.append(line)
-                encoded.append(row)
+        rows = encoded_lines(lines, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
+        fitting = [line for line, row in zip(lines, rows, strict=True) if row is not None]
+        encoded = [row for row in rows if row is not None]
         left_out = sorted({line.question.id for line in lines} - {line.question.id for line in fitting})
         reason = f"rubric, question and reference leave no room for the answer in max_length {training.max_length}"
         if not fitting:
@@ -275,28 +278,35 @@ def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
     return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
 
 
-def prompt_ids(assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style) -> Prompt:
-    """The prompt of a training line, with the room that the judge gives it.
+def prompts_of(
+    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
+) -> list[Prompt]:
+    """The prompts of training lines, with the room that the judge gives them.
 
     Args:
-        assignment: From `line_assignment`.
+        assignments: From `line_assignment`.
 
     Raises:
-        InputError: Everything but the answer leaves it no room.
+        InputError: Everything but the answer leaves one no room.
     """
-    prompt = _prompt(assignment, tokenizer, max_length, style)
-    if prompt is None:
-        raise InputError(
-            f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
-            f"max_length {max_length}; raise max_length in the config"
-        )
-    return prompt
+    found: list[Prompt] = []
+    for assignment, prompt in zip(assignments, _prompts(assignments, tokenizer, max_length, style), strict=True):
+        if prompt is None:
+            raise InputError(
+                f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
+                f"max_length {max_length}; raise max_length in the config"
+            )
+        found.append(prompt)
+    return found
 
 
-def _prompt(assignment: Assignment, tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style) -> Prompt | None:
+def _prompts(
+    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
+) -> list[Prompt | None]:
     written = reason_tokens(max_length) if style == "reason-first" else 0
     settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
-    return encode_prompt(tokenizer, assignment, prompt_room(tokenizer, settings, score_line(assignment)), style)
+    rooms = [prompt_room(tokenizer, settings, score_line(assignment)) for assignment in assignments]
+    return encode_prompts(tokenizer, assignments, rooms, style)
 
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:

@@ -34,7 +34,7 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompt_ids
+from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompts_of
 from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
 from medjudge.train.kept_evaluations import KeptEvaluations
 from medjudge.train.kept_states import KeptStates, kept_states
@@ -264,9 +264,9 @@ def generative_trainer(
     train, validation = [generative_dataset(lines) for lines in data.encoded]
     if judge.share_prefixes:
         require_branches_apart(on_device(base, training))
-        train = tree_packed(train, training.max_length)
+        train = tree_packed(train, judge.pack_length or training.max_length)
         # Several processes count what they gather by rows, so that theirs stay one line each.
-        if training.world_size == 1 and judge.style == "score-first":
+        if training.world_size == 1 and judge.style != "reason-first":
             validation = tree_packed(validation, training.max_length)
     elif training.packing:
         require_lines_apart(on_device(base, training))
@@ -384,7 +384,7 @@ def score_logits(
     if is_deepspeed_zero3_enabled():
         judge.memory = MemoryLimit(judge.model.device, _ZERO3_BATCH_TOKENS, fixed=True)
     work = [line_assignment(line, scheme) for line in lines]
-    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    prompts = prompts_of(work, tokenizer, max_length, style)
     readings = judge.read(prompts, [score_line(assignment) for assignment in work])
     model.train(training)
     return np.array([reading.logits for reading in readings]).reshape(-1, 5)
@@ -399,5 +399,5 @@ def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: Judg
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
     # The decision pipeline would run the judge on a base that is not quantised.
-    if card.style == "score-first" and card.quantization is None:
-        write_decision_files(tokenizer, card.temperature, folder, trainer.scheme)
+    if card.style != "reason-first" and card.quantization is None:
+        write_decision_files(tokenizer, card.temperature, folder, trainer.scheme, card.style)

@@ -28,7 +28,7 @@ from medjudge.records import TrainingLine
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, line_assignment, prompt_ids
+from medjudge.train.features import TrainingData, line_assignment, prompts_of
 from medjudge.train.generative import JudgedEvaluation, score_logits
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.score_only import backed, judge_to_continue, score_trainer
@@ -107,7 +107,7 @@ def grpo_dataset(
     """
     kept = backed(lines)
     before = torch.tensor(score_logits(model, tokenizer, kept, max_length, "score-first", scheme)).log_softmax(dim=1)
-    prompts = [prompt_ids(line_assignment(line, scheme), tokenizer, max_length, "score-first") for line in kept]
+    prompts = prompts_of([line_assignment(line, scheme) for line in kept], tokenizer, max_length, "score-first")
     return Dataset.from_list(
         [
             {"prompt_ids": prompt.input_ids, "level": line.level, "weight": line.weight, "before": row}

@@ -83,7 +83,8 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     "generative": KindInTraining(
         own_options=frozenset(
             {
-                *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes", "upper_layers"),
+                *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes", "pack_length"),
+                "upper_layers",
                 *("use_liger_kernel", "dtype", "train_pairs_file", "validation_pairs_file"),
                 *_QUANTIZED,
             }

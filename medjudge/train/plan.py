@@ -182,7 +182,7 @@ def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> li
         return lengths
     max_length = config.training.max_length or max(lengths)
     if config.judge.share_prefixes:
-        return tree_lengths([line.row for line in lines], max_length)
+        return tree_lengths([line.row for line in lines], config.judge.pack_length or max_length)
     return packed_lengths(lengths, max_length)
 
 

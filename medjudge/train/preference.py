@@ -24,7 +24,7 @@ from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, line_assignment, prompt_ids
+from medjudge.train.features import TrainingData, line_assignment, prompts_of
 from medjudge.train.generative import JudgedEvaluation, readable
 from medjudge.train.lean_steps import LeanSteps
 from medjudge.train.pairs import EncodedPair
@@ -97,7 +97,7 @@ def level_rows(
     label_ids = score_token_ids(tokenizer)
     judge = GenerativeJudge("current", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
     work = [line_assignment(line, scheme) for line in kept]
-    prompts = [prompt_ids(assignment, tokenizer, max_length, style) for assignment in work]
+    prompts = prompts_of(work, tokenizer, max_length, style)
     score_lines = [score_line(assignment) for assignment in work]
     with evaluating(model):
         readings = judge.read(prompts, score_lines)

@@ -13,7 +13,7 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int) -> list[list[Sha
 
     Args:
         rows: Rows of `generative_dataset`.
-        max_length: The most tokens of a pack, shared ones counted once.
+        max_length: The most tokens of a pack, shared ones counted once; a longer line has one for itself.
     """
     packs: list[list[SharedText]] = []
     room = 0

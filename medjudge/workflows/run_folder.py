@@ -14,7 +14,7 @@ from medjudge.errors import InputError
 from medjudge.files import file_sha256
 from medjudge.models.hardware import describe
 from medjudge.records import Answer, Question
-from medjudge.rubrics.render import STYLES, prompt_hashes
+from medjudge.rubrics.render import prompt_hashes, styles_of
 from medjudge.scheme import Scheme, open_scheme
 from medjudge.store import Run, read_questions, write_records, write_scheme
 from medjudge.workflows.choice import examples
@@ -90,7 +90,7 @@ def start_run(run: Run, questions: Sequence[Question], scheme: Scheme, benchmark
         command=command,
         benchmark={"source": benchmark, "questions": len(questions), "sha256": file_sha256(run.questions_file)},
         scheme=scheme.ref.model_dump(),
-        prompts={style: prompt_hashes(style, scheme) for style in STYLES},
+        prompts={style: prompt_hashes(style, scheme) for style in styles_of(scheme)},
         hardware=describe(),
         updated=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )

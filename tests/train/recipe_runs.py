@@ -14,7 +14,8 @@ from medjudge.judge.generative import score_token_ids
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
-from medjudge.train.features import EncodedLine, encoded_line
+from medjudge.train.features import EncodedLine
+from medjudge.train.features import encoded_lines as encoded
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -37,9 +38,9 @@ def encoded_lines(
 ) -> list[EncodedLine]:
     """Lines as a generative judge learns them, all of which have room in its window."""
     level_ids = score_token_ids(tokenizer)
-    encoded = [encoded_line(line, tokenizer, level_ids, max_length, style, LLMEVAL_MED) for line in lines]
-    assert None not in encoded
-    return [line for line in encoded if line is not None]
+    found = encoded(lines, tokenizer, level_ids, max_length, style, LLMEVAL_MED)
+    assert None not in found
+    return [line for line in found if line is not None]
 
 
 def good_or_bad(number: int, line: dict) -> None:

@@ -17,7 +17,7 @@ from medjudge.train.features import (
     TrainingData,
     data_with_room,
     packed,
-    prompt_ids,
+    prompts_of,
     read_training_lines,
     require_apart,
 )
@@ -105,7 +105,7 @@ def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(sty
         rationale="wrong dose " * 4000,
     )
     ((row, cut),) = encoded_lines([line], tokenizer, 2048, style)
-    judged = prompt_ids(Assignment(line.question, (), line.answer), tokenizer, 2048, style).input_ids
+    judged = prompts_of([Assignment(line.question, (), line.answer)], tokenizer, 2048, style)[0].input_ids
     assert cut > 0
     assert row["input_ids"][: len(judged)] == judged
     assert 2040 < len(row["input_ids"]) == len(row["labels"]) <= 2048
@@ -122,8 +122,10 @@ def test_packs_hold_every_line_once_and_no_more_than_fits() -> None:
 
 def test_a_line_is_encoded_once(training_files, recipe, tiny_lm, tmp_path, monkeypatch) -> None:
     rendered = []
-    original = features.encode_prompt
-    monkeypatch.setattr(features, "encode_prompt", lambda *a: (rendered.append(a[1].answer.key), original(*a))[1])
+    original = features.encode_prompts
+    monkeypatch.setattr(
+        features, "encode_prompts", lambda *a: (rendered.extend(each.answer.key for each in a[1]), original(*a))[1]
+    )
     arguments = recipe("generative", tiny_lm)
     judge, model, options = parse_arguments(arguments)
     options.max_length, options.output_dir = 2048, str(tmp_path / "out")

@@ -24,7 +24,7 @@ from medjudge.records import TrainingLine
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import TrainingData, line_assignment, prompt_ids, read_training_lines
+from medjudge.train.features import TrainingData, line_assignment, prompts_of, read_training_lines
 from medjudge.train.generative import score_logits
 from medjudge.train.pairs import encoded_pairs, read_training_pairs
 from medjudge.train.preference import level_rows, pair_rows, preference_trainer
@@ -67,7 +67,7 @@ def test_pairs_are_the_level_and_the_likeliest_other_after_the_same_words(style,
     assert len(rows) == 4
     label_ids = [tokenizer.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     for line, row in zip([*lines[:2], *lines[3:]], rows, strict=True):
-        prompt = prompt_ids(line_assignment(line, LLMEVAL_MED), tokenizer, 2048, style).input_ids
+        prompt = prompts_of([line_assignment(line, LLMEVAL_MED)], tokenizer, 2048, style)[0].input_ids
         assert row["prompt_ids"][: len(prompt)] == prompt
         between = tokenizer.decode(row["prompt_ids"][len(prompt) :])
         assert between == "" if style == "score-first" else between.endswith("Score: ")
