@@ -28,7 +28,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 
 WEIGHTS: Mapping[str, float] = MappingProxyType({"physician": 3, "constructed": 1, "teacher": 1, "synthetic": 0.5})
 """The weight of a line by its source. A physician's counts three times a teacher's: with 800 of people's scores among
-GPT-4's, this gains 0.7 points of agreement on usable (0.3 to 1.2, `eval/results/real-distillation.json`, "trials").
+GPT-4's, this gains 0.7 points of agreement on usable (0.3 to 1.2; heads over frozen states, LLMEval-2, November 2026).
 Synthetic faults are made by rule and cruder than those of models: they should teach where nothing else does, and not
 outvote scores of real answers."""
 

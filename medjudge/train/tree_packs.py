@@ -1,30 +1,53 @@
 """Packs in which training lines share the tokens that they begin with: rubric and question once, then the answers."""
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from datasets import Dataset
 
 from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest
 
+TOGETHER = 4
+"""The most lines of one question that come together in a pack for training. A step on twenty answers to one question
+learns that question; one on four answers to each of five learns to judge."""
 
-def tree_packs(rows: Sequence[dict[str, Any]], max_length: int) -> list[list[SharedText]]:
+
+def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, together: int | None = None) -> list[list[SharedText]]:
     """Puts lines that begin alike together.
 
     Args:
         rows: Rows of `generative_dataset`.
         max_length: The most tokens of a pack, shared ones counted once; a longer line has one for itself.
+        together: So many lines in tree order stay together, and the order of these groups is random; all stay in tree
+            order if None.
     """
-    packs: list[list[SharedText]] = []
+    shareable = [row["input_ids"][: _shareable(row)] for row in rows]
+    order = [line for line, _ in in_tree_order(prefix_forest(shareable))]
+    if together is not None:
+        groups = [order[at : at + together] for at in range(0, len(order), together)]
+        Random(0).shuffle(groups)
+        order = [line for group in groups for line in group]
+    packs: list[list[int]] = []
     room = 0
-    for line, shared in in_tree_order(prefix_forest([row["input_ids"][: _shareable(row)] for row in rows])):
+    for line in order:
         length = len(rows[line]["input_ids"])
+        shared = max((_common(shareable[line], shareable[other]) for other in packs[-1]), default=0) if packs else 0
         if not packs or length - shared > room:
             packs.append([])
             room, shared = max_length, 0
-        packs[-1].append(SharedText(line, shared))
+        packs[-1].append(line)
         room -= length - shared
-    return packs
+    return [_in_order(pack, shareable) for pack in packs]
+
+
+def _in_order(pack: Sequence[int], shareable: Sequence[list[int]]) -> list[SharedText]:
+    forest = prefix_forest([shareable[line] for line in pack])
+    return [SharedText(pack[place], shared) for place, shared in in_tree_order(forest)]
+
+
+def _common(left: Sequence[int], right: Sequence[int]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def _shareable(row: dict[str, Any]) -> int:
@@ -33,14 +56,14 @@ def _shareable(row: dict[str, Any]) -> int:
     return int(min(spoken, row["score_at"])) - 1
 
 
-def tree_packed(dataset: Dataset, max_length: int) -> Dataset:
+def tree_packed(dataset: Dataset, max_length: int, together: int | None = None) -> Dataset:
     """Packs of rows: column `lines` holds the rows of each, and of each row how many tokens are `shared`."""
     rows = list(dataset)
-    packs = tree_packs(rows, max_length)
+    packs = tree_packs(rows, max_length, together)
     return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
 
 
-def tree_lengths(rows: Sequence[dict[str, Any]], max_length: int) -> list[int]:
+def tree_lengths(rows: Sequence[dict[str, Any]], max_length: int, together: int | None = None) -> list[int]:
     """The tokens of each pack that `tree_packed` would make of these rows."""
-    packs = tree_packs(rows, max_length)
+    packs = tree_packs(rows, max_length, together)
     return [sum(len(rows[line]["input_ids"]) - shared for line, shared in pack) for pack in packs]
