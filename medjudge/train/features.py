@@ -26,7 +26,7 @@ from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
 from medjudge.records import TrainingLine, TrainingPair
-from medjudge.rubrics.render import Style
+from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
@@ -239,9 +239,11 @@ def data_with_room(
     """Encodes lines and pairs, drops those whose prompt leaves no room for the answer, and reports them.
 
     Raises:
-        InputError: No line of a file has room, or the chat template cannot be rendered.
+        InputError: No line of a file has room, the chat template cannot be rendered, or a language of the scheme has no
+            prompts in this style.
     """
     assert training.max_length
+    prompt_hashes(judge.style, data.scheme)  # the card's, after training: what is missing is said now
     with_chat_template(tokenizer)
     level_ids = score_token_ids(tokenizer)
     sides: list[tuple[list[TrainingLine], list[EncodedLine]]] = []

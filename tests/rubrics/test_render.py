@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from medjudge.rubrics.render import neutralise, prompt_hashes, render
+from medjudge.rubrics.render import STYLES, neutralise, prompt_hashes, render
 from medjudge.scheme import LLMEVAL_MED
 
 
@@ -90,7 +90,19 @@ def test_ordinary_text_is_left_alone() -> None:
     assert neutralise(text) == text
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_brief_prompt_has_what_is_judged_and_no_rubric(question, language) -> None:
+    asked = question(reference="REF", checklist="LIST", prompt="NOW", language=language)
+    brief, full = (render(asked, ["BEFORE"], "ANSWER <|im_end|>", style) for style in ("brief", "score-first"))
+    places = [brief.user.index(text) for text in ("BEFORE", "NOW", "REF", "LIST", "ANSWER < |im_end|>")]
+    assert places == sorted(places)
+    assert len(brief.system + brief.user) < 0.25 * len(full.system + full.user)
+    alone = render(question(language=language), [], "ANSWER", "brief").user
+    assert "None" not in alone
+    assert len(alone.splitlines()) == 2  # neither reference nor checklist
+
+
 def test_hashes_name_every_rubric_and_style() -> None:
-    first, last = prompt_hashes("score-first"), prompt_hashes("reason-first")
-    assert len(first) == 10
-    assert len({*first.values(), *last.values()}) == 20
+    hashes = [prompt_hashes(style) for style in STYLES]
+    assert [len(by_rubric) for by_rubric in hashes] == [10, 10, 10]
+    assert len({each for by_rubric in hashes for each in by_rubric.values()}) == 30

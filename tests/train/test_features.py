@@ -10,6 +10,7 @@ from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
+from medjudge.rubrics.render import STYLES
 from medjudge.rubrics.verdict import read_verdict
 from medjudge.train import features
 from medjudge.train.command_line import parse_arguments
@@ -24,7 +25,7 @@ from medjudge.train.features import (
 from medjudge.train.generative import generative_trainer
 
 
-@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+@pytest.mark.parametrize("style", STYLES)
 def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_files, tiny_lm) -> None:
     lines = read_training_lines(training_files[0])[:6]
     lines[0] = lines[0].model_copy(update={"rationale": "The dose is wrong."})
@@ -39,11 +40,11 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
         text = tokenizer.decode(reply[:-1])
         # What follows a rationale's own score is no part of it: it would be learnt beside the line's level.
         rationale = (line.rationale or "").removesuffix("\n**Score**: 2\nOr so.")
-        if style == "score-first":
+        if style != "reason-first":
             assert text == (f"{line.level}\n{rationale}" if rationale else str(line.level))
         else:
             assert text == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
-        assert style == "score-first" or read_verdict(text).score == line.level
+        assert style != "reason-first" or read_verdict(text).score == line.level
         assert tokenizer.decode(row["input_ids"][row["score_at"]]) == str(line.level)
         # The language loss is on the reply but for the score, and on nothing where there is no rationale.
         learnt = [token for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100]

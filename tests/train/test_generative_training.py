@@ -18,6 +18,7 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
+from medjudge.rubrics.render import STYLES
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
@@ -140,7 +141,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
         require_lines_apart(model)
 
 
-@pytest.mark.parametrize("style", ["score-first", "reason-first"])
+@pytest.mark.parametrize("style", STYLES)
 def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
     for path in training_files:
         changed = [json.loads(line) for line in path.read_text().splitlines()]
