@@ -1,0 +1,54 @@
+"""What a cell of the study learns from, and what it is validated on, have nothing in common."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from distilled_judges import RUN, Cell, all_cells, learned_runs, split_run
+from run_parts import drawn_part
+
+from medjudge.benchmark.sample import sample_folder
+from medjudge.store import Run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(sample_folder(), tmp_path / RUN)
+    return tmp_path
+
+
+@pytest.mark.parametrize("split", ["questions", "models", "subjects"])
+def test_nothing_unseen_is_learned_from(split: str, folder: Path) -> None:
+    learned, unseen = (Run(folder / name) for name in split_run(folder, split, 10))
+    assert learned.answers()
+    assert unseen.answers()
+    assert len(learned.answers()) + len(unseen.answers()) == len(Run(folder / RUN).answers())
+    assert len(learned.physician_scores()) == 10
+    assert len(unseen.physician_scores()) == len(unseen.answers())
+    of = {
+        "questions": lambda run: {question.group for question in run.questions()},
+        "models": lambda run: {answer.model for answer in run.answers()},
+        "subjects": lambda run: {question.category for question in run.questions()},
+    }[split]
+    assert not of(learned) & of(unseen)
+
+
+def test_a_part_has_whole_questions_and_none_of_those_left_out(folder: Path) -> None:
+    source = Run(folder / RUN)
+    measured = drawn_part(source, Run(folder / "measured"), 20)
+    asked = {question.id for question in measured.questions()}
+    assert len(measured.answers()) == len([answer for answer in source.answers() if answer.question_id in asked]) >= 20
+    rest = drawn_part(source, Run(folder / "rest"), None, without=asked)
+    assert asked | {question.id for question in rest.questions()} == {question.id for question in source.questions()}
+    assert not asked & {question.id for question in rest.questions()}
+
+
+def test_a_cell_learns_from_so_many_answers(folder: Path) -> None:
+    (name,) = learned_runs(folder, Cell("gemma-270m", "people-5", "questions"), 30)
+    run = Run(folder / name)
+    assert 30 <= len(run.answers()) < 60
+    assert len(run.physician_scores()) <= 5
+
+
+def test_every_base_and_source_has_a_cell() -> None:
+    assert len(set(all_cells())) == len(all_cells()) == 2 * (4 * 3 + 1) + 5
