@@ -58,7 +58,7 @@ class JudgeArguments:
     )
     pack_length: int | None = field(
         default=None,
-        metadata={"help": "of a generative judge: tokens of a pack with shared prefixes; max_length by default"},
+        metadata={"help": "of a generative judge: tokens of packs with shared prefixes that mix questions"},
     )
     upper_layers: int | None = field(
         default=None,

@@ -63,6 +63,8 @@ def require_possible(
         raise InputError(f"config: windows is {judge.windows}; take 1 or more")
     if judge.share_prefixes and not training.packing:
         raise InputError("config: share_prefixes is a way to pack lines; set packing true, or leave it out")
+    if judge.pack_length is not None and (judge.pack_length < 1 or not judge.share_prefixes):
+        raise InputError("config: pack_length is a number of tokens from 1, and goes with share_prefixes")
     if judge.share_prefixes and model.attn_implementation:
         raise InputError(
             f"config: attn_implementation is {model.attn_implementation}, and share_prefixes has its own; leave one out"

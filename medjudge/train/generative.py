@@ -44,7 +44,7 @@ from medjudge.train.lora import upper_lora
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
-from medjudge.train.tree_packs import TOGETHER, tree_packed
+from medjudge.train.tree_packs import tree_packed
 from medjudge.train.weighted_steps import WeightedSteps
 
 _REASONED_LINES = 200
@@ -264,7 +264,7 @@ def generative_trainer(
     train, validation = [generative_dataset(lines) for lines in data.encoded]
     if judge.share_prefixes:
         require_branches_apart(on_device(base, training))
-        train = tree_packed(train, judge.pack_length or training.max_length, TOGETHER)
+        train = tree_packed(train, training.max_length, judge.pack_length)
         # Several processes count what they gather by rows, so that theirs stay one line each.
         if training.world_size == 1 and judge.style != "reason-first":
             validation = tree_packed(validation, training.max_length)

@@ -14,7 +14,7 @@ from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
 from medjudge.train.memory import BatchSize, Shape, StepMemory, step_memory
 from medjudge.train.quantized import quantization_of
-from medjudge.train.tree_packs import TOGETHER, tree_lengths
+from medjudge.train.tree_packs import tree_lengths
 
 GIB = 2**30
 _UTILISATION = 0.35
@@ -182,7 +182,7 @@ def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> li
         return lengths
     max_length = config.training.max_length or max(lengths)
     if config.judge.share_prefixes:
-        return tree_lengths([line.row for line in lines], config.judge.pack_length or max_length, TOGETHER)
+        return tree_lengths([line.row for line in lines], max_length, config.judge.pack_length)
     return packed_lengths(lengths, max_length)
 
 

@@ -9,23 +9,23 @@ from datasets import Dataset
 from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest
 
 TOGETHER = 4
-"""The most lines of one question that come together in a pack for training. A step on twenty answers to one question
-learns that question; one on four answers to each of five learns to judge."""
+"""Lines that stay together in packs that mix questions. A step on twenty answers to one question learns that question;
+one on four answers to each of five learns to judge."""
 
 
-def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, together: int | None = None) -> list[list[SharedText]]:
+def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[list[SharedText]]:
     """Puts lines that begin alike together.
 
     Args:
         rows: Rows of `generative_dataset`.
-        max_length: The most tokens of a pack, shared ones counted once; a longer line has one for itself.
-        together: So many lines in tree order stay together, and the order of these groups is random; all stay in tree
-            order if None.
+        max_length: The most tokens of a pack, shared ones counted once.
+        mixed: The most tokens of packs that mix questions, with `TOGETHER` lines of each; a longer line has a pack for
+            itself. All lines stay together if None.
     """
     shareable = [row["input_ids"][: _shareable(row)] for row in rows]
     order = [line for line, _ in in_tree_order(prefix_forest(shareable))]
-    if together is not None:
-        groups = [order[at : at + together] for at in range(0, len(order), together)]
+    if mixed is not None:
+        groups = [order[at : at + TOGETHER] for at in range(0, len(order), TOGETHER)]
         Random(0).shuffle(groups)
         order = [line for group in groups for line in group]
     packs: list[list[int]] = []
@@ -35,7 +35,7 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, together: int | 
         shared = max((_common(shareable[line], shareable[other]) for other in packs[-1]), default=0) if packs else 0
         if not packs or length - shared > room:
             packs.append([])
-            room, shared = max_length, 0
+            room, shared = mixed or max_length, 0
         packs[-1].append(line)
         room -= length - shared
     return [_in_order(pack, shareable) for pack in packs]
@@ -56,14 +56,14 @@ def _shareable(row: dict[str, Any]) -> int:
     return int(min(spoken, row["score_at"])) - 1
 
 
-def tree_packed(dataset: Dataset, max_length: int, together: int | None = None) -> Dataset:
+def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> Dataset:
     """Packs of rows: column `lines` holds the rows of each, and of each row how many tokens are `shared`."""
     rows = list(dataset)
-    packs = tree_packs(rows, max_length, together)
+    packs = tree_packs(rows, max_length, mixed)
     return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
 
 
-def tree_lengths(rows: Sequence[dict[str, Any]], max_length: int, together: int | None = None) -> list[int]:
+def tree_lengths(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[int]:
     """The tokens of each pack that `tree_packed` would make of these rows."""
-    packs = tree_packs(rows, max_length, together)
+    packs = tree_packs(rows, max_length, mixed)
     return [sum(len(rows[line]["input_ids"]) - shared for line, shared in pack) for pack in packs]

@@ -206,6 +206,7 @@ def test_lines_without_any_rationale_teach_no_reasoning(recipe, tiny_lm, tmp_pat
         ({"lora_target_modules": "lm_head"}, "lora_target_modules: .*lm_head"),
         ({"style": "last"}, "style"),
         ({"padding_free": True}, "take packing"),
+        ({"pack_length": 512, "packing": True}, "pack_length .* goes with share_prefixes"),
         ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
     ],
 )

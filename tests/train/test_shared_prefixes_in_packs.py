@@ -170,9 +170,9 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
         {"input_ids": [1] * 5 + [question] * 10 + [answer] * 5 + [9, 9], "labels": [-100] * 22, "score_at": 21}
         for question, answer in places
     ]
-    packs = tree_packs(rows, 150, TOGETHER)
+    packs = tree_packs(rows, 1000, 150)
     assert sorted(line for pack in packs for line, _ in pack) == list(range(len(rows)))
-    assert max(tree_lengths(rows, 150, TOGETHER)) <= 150
+    assert max(tree_lengths(rows, 1000, 150)) <= 150
     by_question = [Counter(places[line][0] for line, _ in pack) for pack in packs]
     assert all(len(each) >= 2 for each in by_question[:-1])
     assert sum(max(each.values()) <= TOGETHER for each in by_question) > 0.8 * len(packs)
