@@ -19,8 +19,8 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | Non
     Args:
         rows: Rows of `generative_dataset`.
         max_length: The most tokens of a pack, shared ones counted once.
-        mixed: The most tokens of packs that mix questions, with `TOGETHER` lines of each; a longer line has a pack for
-            itself. All lines stay together if None.
+        mixed: About how many tokens packs have that mix questions, with `TOGETHER` lines of each: a beginning too short
+            to be worth sharing counts once and is read anew. All lines stay together if None.
     """
     shareable = [row["input_ids"][: _shareable(row)] for row in rows]
     order = [line for line, _ in in_tree_order(prefix_forest(shareable))]
