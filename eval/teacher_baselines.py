@@ -1,8 +1,8 @@
-"""What judges without training on them say of four scored sets: the baselines that a distilled judge has to beat.
+"""What judges without training on them say of three scored sets: the baselines that a distilled judge has to beat.
 
     python eval/teacher_baselines.py DATA WORK [JUDGE …]
 
-DATA holds halluqa/, evouna/, disc-medllm/ and liveqa-med/. Of each set, whole questions with 300 answers
+DATA holds halluqa/, evouna/ and liveqa-med/. Of each set, whole questions with 300 answers
 are judged by `medjudge eval` and compared with GPT-4's or people's levels: the area under the ROC curve for full marks,
 and quadratic kappa, with intervals from a bootstrap over questions. The result is eval/results/teacher-baselines.json.
 """
@@ -23,7 +23,6 @@ from medjudge.store import Run
 SETS = {
     "halluqa": "halluqa $DATA/halluqa",
     "evouna": "evouna $DATA/evouna",
-    "disc-medllm": "disc-medllm $DATA/disc-medllm",
     "liveqa-2479": "liveqa-2479 $DATA/liveqa-med/reference-answers.xml $DATA/liveqa-med/qrels-2479-answers.zip",
 }
 TEACHER = "gpt-4"
