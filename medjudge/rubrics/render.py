@@ -14,7 +14,7 @@ from medjudge.scheme import LLMEVAL_MED, Scheme
 
 Style = Literal["score-first", "reason-first", "brief"]
 """How a judge is asked: for the score first or last, after the whole rubric, or for the score after a prompt of a few
-lines, which a judge that learned the rubric from scores needs no longer and reads several times as fast."""
+lines, for a judge that learned the levels from scores."""
 STYLES: tuple[Style, ...] = get_args(Style)
 
 BRIEF_FRAME = "judge_brief_frame.md"

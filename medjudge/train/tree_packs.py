@@ -1,6 +1,7 @@
 """Packs in which training lines share the tokens that they begin with: rubric and question once, then the answers."""
 
 from collections.abc import Sequence
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -9,8 +10,7 @@ from datasets import Dataset
 from medjudge.judge.shared_prefixes import SharedText, in_tree_order, prefix_forest
 
 TOGETHER = 4
-"""Lines that stay together in packs that mix questions. A step on twenty answers to one question learns that question;
-one on four answers to each of five learns to judge."""
+"""Lines that stay together in packs that mix questions, so that a step is not on one question alone."""
 
 
 def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[list[SharedText]]:
@@ -23,19 +23,34 @@ def tree_packs(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | Non
             to be worth sharing counts once and is read anew. All lines stay together if None.
     """
     shareable = [row["input_ids"][: _shareable(row)] for row in rows]
-    order = [line for line, _ in in_tree_order(prefix_forest(shareable))]
+    in_order = list(in_tree_order(prefix_forest(shareable)))
     if mixed is not None:
-        groups = [order[at : at + TOGETHER] for at in range(0, len(order), TOGETHER)]
-        Random(0).shuffle(groups)
-        order = [line for group in groups for line in group]
+        return _mixed([line for line, _ in in_order], rows, shareable, mixed)
+    packs: list[list[SharedText]] = []
+    room = 0
+    for line, shared in in_order:
+        length = len(rows[line]["input_ids"])
+        if not packs or length - shared > room:
+            packs.append([])
+            room, shared = max_length, 0
+        packs[-1].append(SharedText(line, shared))
+        room -= length - shared
+    return packs
+
+
+def _mixed(
+    order: Sequence[int], rows: Sequence[dict[str, Any]], shareable: Sequence[list[int]], limit: int
+) -> list[list[SharedText]]:
+    groups = [order[at : at + TOGETHER] for at in range(0, len(order), TOGETHER)]
+    Random(0).shuffle(groups)
     packs: list[list[int]] = []
     room = 0
-    for line in order:
+    for line in chain.from_iterable(groups):
         length = len(rows[line]["input_ids"])
         shared = max((_common(shareable[line], shareable[other]) for other in packs[-1]), default=0) if packs else 0
         if not packs or length - shared > room:
             packs.append([])
-            room, shared = mixed or max_length, 0
+            room, shared = limit, 0
         packs[-1].append(line)
         room -= length - shared
     return [_in_order(pack, shareable) for pack in packs]
