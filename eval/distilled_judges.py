@@ -21,6 +21,7 @@ import numpy as np
 from run_parts import MEASURED, drawn_part, write_part
 from study import Study, record_entry
 
+from medjudge.judge.folder import read_card
 from medjudge.store import Run
 
 BASES = {
@@ -34,7 +35,7 @@ SPLITS = ("questions", "models", "subjects")
 UNSEEN, SEED = 0.2, 0
 RUN, TEACHER = "llmeval2", "gpt-4"
 QA = ("halluqa", "evouna")
-LAST_RATE = 1e-4
+LAST_RATE = 5e-5
 """The rate of the second stage, on people's scores: a tenth of the config's."""
 
 
@@ -141,7 +142,9 @@ def measured(study: Study, cell: Cell, answers: int | None) -> dict[str, Any]:
         json_output=True,
         allowed=(0, 1),
     )
-    return {"answers": answers, "overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
+    card = read_card(study.folder / judge).training
+    learned = {name: card[name] for name in ("untuned", "validation")}
+    return {"answers": answers, **learned, "overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
 
 
 def main() -> None:
