@@ -144,7 +144,8 @@ def measured(study: Study, cell: Cell, answers: int | None) -> dict[str, Any]:
     )
     card = read_card(study.folder / judge).training
     learned = {name: card[name] for name in ("untuned", "validation")}
-    return {"answers": answers, **learned, "overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
+    validated = {"overall": found["overall"], "n": found["n"], "teacher": found.get("teacher")}
+    return {"answers": answers, **learned, **validated}
 
 
 def main() -> None:
