@@ -343,6 +343,7 @@ class TrainingLine(BaseModel):
     made_from: list[str] = Field(default=[], description="ids of further questions whose text is in the answer")
     weight: float = Field(default=1.0, gt=0)
     rationale: str | None = None
+    points: list[PointVerdict] = Field(default=[], description="targets for points of the question, by their text")
 
 
 class TrainingPair(BaseModel):

@@ -1,14 +1,14 @@
 """The `ordinal` judge: an encoder or decoder with a cumulative-link head over five levels.
 
-The same model embeds question, reference, checklist and answer separately, and the head scores how the answer relates
-to each of the others. The untrained judge equals the similarity baseline, which is why a hundred scored answers are
-enough to start from. Question, reference and checklist are embedded once for all answers to a question. A long text is
-read in windows, and its embedding is the mean over their tokens.
+The model reads question, reference, checklist and answer together. Its states, averaged over the tokens of each of the
+four, say how the answer relates to the others: the head makes the level of that. Averaged over the tokens of a point (a
+sentence of the reference, an item of the checklist), they say whether the answer meets this point. A new head equals
+the similarity baseline on these states, which is why a hundred scored answers are enough to start from. A long answer
+is read in windows, each together with the other texts.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from math import ceil, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,177 +21,56 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.adapter import require_finite
 from medjudge.judge.language import other_language
+from medjudge.judge.ordinal_input import (
+    ANSWER,
+    PARTS,
+    Bucket,
+    Encoded,
+    Point,
+    Window,
+    bucket,
+    encode,
+    placed_windows,
+    points_of,
+    present,
+)
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
-from medjudge.models.batching import MemoryLimit, batches_by_length
+from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import fast_autocast
-from medjudge.models.padding import pad_right
-from medjudge.records import ErrorKind, Judgment, Question
+from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question
 
 HEAD_FILE = "head.safetensors"
-PARTS = ("question", "reference", "checklist")
+VERDICTS = ("met", "open", "contradicted")
 _CPU_CHUNK, _GPU_CHUNK = 64, 512
 """On a CPU 64 answers take seconds: the progress bar moves, and an interruption loses little."""
 HEAD_RATE = 3.0
 """The head's parameters are stored divided by this, so that Adam changes them this much faster than the adapter's."""
 
-Bucket = dict[str, torch.Tensor]
-Windows = list[list[int]]
+
+class Sums(NamedTuple):
+    """Sums of states over tokens: of the texts, shape (rows * 4, width), and of the points, shape (points, width)."""
+
+    texts: torch.Tensor
+    points: torch.Tensor
 
 
-class Encoded(NamedTuple):
-    """An answer and the texts it is compared with, as windows of token ids with special tokens.
+class Logits(NamedTuple):
+    """What the model says: cumulative logits of the levels, shape (rows, 4), and of the verdicts, (points, 3)."""
 
-    An absent text has no window.
-    """
-
-    question: Windows
-    reference: Windows
-    checklist: Windows
-    answer: Windows
-    answer_tokens_cut: int
-    context_tokens_cut: int
-
-
-def encode(
-    tokenizer: PreTrainedTokenizerBase,
-    question: Question,
-    earlier: Sequence[str],
-    answer: str,
-    max_length: int,
-    most_windows: int,
-) -> Encoded:
-    """Tokenises question (with the earlier turns), reference, checklist and answer.
-
-    Args:
-        max_length: The most tokens of one window, special tokens included.
-        most_windows: The most windows of one text. Those of a longer text are spread evenly from its start to its end.
-
-    Returns:
-        Token ids, and how many tokens of the answer, and of the other texts together, were left out.
-    """
-    start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
-    end = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
-    before, after = [[] if token is None else [token] for token in (start, end)]
-    texts, left_out = [], []
-    for text in (" ".join([*earlier, question.prompt]), question.reference or "", question.checklist or "", answer):
-        # split_special_tokens: a "[SEP]" or "</s>" inside a text is plain text. verbose=False: no warning about length.
-        ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        cut = windows(ids, max_length - len(before) - len(after), most_windows)
-        texts.append([[*before, *window, *after] for window in cut.windows])
-        left_out.append(cut.tokens_left_out)
-    prompt, reference, checklist, answer_windows = texts
-    return Encoded(prompt, reference, checklist, answer_windows, left_out[3], sum(left_out[:3]))
-
-
-class Cut(NamedTuple):
-    """A text cut into windows, and how many of its tokens are in none of them."""
-
-    windows: Windows
-    tokens_left_out: int
-
-
-def windows(tokens: Sequence[int], size: int, most: int) -> Cut:
-    """Cuts a text into windows of nearly equal length.
-
-    Args:
-        tokens: Any number of token ids; an empty text has no window.
-        size: The most tokens of a window.
-        most: The most windows.
-    """
-    if not tokens:
-        return Cut([], 0)
-    count = ceil(len(tokens) / size)
-    if count > most:
-        # Full windows, the last one ending with the text.
-        starts = np.linspace(0, len(tokens) - size, most).round().astype(int)
-        return Cut([list(tokens[start : start + size]) for start in starts], len(tokens) - most * size)
-    edges = np.linspace(0, len(tokens), count + 1).round().astype(int)
-    return Cut([list(tokens[start:end]) for start, end in pairwise(edges)], 0)
-
-
-class Batch(NamedTuple):
-    """Answers ready for the model: each distinct text once, in buckets of windows of similar length.
-
-    Attributes:
-        buckets: `input_ids` and `attention_mask`, each of shape (windows, length).
-        text: The index of the text that each window belongs to, in the order of the buckets, shape (windows,).
-        parts: The indices of each answer's question, reference and checklist, shape (rows, 3); -1 if absent.
-        answer: The index of each answer's text, shape (rows,).
-    """
-
-    buckets: list[Bucket]
-    text: torch.Tensor
-    parts: torch.Tensor
-    answer: torch.Tensor
-
-
-class Distinct(NamedTuple):
-    """The distinct texts of several answers.
-
-    Attributes:
-        windows: The windows of all texts, as token ids.
-        text: The index of the text that each window belongs to.
-        parts: The indices of each answer's question, reference and checklist, shape (rows, 3); -1 if absent.
-        answer: The index of each answer's text, shape (rows,).
-    """
-
-    windows: Windows
-    text: list[int]
-    parts: torch.Tensor
-    answer: torch.Tensor
-
-
-def distinct(rows: Sequence[Encoded]) -> Distinct:
-    """Collects the distinct texts of encoded answers, so that texts which answers share are embedded once."""
-    indices: dict[tuple[tuple[int, ...], ...], int] = {}
-    all_windows: Windows = []
-    text_of_window: list[int] = []
-
-    def index(windows: Windows) -> int:
-        if not windows:
-            return -1
-        key = tuple(map(tuple, windows))
-        if key not in indices:
-            indices[key] = len(indices)
-            all_windows.extend(windows)
-            text_of_window.extend([indices[key]] * len(windows))
-        return indices[key]
-
-    parts = [[index(text) for text in (row.question, row.reference, row.checklist)] for row in rows]
-    answer = [index(row.answer) for row in rows]
-    return Distinct(all_windows, text_of_window, torch.tensor(parts), torch.tensor(answer))
-
-
-def collate(rows: Sequence[Encoded], pad_id: int, bucket_tokens: int) -> Batch:
-    """Puts encoded answers into one batch.
-
-    Args:
-        rows: At least one answer.
-        pad_id: The padding token.
-        bucket_tokens: The most tokens of one bucket, padding included.
-    """
-    texts = distinct(rows)
-    buckets, order = [], []
-    for indices in batches_by_length([len(window) for window in texts.windows], bucket_tokens):
-        buckets.append(_bucket([texts.windows[index] for index in indices], pad_id))
-        order += [texts.text[index] for index in indices]
-    return Batch(buckets, torch.tensor(order), texts.parts, texts.answer)
-
-
-def _bucket(windows: Windows, pad_id: int) -> Bucket:
-    ids, mask = pad_right(windows, pad_id)
-    return {"input_ids": ids, "attention_mask": mask}
+    cumulative: torch.Tensor
+    verdicts: torch.Tensor
 
 
 class OrdinalModel(nn.Module):
-    """One score per answer and four ordered cut points (proportional odds; McCullagh, 1980).
+    """One score per answer and four ordered cut points (proportional odds; McCullagh, 1980), and verdicts on points.
 
-    score = v . answer + sum over the present parts of (slope * cosine(part, answer) + w . (part * answer) + offset),
-    with embeddings of length 1; P(level > k) = sigmoid(score - cut_k).
+    score = v . answer + sum over the present parts of (slope * cosine(part, answer) + w . (part * answer) + offset)
+    + u . (how the points are met), with embeddings of length 1; P(level > k) = sigmoid(score - cut_k). The logits of a
+    point's verdict are linear in point * answer and point.
 
     Args:
-        body: The base model, plain or with a LoRA adapter; the embedding of a text is the mean over its tokens.
+        body: The base model, plain or with a LoRA adapter.
         hidden_size: The width of the base model.
     """
 
@@ -204,6 +83,10 @@ class OrdinalModel(nn.Module):
         self.alone = nn.Parameter(torch.zeros(hidden_size))
         self.first_cut = nn.Parameter(torch.zeros(1))  # not a scalar: DeepSpeed cannot broadcast one
         self.steps = nn.Parameter(torch.zeros(3))
+        self.point_product = nn.Parameter(torch.zeros(len(VERDICTS), hidden_size))
+        self.point_alone = nn.Parameter(torch.zeros(len(VERDICTS), hidden_size))
+        self.point_offset = nn.Parameter(torch.zeros(len(VERDICTS)))
+        self.by_points = nn.Parameter(torch.zeros(3))
         # The entries of a unit vector are about 1 / sqrt(width); this scales them to about 1 / 2.
         self.entry_scale = sqrt(hidden_size) / 2
 
@@ -226,53 +109,49 @@ class OrdinalModel(nn.Module):
         first = self.first_cut * HEAD_RATE
         return torch.cat([first, first + torch.cumsum(functional.softplus(self.steps * HEAD_RATE), dim=0)])
 
-    def embed(self, buckets: Sequence[Bucket], text: torch.Tensor) -> torch.Tensor:
-        """Embeds all texts.
+    def sums(self, buckets: Sequence[Bucket], rows: int, points: int) -> Sums:
+        """Reads windows.
 
         Args:
-            buckets: Buckets from `collate`.
-            text: The index of the text that each window belongs to, shape (windows,).
-
-        Returns:
-            The mean over the tokens of all windows of each text, scaled to length 1, shape (texts, width).
+            buckets: From `bucket`.
+            rows: How many answers the windows belong to.
+            points: How many points those have.
         """
-        total: torch.Tensor | None = None
-        start = 0
-        for bucket in buckets:
-            added = self.summed(bucket)
-            indices = text[start : start + len(added)]
-            start += len(added)
-            if total is None:
-                total = added.new_zeros(int(text.max()) + 1, added.shape[1])
-            total = total.index_add(0, indices, added)
-        assert total is not None
-        return functional.normalize(total, dim=1)
+        texts, of_points = None, None
+        for each in buckets:
+            body = {name: each[name] for name in ("input_ids", "attention_mask")}
+            hidden = self.body(**body).last_hidden_state.float()
+            if texts is None or of_points is None:
+                texts = hidden.new_zeros(rows * (ANSWER + 1), hidden.shape[-1])
+                of_points = hidden.new_zeros(points, hidden.shape[-1])
+            in_text, in_point = each["text"] >= 0, each["point"] >= 0
+            texts = texts.index_add(0, each["text"][in_text], hidden[in_text])
+            of_points = of_points.index_add(0, each["point"][in_point], hidden[in_point])
+        assert texts is not None
+        assert of_points is not None
+        return Sums(texts, of_points)
 
-    def summed(self, bucket: Bucket) -> torch.Tensor:
-        """The sum over the tokens of each window, shape (windows, width)."""
-        hidden = self.body(**bucket).last_hidden_state.float()
-        return (hidden * bucket["attention_mask"][..., None]).sum(dim=1)
+    def forward(self, buckets: Sequence[Bucket], present: torch.Tensor, row: torch.Tensor) -> Logits:
+        """Scores a batch from `collate`: cumulative logits of level > 1, > 2, > 3, > 4, and logits of the verdicts."""
+        return self.head(self.sums(buckets, len(present), len(row)), present, row)
 
-    def forward(
-        self, buckets: Sequence[Bucket], text: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor
-    ) -> torch.Tensor:
-        """Scores a batch from `collate`.
-
-        Returns:
-            Cumulative logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
-        """
-        return self.head(self.embed(buckets, text), parts, answer)
-
-    def head(self, vectors: torch.Tensor, parts: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-        """Cumulative logits, shape (batch, 4), from embeddings of shape (texts, width)."""
-        with torch.autocast(vectors.device.type, enabled=False):
-            present = (parts >= 0).to(vectors.dtype)
-            answers = vectors[answer]
-            product = vectors[parts.clamp_min(0)] * answers[:, None]
+    def head(self, sums: Sums, present: torch.Tensor, row: torch.Tensor) -> Logits:
+        """The logits, from the sums over the windows."""
+        with torch.autocast(sums.texts.device.type, enabled=False):
+            vectors = functional.normalize(sums.texts, dim=1).view(len(present), ANSWER + 1, -1)
+            answer = vectors[:, ANSWER]
+            verdicts = self.verdicts(functional.normalize(sums.points, dim=1), answer[row])
+            product = vectors[:, :ANSWER] * answer[:, None]
             by_part = self.slope * product.sum(dim=-1) + self.entry_scale * (product * self.product).sum(dim=-1)
-            alone = self.entry_scale * (answers * self.alone).sum(dim=-1)
-            score = (((by_part + self.offset) * present).sum(dim=-1) + alone) * HEAD_RATE
-            return score[:, None] - self.cuts()
+            alone = self.entry_scale * (answer * self.alone).sum(dim=-1)
+            by_points = (points_summary(verdicts, row, len(present)) * self.by_points).sum(dim=-1)
+            score = (((by_part + self.offset) * present).sum(dim=-1) + alone + by_points) * HEAD_RATE
+            return Logits(score[:, None] - self.cuts(), verdicts)
+
+    def verdicts(self, points: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+        """The logits of `VERDICTS`, shape (points, 3), from embeddings of points and of their answers."""
+        by_entry = (points * answers) @ self.point_product.T + points @ self.point_alone.T
+        return (self.entry_scale * by_entry + self.point_offset) * HEAD_RATE
 
     def save_head(self, folder: Path) -> None:
         """Writes slopes, weights and cut points as `head.safetensors`."""
@@ -294,6 +173,23 @@ class OrdinalModel(nn.Module):
         missing, unexpected = self.load_state_dict(saved, strict=False)
         if unexpected or any(not name.startswith("body.") for name in missing):
             raise ValueError(f"{HEAD_FILE} does not hold the tensors of a head")
+
+
+def points_summary(verdicts: torch.Tensor, row: torch.Tensor, rows: int) -> torch.Tensor:
+    """How each answer's points are met: the mean and the least probability of met, and the most of contradicted.
+
+    Args:
+        verdicts: Logits, shape (points, 3).
+        row: The row of each point, shape (points,).
+        rows: How many answers there are.
+
+    Returns:
+        Shape (rows, 3); 0 where an answer has no point.
+    """
+    met, _, contradicted = torch.softmax(verdicts, dim=1).unbind(dim=1)
+    none = met.new_zeros(rows)
+    mean, least = [none.scatter_reduce(0, row, met, how, include_self=False) for how in ("mean", "amin")]
+    return torch.stack([mean, least, none.scatter_reduce(0, row, contradicted, "amax")], dim=1)
 
 
 def probabilities(cumulative: torch.Tensor, temperature: float = 1.0) -> torch.Tensor:
@@ -344,60 +240,92 @@ class OrdinalJudge:
         self.device = model.slope.device
         self.memory = MemoryLimit(self.device, settings.batch_tokens)
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.says_points = bool(model.point_product.any())
+        self.chunk = settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         not_empty, empty = split_empty(assignments, self.name)
         yield from empty
         work: list[Assignment] = []
         for assignment in not_empty:
-            reason = self._foreign(assignment)
+            reason = self.foreign(assignment.question, assignment.answer)
             if reason is None:
                 work.append(assignment)
             else:
                 yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
-        # Shared texts are embedded once per chunk, so answers to one question are adjacent.
-        work.sort(key=lambda item: item.question.id)
-        size = self.settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
-        for start in range(0, len(work), size):
-            chunk = work[start : start + size]
-            encoded = [self._encoded(assignment) for assignment in chunk]
-            for assignment, texts, row in zip(chunk, encoded, self._probabilities(encoded), strict=True):
-                yield scored(
-                    assignment,
-                    self.name,
-                    row,
-                    answer_tokens_cut=texts.answer_tokens_cut,
-                    context_tokens_cut=texts.context_tokens_cut,
-                )
+        for start in range(0, len(work), self.chunk):
+            yield from self._judged(work[start : start + self.chunk])
 
-    def _foreign(self, assignment: Assignment) -> str | None:
-        if self.settings.languages is None:
-            return None
-        return other_language(assignment.question, assignment.answer.text, self.settings.languages)
+    def foreign(self, question: Question, answer: Answer) -> str | None:
+        """Why the judge does not read a text: it is in another language than those it was trained on."""
+        languages = self.settings.languages
+        return None if languages is None else other_language(question, answer.text, languages)
 
-    def _encoded(self, assignment: Assignment) -> Encoded:
-        max_length, most_windows = self.settings.max_length, self.settings.most_windows
-        text = assignment.answer.text
-        return encode(self.tokenizer, assignment.question, assignment.earlier, text, max_length, most_windows)
+    def _judged(self, chunk: Sequence[Assignment]) -> Iterator[Judgment]:
+        points = [points_of(assignment.question) for assignment in chunk]
+        texts = [
+            ("\n".join([*each.earlier, each.question.prompt]), of_question, each.answer.text)
+            for each, of_question in zip(chunk, points, strict=True)
+        ]
+        encoded = [self.encoded(*text) for text in texts]
+        read = self.read(encoded, [len(of_question) for of_question in points])
+        levels = probabilities(read.cumulative, self.settings.temperature).numpy()
+        first = 0
+        for assignment, row, of_question, level in zip(chunk, encoded, points, levels, strict=True):
+            verdicts = read.verdicts[first : first + len(of_question)]
+            first += len(of_question)
+            yield scored(
+                assignment,
+                self.name,
+                level,
+                answer_tokens_cut=row.answer_tokens_cut,
+                context_tokens_cut=row.context_tokens_cut,
+                points=point_verdicts(of_question, row, verdicts) if self.says_points else None,
+            )
 
-    def _probabilities(self, encoded: Sequence[Encoded]) -> np.ndarray:
-        """The probabilities of the five levels, shape (answers, 5)."""
-        texts = distinct(encoded)
-        total = torch.zeros(max(texts.text) + 1, self.model.alone.shape[0], device=self.device)
-        lengths = [len(window) for window in texts.windows]
-        for batch, summed in self.memory.run(
-            range(len(lengths)), lengths, lambda batch: self._summed([texts.windows[index] for index in batch])
+    def encoded(self, prompt: str, points: Sequence[Point], answer: str) -> Encoded:
+        """A question with its points, and an answer, as the judge reads them."""
+        return encode(self.tokenizer, prompt, points, answer, self.settings.max_length, self.settings.most_windows)
+
+    def read(self, rows: Sequence[Encoded], points: Sequence[int]) -> Logits:
+        """The logits of several answers, on the CPU.
+
+        Args:
+            rows: From `encoded`.
+            points: How many points each of them has.
+        """
+        placed = placed_windows(rows, points)
+        row = torch.repeat_interleave(torch.tensor(points, dtype=torch.long)).to(self.device)
+        lengths = [len(window.ids) for window in placed]
+        total: Sums | None = None
+        for _, sums in self.memory.run(
+            range(len(placed)),
+            lengths,
+            lambda batch: self._sums([placed[index] for index in batch], len(rows), len(row)),
         ):
-            total.index_add_(0, torch.tensor([texts.text[index] for index in batch], device=self.device), summed)
+            total = sums if total is None else Sums(total.texts + sums.texts, total.points + sums.points)
+        assert total is not None
         with torch.inference_mode():
-            vectors = functional.normalize(total, dim=1)
-            cumulative = self.model.head(vectors, texts.parts.to(self.device), texts.answer.to(self.device))
-        return probabilities(cumulative.float(), self.settings.temperature).cpu().numpy()
+            logits = self.model.head(total, present(rows).to(self.device), row)
+        return Logits(logits.cumulative.float().cpu(), logits.verdicts.float().cpu())
 
-    def _summed(self, windows: Windows) -> torch.Tensor:
-        bucket = {name: value.to(self.device) for name, value in _bucket(windows, self.pad_id).items()}
+    def _sums(self, windows: Sequence[Window], rows: int, points: int) -> Sums:
+        tensors = {name: value.to(self.device) for name, value in bucket(windows, self.pad_id).items()}
         with torch.inference_mode(), fast_autocast(self.device):
-            return self.model.summed(bucket)
+            return self.model.sums([tensors], rows, points)
+
+
+def point_verdicts(points: Sequence[Point], row: Encoded, logits: torch.Tensor) -> list[PointVerdict]:
+    """What a judge says of the points that it has read, from their logits of shape (points, 3)."""
+    seen = {point for window in row.windows for point in window.points}
+    shares = torch.softmax(logits, dim=1).tolist()
+    return [
+        PointVerdict(
+            point=point.text, source=point.source, **{name: round(p, 6) for name, p in zip(VERDICTS, each, strict=True)}
+        )
+        for place, (point, each) in enumerate(zip(points, shares, strict=True))
+        if place in seen
+    ]
 
 
 def reads_checklist(folder: Path) -> bool:

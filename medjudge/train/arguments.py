@@ -41,7 +41,11 @@ class JudgeArguments:
         default="ordinal", metadata={"help": "of an ordinal judge: cumulative cross-entropy, or squared error"}
     )
     windows: int = field(
-        default=4, metadata={"help": "of an ordinal judge: most windows of max_length tokens that it reads of a text"}
+        default=4,
+        metadata={"help": "of an ordinal judge: most windows of max_length tokens that it reads of an answer"},
+    )
+    points_weight: float = field(
+        default=1.0, metadata={"help": "of an ordinal judge: weight of the cross-entropy of verdicts on points"}
     )
     full_fine_tuning: bool = field(
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
@@ -61,8 +65,7 @@ class JudgeArguments:
         metadata={"help": "of a generative judge: tokens of packs with shared prefixes that mix questions"},
     )
     upper_layers: int | None = field(
-        default=None,
-        metadata={"help": "of a generative judge: how many of its last layers are trained; all by default"},
+        default=None, metadata={"help": "how many of the base model's last layers are trained; all by default"}
     )
     score_loss_weight: float = field(
         default=1.0, metadata={"help": "of a generative judge: weight of the cross-entropy over the five levels"}

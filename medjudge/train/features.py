@@ -21,11 +21,12 @@ from medjudge.judge.generative import (
     score_line,
     score_token_ids,
 )
-from medjudge.judge.ordinal import encode
+from medjudge.judge.ordinal import VERDICTS
+from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
-from medjudge.records import TrainingLine, TrainingPair
+from medjudge.records import PointVerdict, TrainingLine, TrainingPair
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
@@ -142,17 +143,32 @@ def question_ids(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
 def ordinal_dataset(
     lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, most_windows: int
 ) -> Dataset:
-    """Columns `question`, `reference`, `checklist`, `answer` (token ids in windows), `labels`, `level` and `weight`.
+    """Columns `windows`, `verdicts` (a target for each point; all 0 for none), `labels`, `level` and `weight`.
 
     Args:
         most_windows: The most windows of one text, as in judging.
     """
     rows = []
     for line in lines:
-        encoded = encode(tokenizer, line.question, line.earlier, line.answer.text, max_length, most_windows)
-        texts = {name: value for name, value in encoded._asdict().items() if not name.endswith("_cut")}
-        rows.append({**texts, "labels": line.probabilities, "level": line.level, "weight": line.weight})
+        points = points_of(line.question)
+        targets = {(target.source, target.point): target for target in line.points}
+        prompt = "\n".join([*line.earlier, line.question.prompt])
+        encoded = encode(tokenizer, prompt, points, line.answer.text, max_length, most_windows)
+        row = {
+            "windows": [window._asdict() for window in encoded.windows],
+            "verdicts": [_verdict(targets.get((point.source, point.text))) for point in points],
+        }
+        rows.append({**row, "labels": line.probabilities, "level": line.level, "weight": line.weight})
     return Dataset.from_list(rows)
+
+
+def _verdict(target: PointVerdict | None) -> list[float]:
+    return [0.0] * len(VERDICTS) if target is None else [getattr(target, name) for name in VERDICTS]
+
+
+def encoded_row(row: dict[str, Any]) -> Encoded:
+    """The windows of a row of `ordinal_dataset`."""
+    return Encoded([Window(**window) for window in row["windows"]], 0, 0)
 
 
 class _Reply(NamedTuple):

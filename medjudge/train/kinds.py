@@ -71,7 +71,7 @@ def _generative_objective(judge: JudgeArguments) -> str | dict[str, float]:
 
 KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
-        own_options=frozenset({"loss", "windows", "full_fine_tuning"}),
+        own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight"}),
         stages=("judge", "intermediate"),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts every text to its window
@@ -84,7 +84,6 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         own_options=frozenset(
             {
                 *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes", "pack_length"),
-                "upper_layers",
                 *("use_liger_kernel", "dtype", "train_pairs_file", "validation_pairs_file"),
                 *_QUANTIZED,
             }

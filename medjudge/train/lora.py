@@ -12,20 +12,22 @@ from medjudge.files import write_json
 from medjudge.judge.adapter import ADAPTER_CONFIG
 
 
-def upper_lora(base: PreTrainedModel, options: ModelConfig, upper: int | None) -> LoraConfig:
-    """The configuration of an adapter on the last `upper` layers of a causal language model, or on all.
+def upper_lora(
+    base: PreTrainedModel, options: ModelConfig, upper: int | None, task_type: str = "CAUSAL_LM"
+) -> LoraConfig:
+    """The configuration of an adapter on the last `upper` layers of a model, or on all.
 
     Raises:
         InputError: The model does not have so many layers.
     """
-    config = lora_config(options, "CAUSAL_LM")
+    config = lora_config(options, task_type)
     if upper is None:
         return config
     count = base.config.get_text_config().num_hidden_layers
     if not 1 <= upper <= count:
         raise InputError(f"config: upper_layers is {upper}, and the model has {count}; take 1 to {count}")
     if upper < count:
-        config.exclude_modules = rf".*\.layers\.({'|'.join(map(str, range(count - upper)))})\..*"
+        config.exclude_modules = rf".*\.layers?\.({'|'.join(map(str, range(count - upper)))})\..*|.*pooler.*"
     return config
 
 
@@ -50,14 +52,14 @@ def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
     )
 
 
-def add_lora(body: PreTrainedModel, options: ModelConfig) -> PeftModel:
-    """Puts a fresh adapter on a body.
+def add_lora(body: PreTrainedModel, options: ModelConfig, upper: int | None = None) -> PeftModel:
+    """Puts a fresh adapter on a body, or on its last `upper` layers.
 
     Raises:
         InputError: The model has no layer that `lora_target_modules` names.
     """
     try:
-        model = get_peft_model(body, lora_config(options, "FEATURE_EXTRACTION"))
+        model = get_peft_model(body, upper_lora(body, options, upper, "FEATURE_EXTRACTION"))
     except ValueError as error:
         raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
     assert isinstance(model, PeftModel)

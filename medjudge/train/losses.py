@@ -36,3 +36,22 @@ def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: 
     expected = 1 + torch.sigmoid(cumulative).sum(dim=1)
     target_level = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
     return ((expected - target_level).square() * weight).sum() / weight.sum()
+
+
+def verdict_loss(logits: torch.Tensor, target: torch.Tensor, row: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the verdicts on points: the mean over an answer's labelled points, then over the answers.
+
+    Args:
+        logits: Of met, open and contradicted, shape (points, 3).
+        target: Soft labels, shape (points, 3); all 0 for a point without a label.
+        row: The answer of each point, shape (points,).
+        weight: Of the answers, shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar; an answer without a labelled point counts as 0.
+    """
+    target = target.to(logits.dtype)
+    none = logits.new_zeros(len(weight))
+    total = none.index_add(0, row, -(target * functional.log_softmax(logits, dim=1)).sum(dim=1))
+    labelled = none.index_add(0, row, target.sum(dim=1))
+    return (total / labelled.clamp_min(1) * weight).sum() / weight.sum()

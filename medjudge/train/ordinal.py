@@ -8,20 +8,22 @@ import torch
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
 from medjudge.judge.adapter import merge_adapter
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.ordinal import Batch, Encoded, OrdinalModel, collate
+from medjudge.judge.ordinal import VERDICTS, OrdinalModel
+from medjudge.judge.ordinal_input import ANSWER, Batch, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, ordinal_dataset
+from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
 from medjudge.train.kept_evaluations import KeptEvaluations
 from medjudge.train.lora import add_lora
-from medjudge.train.losses import cumulative_loss, expected_level_loss
+from medjudge.train.losses import cumulative_loss, expected_level_loss, verdict_loss
 from medjudge.train.start import adapter_to_train, damage_explained
 from medjudge.train.temperature import agreement_measures, ordinal_levels
 from medjudge.train.weighted_steps import WeightedSteps
@@ -34,13 +36,16 @@ _WIDEST_LEVEL = 10.0
 """Logits between two cut points at the start; a level as wide takes all but 1 in 75 of what is at its middle."""
 
 
-def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full: bool = False) -> OrdinalModel:
+def new_ordinal_model(
+    options: ModelConfig, start_from: Path | None = None, full: bool = False, upper: int | None = None
+) -> OrdinalModel:
     """A body and a head, ready to train.
 
     Args:
         options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
         start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
         full: Train the whole body instead of an adapter.
+        upper: How many of the last layers a fresh adapter is on; None for all.
 
     Raises:
         InputError: The base model cannot be loaded, or has no layer that `lora_target_modules` names; or the files of
@@ -60,7 +65,7 @@ def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, full
         whole.requires_grad_(True)
         model = OrdinalModel(whole, width)
     elif start_from is None:
-        model = OrdinalModel(add_lora(body, options), width)
+        model = OrdinalModel(add_lora(body, options, upper), width)
     else:
         model = OrdinalModel(adapter_to_train(body, start_from), width)
     if not full:
@@ -95,34 +100,31 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
     """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
     drawn = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
     rows = [dataset[int(index)] for index in drawn]
-    batch = collate([_encoded(row) for row in rows], pad_id, _BUCKET_TOKENS)
+    batch = collate([encoded_row(row) for row in rows], [len(row["verdicts"]) for row in rows], pad_id, _BUCKET_TOKENS)
     with torch.inference_mode(), fast_autocast(torch.device("cpu")):
-        vectors = model.embed(batch.buckets, batch.text)
-    present = (batch.parts >= 0).float()
-    cosines = (vectors[batch.parts.clamp_min(0)] * vectors[batch.answer][:, None]).sum(dim=-1) * present
+        sums = model.sums(batch.buckets, len(rows), len(batch.row))
+    vectors = functional.normalize(sums.texts, dim=1).view(len(rows), ANSWER + 1, -1)
+    cosines = (vectors[:, :ANSWER] * vectors[:, ANSWER:]).sum(dim=-1) * batch.present
     levels = np.array([row["level"] for row in rows])
-    baseline = fit_cut_points((cosines.sum(dim=1) / present.sum(dim=1)).numpy(), levels)
+    baseline = fit_cut_points((cosines.sum(dim=1) / batch.present.sum(dim=1)).numpy(), levels)
     # Around a level that no answer has, cut points drift apart without end: exp(steps) would overflow.
     steps = np.minimum(np.diff(baseline.cuts), _WIDEST_LEVEL)
     cuts = (baseline.cuts[0], *(baseline.cuts[0] + np.cumsum(steps)).tolist())
-    model.start_from(baseline._replace(cuts=cuts), present.mean(dim=0))
-
-
-def _encoded(row: dict[str, Any]) -> Encoded:
-    """A row of the dataset as the collation takes it."""
-    return Encoded(row["question"], row["reference"], row["checklist"], row["answer"], 0, 0)
+    model.start_from(baseline._replace(cuts=cuts), batch.present.mean(dim=0))
 
 
 class OrdinalTrainer(KeptEvaluations, WeightedSteps):
     """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
 
     judge_loss = staticmethod(cumulative_loss)
+    points_weight = 1.0
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        cumulative = model(**{name: inputs[name] for name in Batch._fields})
+        cumulative, verdicts = model(**{name: inputs[name] for name in Batch._fields})
         loss = self.judge_loss(cumulative, inputs["labels"], inputs["weight"])
+        loss = loss + self.points_weight * verdict_loss(verdicts, inputs["verdicts"], inputs["row"], inputs["weight"])
         loss = self.of_step(loss, inputs["weight"], num_items_in_batch)
         return (loss, {"logits": cumulative}) if return_outputs else loss
 
@@ -155,7 +157,7 @@ def ordinal_trainer(
     """
     assert training.max_length
     start_from = judge.start_folder
-    body_and_head = new_ordinal_model(model, start_from, judge.full_fine_tuning)
+    body_and_head = new_ordinal_model(model, start_from, judge.full_fine_tuning, judge.upper_layers)
     train, validation = [
         ordinal_dataset(lines, tokenizer, training.max_length, judge.windows) for lines in (data.train, data.validation)
     ]
@@ -173,12 +175,14 @@ def ordinal_trainer(
         start_from_similarity(body_and_head, train, pad_id, training.seed)
 
     def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        texts = collate([_encoded(row) for row in rows], pad_id, _BUCKET_TOKENS)
+        points = [len(row["verdicts"]) for row in rows]
+        texts = collate([encoded_row(row) for row in rows], points, pad_id, _BUCKET_TOKENS)
         # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
         return {
             "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
             "level": torch.tensor([row["level"] for row in rows]),
             "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
+            "verdicts": torch.tensor([each for row in rows for each in row["verdicts"]]).view(-1, len(VERDICTS)),
             **texts._asdict(),
         }
 
@@ -192,6 +196,7 @@ def ordinal_trainer(
     )
     trainer.model_accepts_loss_kwargs = False
     trainer.judge_loss = _LOSSES[judge.loss]
+    trainer.points_weight = judge.points_weight
     return trainer
 
 
