@@ -1,4 +1,4 @@
-"""The texts in `eval/written` and the cases in `eval/cases`: fields, line counts, and what belongs to the test split."""
+"""The texts in `eval/written` and the cases in `eval/cases`: fields, line counts, and the test split."""
 
 import json
 import re
