@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,13 +17,8 @@ from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_c
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
-from medjudge.judge.point_reader import POINTS_FILE, PointReader
 from medjudge.judge.protocol import Judge
-from medjudge.judge.reader import READER_FILE, Reader, load_level_head
-from medjudge.judge.reader_judge import Advisers, ReaderJudge
-from medjudge.judge.sentence_reader import SENTENCES_FILE, SentenceReader
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
-from medjudge.judge.states import FrozenEncoder, vocabulary_sha256
 from medjudge.judge.study import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, located, window
@@ -41,9 +35,7 @@ UNTUNED = "without_adapter"
 """In `training` of a card: the base model judges without an adapter."""
 BASE_FOLDER = "base"
 """Where a judge folder may carry its base model, for machines that reach no hub."""
-SECOND_FOLDER = "second"
-"""Where a reader may carry another judge, whose opinion it weighs too."""
-Kind = Literal["generative", "ordinal", "reader", "similarity"]
+Kind = Literal["generative", "ordinal", "similarity"]
 
 
 class TrainedOn(BaseModel):
@@ -90,10 +82,7 @@ class JudgeCard(BaseModel):
     )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
-    windows: int = Field(
-        default=1, ge=1, description="of an ordinal judge or a reader: how many windows of a long text it reads"
-    )
-    vocabulary_sha256: str | None = Field(default=None, description="of the tokenizer that a reader was trained with")
+    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
     temperature: float = Field(default=1.0, gt=0)
     temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
     slope: float | None = None
@@ -112,7 +101,7 @@ def read_card(folder: Path) -> JudgeCard:
     """Reads `judge.json` and checks that the files it needs are there.
 
     Raises:
-        InputError: The folder is no judge, a file is missing, or `judge.json` is corrupt.
+        InputError: The folder is no judge, a file is missing, or `judge.json` is corrupt or of a kind that is gone.
     """
     if not folder.is_dir():
         raise InputError(f"judge {folder}: no such folder; `ls judges`, or train one with `medjudge quickstart`")
@@ -123,8 +112,13 @@ def read_card(folder: Path) -> JudgeCard:
     try:
         card = JudgeCard.model_validate_json(text)
     except ValidationError as error:
-        fix = "restore the file or train the judge again"
-        if error.errors()[0]["loc"][:1] == ("validated_on",):
+        fix, first = "restore the file or train the judge again", error.errors()[0]
+        if first["loc"] == ("kind",) and first["input"] == "reader":
+            raise InputError(
+                f"judge {folder}: is of kind reader, which an earlier release of medjudge made and this one does not "
+                "load; name another judge, such as `built-in`, or train one of kind ordinal with `medjudge train`"
+            ) from None
+        if first["loc"][:1] == ("validated_on",):
             fix = "remove this entry and run `medjudge validate` again"
         raise InputError(f"{folder / CARD_FILE}: {first_problem(error)}; {fix}") from None
     _require_finite_numbers(folder / CARD_FILE, text)
@@ -158,8 +152,6 @@ def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     names = [name for name in KINDS[card.kind].files if name not in adapter or not card.training.get(UNTUNED)]
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
-        if READER_FILE in names:
-            names.append(SENTENCES_FILE)
     elif HEAD_FILE in names:
         names.append("config.json")  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
@@ -283,36 +275,6 @@ def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: 
     return OrdinalJudge(name, model.to(device).eval(), tokenizer, settings)
 
 
-def _reader(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> ReaderJudge:
-    require_window(card, folder)
-    tokenizer = load_tokenizer(*base_of(card, folder))
-    if card.vocabulary_sha256 != vocabulary_sha256(tokenizer):
-        raise InputError(
-            f"judge {folder}: the tokenizer of {card.base_model} on this machine is not the one that the judge was "
-            "trained with; reinstall the model, or remove the one in the hub's cache"
-        )
-    body = load_encoder(*base_of(card, folder)).eval()
-    width = int(body.config.hidden_size)
-    sentences = SentenceReader.load(folder, _copy_of(body), width) if (folder / ADAPTER_CONFIG).is_file() else None
-    points = PointReader.load(folder, _copy_of(body), width) if (folder / POINTS_FILE).is_file() else None
-    encoder = FrozenEncoder(body.to(device), tokenizer, card.max_length, card.windows)
-    reader = Reader.load(folder, encoder.words).to(device)
-    carried = folder / SECOND_FOLDER
-    advisers = Advisers(
-        load_judge(carried, name, device) if carried.is_dir() else None,
-        None if sentences is None else sentences.to(device),
-        None if points is None else points.to(device).for_judging(fast_dtype(device)),
-    )
-    head = load_level_head(folder)
-    return ReaderJudge(name, encoder, reader, head, advisers, card.temperature, card.only_languages)
-
-
-def _copy_of(body: PreTrainedModel) -> PreTrainedModel:
-    """A copy of the encoder that shares its word embeddings, for an adapter to change."""
-    words = body.get_input_embeddings()
-    return deepcopy(body, {id(words): words})
-
-
 def _generative(
     card: JudgeCard, folder: Path, name: str, device: torch.device, inference: Inference
 ) -> GenerativeJudge:
@@ -381,16 +343,6 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_rubrics=False,
         reads_windows=True,
         reads_checklist=reads_checklist,
-    ),
-    "reader": JudgeKind(
-        method="a reader over the states of a frozen encoder",
-        files=(READER_FILE,),
-        load=_reader,
-        own_tokenizer=False,
-        base_writes_text=False,
-        reads_rubrics=False,
-        reads_windows=True,
-        reads_checklist=lambda folder: True,
     ),
     "similarity": JudgeKind(
         method="cut points on the cosine of answer and reference",

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import CARD_FILE, KINDS, SECOND_FOLDER, JudgeCard, MeasuredOn, base_of, read_card
+from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of
 from medjudge.judge.study import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -35,12 +35,7 @@ def base_file_hashes(folder: Path, card: JudgeCard) -> dict[str, str]:
     # A judge that was trained in full holds all of its model; a similarity judge holds none of it.
     own_tokenizer = KINDS[card.kind].own_tokenizer
     reads_base = not own_tokenizer or (folder / ADAPTER_CONFIG).is_file()
-    hashes = base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
-    if (second := folder / SECOND_FOLDER).is_dir():
-        hashes |= {
-            f"{SECOND_FOLDER}/{name}": digest for name, digest in base_file_hashes(second, read_card(second)).items()
-        }
-    return hashes
+    return base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
 
 
 def rubrics_sha256(style: Style, scheme: Scheme) -> str:
@@ -85,10 +80,7 @@ def stale_temperature(folder: Path | None, card: JudgeCard | None, scheme: Schem
 
 
 def _own_files(folder: Path) -> dict[str, str]:
-    hashes = {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
-    if (second := folder / SECOND_FOLDER).is_dir():
-        hashes |= {f"{SECOND_FOLDER}/{name}": digest for name, digest in folder_hashes(second).items()}
-    return hashes
+    return {name: digest for name, digest in folder_hashes(folder).items() if name != CARD_FILE}
 
 
 def validated_and_not_failed(folder: Path, card: JudgeCard) -> bool:

@@ -1,19 +1,21 @@
-"""What an answer is compared with: the question, and the points of a reference and a checklist."""
+"""The points of reference and checklist that an answer is compared with, and a rationale from the verdicts on them."""
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from medjudge.languages.texts import PACKAGED, Texts
+from medjudge.records import PointVerdict
 from medjudge.text.grammar import grammar_of
 from medjudge.text.sentences import sentence_starts
 
-PartKind = Literal["question", "reference", "checklist"]
 MOST_POINTS = 32
 """The most points of one text; the sentences of a longer one are joined until there are no more."""
 _SHORTEST = 12
 """A stretch with fewer characters joins the next one: a number, a heading, a name."""
 _ITEM = re.compile(r"^\s*(?:[-*+•●#]+\s*|[（(]?\d{1,2}[.．、)）]\s*|[①-⑳]\s*|[一二三四五六七八九十]{1,2}[、.]\s*)+")
 _HEADING = re.compile(r"[：:】\]*]+\s*$")
+_VERDICTS_FILE = "point_verdicts.yaml"
 
 
 class Span(NamedTuple):
@@ -86,3 +88,36 @@ def _at_most(spans: list[Span]) -> list[Span]:
         at = min(range(len(spans) - 1), key=lambda index: spans[index + 1].end - spans[index].start)
         spans[at : at + 2] = [Span(spans[at].start, spans[at + 1].end)]
     return spans
+
+
+def point_rationale(points: Sequence[PointVerdict], language: str) -> str | None:
+    """A line for each point that an answer misses or contradicts.
+
+    Args:
+        points: The verdicts.
+        language: Of the question; the rationale is in English where the package has no texts in this language.
+
+    Returns:
+        None where there is no point.
+    """
+    if not points:
+        return None
+    known = PACKAGED.codes(_VERDICTS_FILE)
+    texts = PACKAGED.load(language if language in known else "en", _VERDICTS_FILE, _PointTexts)
+    lines = []
+    for point in points:
+        if point.verdict == "met":
+            continue
+        denied = point.verdict == "contradicted"
+        line = texts.contradicted if denied else texts.missed
+        probability = f"{point.contradicted if denied else point.open:.2f}"
+        lines.append(f"- {line.format(probability=probability, point=point.point)}")
+    return "\n".join(lines) or texts.all_met.format(count=len(points))
+
+
+class _PointTexts(Texts):
+    """A language's `point_verdicts.yaml`."""
+
+    all_met: str
+    missed: str
+    contradicted: str

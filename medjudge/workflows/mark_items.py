@@ -16,9 +16,9 @@ from medjudge.judge.item_store import item_judgments, item_judgments_file, item_
 from medjudge.judge.item_study import ItemStudy, PhysicianItemStudy
 from medjudge.judge.items import ItemJudge, item_assignments
 from medjudge.judge.open import JudgeRef
+from medjudge.judge.ordinal import OrdinalJudge
+from medjudge.judge.ordinal_items import OrdinalItemJudge
 from medjudge.judge.protocol import Judge
-from medjudge.judge.reader_items import ReaderItemJudge
-from medjudge.judge.reader_judge import ReaderJudge
 from medjudge.records import Question
 from medjudge.rubrics.item_prompt import item_prompts_sha256
 from medjudge.scheme import Scheme
@@ -29,12 +29,12 @@ from medjudge.validation.items import ItemMaterial, item_study
 from medjudge.workflows.judge import JudgeOptions, load
 from medjudge.workflows.run_folder import record_spending
 
-_KINDS = ("generative", "reader")
+_KINDS = ("generative", "ordinal")
 """The kinds of judge folders that check items."""
 
 
 def checks_items(judge_ref: JudgeRef) -> bool:
-    """Whether a judge can check items: an API judge, a generative one and a reader can."""
+    """Whether a judge can check items: an API judge, a generative one and an ordinal one can."""
     return judge_ref.api_model is not None or (judge_ref.card is not None and judge_ref.card.kind in _KINDS)
 
 
@@ -47,7 +47,7 @@ def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequenc
     if not checks_items(judge_ref):
         raise InputError(
             f"--items: judge {judge_ref.name} ({_kind_of(judge_ref)}) gives no verdicts on items; name an openai: "
-            "judge, or a folder of kind generative or reader"
+            "judge, or a folder of kind generative or ordinal"
         )
     if options.engine != "transformers" and judge_ref.folder is not None:
         raise InputError(
@@ -158,8 +158,8 @@ def _item_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run, loaded: Ju
     judge = loaded or load(judge_ref, options, run)
     if isinstance(judge, GenerativeJudge):
         return GenerativeItemJudge(judge)
-    assert isinstance(judge, ReaderJudge)
-    return ReaderItemJudge(judge)
+    assert isinstance(judge, OrdinalJudge)
+    return OrdinalItemJudge(judge)
 
 
 def _identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:

@@ -17,7 +17,7 @@ from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import BASE_FOLDER, SECOND_FOLDER, JudgeCard, base_of, read_card
+from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import QUICKSTART_MARK, JudgeRef, resolve_judge
 from medjudge.models.loading import files_of_model
 from medjudge.scheme import open_scheme
@@ -112,11 +112,6 @@ def _judge_files(folder: Path, card: JudgeCard, prefix: str) -> tuple[dict[str, 
     left_out = []
     for file in sorted(folder.iterdir()):
         if file.name == BASE_FOLDER and file.is_dir():
-            continue
-        if file.name == SECOND_FOLDER and file.is_dir():
-            of_second, others = _judge_files(file, read_card(file), f"{prefix}/{SECOND_FOLDER}")
-            sources |= of_second
-            left_out += [f"{SECOND_FOLDER}/{name}" for name in others]
             continue
         if file.is_symlink():
             raise InputError(f"{file}: a link; replace it by the file that it leads to")

@@ -1,4 +1,4 @@
-"""Judges of items: the prompt, what is read from a reply, a server on loopback, a tiny language model, a reader."""
+"""Judges of items: the prompt, what is read from a reply, a server on loopback, a tiny language model."""
 
 import json
 import re

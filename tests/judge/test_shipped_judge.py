@@ -1,17 +1,13 @@
-"""What the judge that comes with the package sees in an answer: wrong facts, dangers, and what is beside the matter."""
+"""What the built-in judge finds in an answer: wrong facts, dangers, and text without content."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
-from transformers import PreTrainedModel
 
 from medjudge.judge.folder import load_judge
 from medjudge.judge.open import built_in_folder
 from medjudge.judge.protocol import Assignment, Judge
-from medjudge.judge.reader_judge import ReaderJudge
-from medjudge.models.loading import load_encoder
-from medjudge.models.packaged import MULTILINGUAL_E5
 from medjudge.records import Answer, Judgment, Question
 from medjudge.scale import USABLE_FROM
 
@@ -47,21 +43,6 @@ def judged(judge: Judge, language: str, texts: list[str]) -> list[Judgment]:
 def usable(judgment: Judgment) -> bool:
     assert judgment.score is not None
     return judgment.score >= USABLE_FROM
-
-
-def test_adapters_leave_the_encoder_as_it_was_published_and_its_words_are_held_once(judge: Judge) -> None:
-    assert isinstance(judge, ReaderJudge)
-    assert judge.points is not None
-    assert judge.sentences is not None
-    published, own = load_encoder(MULTILINGUAL_E5).state_dict(), judge.encoder.model.state_dict()
-    assert all(torch.equal(own[name], value) for name, value in published.items() if "pooler" not in name)
-    changed = judge.points.layers[0].state_dict()["attention.self.query.weight"]
-    assert not torch.equal(changed, published["encoder.layer.6.attention.self.query.weight"].to(changed.dtype))
-    body = judge.sentences.body
-    assert isinstance(body, PreTrainedModel)
-    assert body.get_input_embeddings() is judge.encoder.model.get_input_embeddings()
-    query = "encoder.layer.0.attention.self.query.weight"
-    assert not torch.equal(body.state_dict()[query], published[query])
 
 
 @pytest.mark.parametrize(

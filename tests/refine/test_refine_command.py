@@ -261,11 +261,9 @@ def test_a_person_proposes_in_an_editor(server, lacking_run, medjudge, tmp_path)
 
 
 def test_judges_that_no_change_can_reach_and_missing_scores_are_refused(lacking_run, medjudge) -> None:
-    second = resolve_judge("built-in").folder / "second"  # an ordinal judge that was trained without checklists
-    for judge in ("similarity", second):
-        done = medjudge("refine", lacking_run, "--judge", judge, "--proposer", "editor", EDITOR="true")
-        assert done.returncode == 2
-        assert "reads neither checklist nor rubric" in done.stderr
+    done = medjudge("refine", lacking_run, "--judge", "similarity", "--proposer", "editor", EDITOR="true")
+    assert done.returncode == 2
+    assert "reads neither checklist nor rubric" in done.stderr
     done = medjudge("refine", lacking_run, "--judge", "similarity")
     assert done.returncode == 0
     assert "no proposals for judge similarity: reads neither checklist nor rubric" in done.stdout

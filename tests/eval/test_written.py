@@ -1,0 +1,57 @@
+"""The texts in `eval/written` and the cases in `eval/cases`: fields, line counts, and the test split."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EVAL = Path(__file__).parents[2] / "eval"
+TABLE = re.findall(
+    r"^\| `(\w+\.jsonl)` \| (\d+) \| (\d+|–) \|", (EVAL / "written/README.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("name", "count", "test"), TABLE)
+def test_the_readme_counts_the_lines_and_all_have_the_same_fields(name: str, count: str, test: str) -> None:
+    rows = lines(EVAL / "written" / name)
+    assert len(rows) == int(count)
+    assert len({tuple(row) for row in rows}) == 1
+    assert {row["language"] for row in rows} == {"en", "zh"}
+    assert sum(row.get("split") == "test" for row in rows) == (0 if test == "–" else int(test))
+    assert len({json.dumps(row) for row in rows}) == len(rows) or name == "phrases.jsonl"
+
+
+def test_the_readme_names_every_file() -> None:
+    assert {name for name, *_ in TABLE} == {path.name for path in (EVAL / "written").glob("*.jsonl")}
+
+
+def test_no_passage_of_a_contrast_occurs_twice() -> None:
+    rows = lines(EVAL / "written/contrasts.jsonl")
+    passages = [fact[name] for row in rows for fact in row["facts"] for name in ("says_statement", "says_opposite")]
+    assert len(set(passages)) == len(passages) == 6 * len(rows)
+
+
+def test_each_point_has_a_passage_of_each_verdict_and_no_passage_occurs_twice() -> None:
+    rows = lines(EVAL / "written/points.jsonl")
+    passages = [row[verdict] for row in rows for verdict in ("met", "open", "contradicted")]
+    assert all(passages)
+    assert len(set(passages)) == len(passages)
+
+
+def test_templates_use_slots_that_have_words() -> None:
+    slots = {(row["language"], row["slot"]) for row in lines(EVAL / "written/slots.jsonl")}
+    for row in lines(EVAL / "written/advice_templates.jsonl"):
+        for text in (row["dangerous"] or "", row["safe"] or ""):
+            assert {(row["language"], slot) for slot in re.findall(r"\{(\w+)\}", text)} <= slots
+
+
+def test_cases_of_answer_keys_say_right_or_wrong() -> None:
+    rows = lines(EVAL / "cases/answer_keys.jsonl")
+    assert all(list(row) == ["prompt", "reference", "answer", "right"] for row in rows)
+    assert {row["right"] for row in rows} == {True, False}
