@@ -71,9 +71,7 @@ def question_of(name: str, prompt: str, reference: str, language: str, checklist
 def level(number: int, beside: float = 0.0) -> tuple[float, ...]:
     """The probabilities of the levels where one of them is right, and so much goes to its neighbours."""
     near = [other for other in (number - 1, number + 1) if 1 <= other <= 5]
-    return tuple(
-        1 - beside if each == number else beside / len(near) if each in near else 0.0 for each in range(1, 6)
-    )
+    return tuple(1 - beside if each == number else beside / len(near) if each in near else 0.0 for each in range(1, 6))
 
 
 MET, OPEN, CONTRADICTED = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -106,9 +104,7 @@ def right_or_wrong(folder: Path, source: str, by: Literal["physician", "teacher"
             right = scores[answer.key] >= 4
             points = points_of(asked)
             verdicts = [MET if right else NOT_MET] if len(points) == 1 else []
-            yield Example(
-                source, asked, answer.text, level(5 if right else 1), asked.group, verdicts, by=by
-            )
+            yield Example(source, asked, answer.text, level(5 if right else 1), asked.group, verdicts, by=by)
 
 
 def experts(folder: Path, source: str, weight: float) -> Iterator[Example]:
@@ -119,8 +115,14 @@ def experts(folder: Path, source: str, weight: float) -> Iterator[Example]:
     for answer in run.answers():
         if answer.key in levels:
             asked = questions[answer.question_id].model_copy(update={"category": "MK"})
-            group = asked.group.replace("liveqa-", "mediqa-liveqamed-") if asked.group.startswith("liveqa-") else asked.group
-            yield Example(source, asked, answer.text, level(levels[answer.key], 0.2), group, weight=weight, by="physician")
+            group = (
+                asked.group.replace("liveqa-", "mediqa-liveqamed-")
+                if asked.group.startswith("liveqa-")
+                else asked.group
+            )
+            yield Example(
+                source, asked, answer.text, level(levels[answer.key], 0.2), group, weight=weight, by="physician"
+            )
 
 
 def teacher() -> Iterator[Example]:
@@ -152,7 +154,15 @@ def healthver(data: Path) -> Iterator[Example]:
             for row in csv.DictReader(rows):
                 number, verdict = targets[row["label"]]
                 asked = question_of(f"healthver-{row['topic_ip']}", row["question"], row["claim"].strip(), "en")
-                yield Example("healthver", asked, row["evidence"], level(number, 0.1), asked.id, [verdict] * len(points_of(asked)), 0.5)
+                yield Example(
+                    "healthver",
+                    asked,
+                    row["evidence"],
+                    level(number, 0.1),
+                    asked.id,
+                    [verdict] * len(points_of(asked)),
+                    0.5,
+                )
 
 
 def contrasts() -> Iterator[Example]:
@@ -173,7 +183,9 @@ def contrasts() -> Iterator[Example]:
                 if said[fact] != "open"
             ]
             verdicts = [{"met": MET, "open": OPEN, "contradicted": CONTRADICTED}[said[fact]] for fact in facts]
-            yield points_example("contrasts", f"contrasts-{number}", line["subject"], stated, told, verdicts, line["language"], draw)
+            yield points_example(
+                "contrasts", f"contrasts-{number}", line["subject"], stated, told, verdicts, line["language"], draw
+            )
 
 
 def written_points() -> Iterator[Example]:
@@ -182,7 +194,9 @@ def written_points() -> Iterator[Example]:
         draw = Random(f"{SEED}-points-{number}")
         for name, verdict in (("met", MET), ("open", OPEN), ("contradicted", CONTRADICTED)):
             prompt = _QUESTION[line["language"]]
-            yield points_example("points", f"points-{number}", prompt, [line["point"]], [line[name]], [verdict], line["language"], draw)
+            yield points_example(
+                "points", f"points-{number}", prompt, [line["point"]], [line[name]], [verdict], line["language"], draw
+            )
 
 
 def points_example(
@@ -201,7 +215,9 @@ def points_example(
     if draw.random() < 0.5:
         asked = question_of(name, prompt, ("" if language == "zh" else " ").join(stated), language)
     else:
-        asked = question_of(name, prompt, "", language, "\n".join(f"{place}. {text}" for place, text in enumerate(stated, 1)))
+        asked = question_of(
+            name, prompt, "", language, "\n".join(f"{place}. {text}" for place, text in enumerate(stated, 1))
+        )
     met, contradicted = [sum(verdict == kind for verdict in verdicts) / len(verdicts) for kind in (MET, CONTRADICTED)]
     number = 5 if met == 1 else 1 if met == 0 else 2 if contradicted else 3
     fits = len(points_of(asked)) == len(verdicts)
@@ -241,7 +257,13 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
         gap = "" if language == "zh" else " "
         if how in ("danger", "safe", "aside"):
             advice = draw.choice(texts["advice", language])
-            added = advice["dangerous"] if how == "danger" else advice[draw.choice(("safe", "fact"))] if how == "safe" else draw.choice(texts["asides", language])["text"]
+            added = (
+                advice["dangerous"]
+                if how == "danger"
+                else advice[draw.choice(("safe", "fact"))]
+                if how == "safe"
+                else draw.choice(texts["asides", language])["text"]
+            )
             text = gap.join([added, text] if draw.random() < 0.3 else [text, added])
             keeps = how != "danger"
         elif how == "denial":
@@ -258,7 +280,13 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
                 continue
             text = other.answer
         target = each.levels if keeps else level(number_of_level, 0.1)
-        verdicts = each.verdicts if keeps else [OPEN for _ in points_of(each.question)] if how in ("echo", "empty", "swap") else []
+        verdicts = (
+            each.verdicts
+            if keeps
+            else [OPEN for _ in points_of(each.question)]
+            if how in ("echo", "empty", "swap")
+            else []
+        )
         yield Example("spoiled", each.question, text, target, each.group, verdicts, 0.7)
 
 
@@ -294,7 +322,12 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
     found["graded"] = list(graded([*asked.values(), *others], "graded", 2400))
-    good = [each for name in ("teacher", "halluqa", "evouna", "graded") for each in found[name] if sum(each.levels[3:]) > 0.5]
+    good = [
+        each
+        for name in ("teacher", "halluqa", "evouna", "graded")
+        for each in found[name]
+        if sum(each.levels[3:]) > 0.5
+    ]
     found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(2400, len(good)))))
     return found
 

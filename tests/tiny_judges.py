@@ -8,7 +8,7 @@ from peft import LoraConfig, get_peft_model
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
-from medjudge.models.loading import load_encoder, load_tokenizer
+from medjudge.models.loading import load_encoder
 
 
 def build_ordinal_judge(folder: Path, base: Path) -> Path:
@@ -19,7 +19,6 @@ def build_ordinal_judge(folder: Path, base: Path) -> Path:
     model.start_from(CutPoints(4.0, (-6.0, -5.0, -4.0, -3.0)), torch.tensor([1.0, 1.0, 0.0]))
     model.body.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
-    load_tokenizer(str(base)).save_pretrained(folder)
     model.save_head(folder)
     JudgeCard(kind="ordinal", base_model=str(base), max_length=128).write(folder)
     return folder

@@ -153,10 +153,15 @@ def _required_files(card: JudgeCard, folder: Path) -> list[str]:
     if any((folder / name).exists() for name in adapter):
         names.extend(adapter)
     elif HEAD_FILE in names:
-        names.append("config.json")  # trained in full
+        names.extend(("config.json", _TOKENIZER_CONFIG))  # trained in full
     if _TOKENIZER_CONFIG in names and not _has_vocabulary(folder):
         names.append("tokenizer.json")
     return names
+
+
+def carries_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
+    return (folder / _TOKENIZER_CONFIG).is_file()
 
 
 def _has_vocabulary(folder: Path) -> bool:
@@ -264,9 +269,9 @@ def _similarity(card: JudgeCard, folder: Path, name: str, device: torch.device, 
 
 def _ordinal(card: JudgeCard, folder: Path, name: str, device: torch.device, _: Inference) -> OrdinalJudge:
     require_window(card, folder)
-    tokenizer = load_tokenizer(str(folder))
     # Without an adapter it was trained in full, and the folder holds all of the body.
     adapted = (folder / ADAPTER_CONFIG).is_file()
+    tokenizer = load_tokenizer(*base_of(card, folder)) if adapted else load_tokenizer(str(folder))
     body = load_encoder(*base_of(card, folder)) if adapted else load_encoder(str(folder))
     width = body.config.get_text_config().hidden_size
     model = OrdinalModel(merge_adapter(body, folder) if adapted else body, width)
@@ -311,8 +316,6 @@ class JudgeKind(NamedTuple):
     """Files that a folder needs beside `judge.json`."""
     load: Callable[[JudgeCard, Path, str, torch.device, Inference], Judge]
     """Loads a judge, given card, folder, name, device and how a generative judge is run."""
-    own_tokenizer: bool
-    """Whether a folder holds the tokenizer that its judge reads with; if not, the base model's is used."""
     base_writes_text: bool
     """Whether the base model is a causal language model."""
     reads_rubrics: bool
@@ -328,7 +331,6 @@ KINDS: dict[Kind, JudgeKind] = {
         method="LoRA",
         files=(ADAPTER_CONFIG, ADAPTER_FILE, _TOKENIZER_CONFIG),
         load=_generative,
-        own_tokenizer=True,
         base_writes_text=True,
         reads_rubrics=True,
         reads_windows=False,
@@ -336,9 +338,8 @@ KINDS: dict[Kind, JudgeKind] = {
     ),
     "ordinal": JudgeKind(
         method="LoRA",
-        files=(HEAD_FILE, _TOKENIZER_CONFIG),
+        files=(HEAD_FILE,),
         load=_ordinal,
-        own_tokenizer=True,
         base_writes_text=False,
         reads_rubrics=False,
         reads_windows=True,
@@ -348,7 +349,6 @@ KINDS: dict[Kind, JudgeKind] = {
         method="cut points on the cosine of answer and reference",
         files=(),
         load=_similarity,
-        own_tokenizer=False,
         base_writes_text=False,
         reads_rubrics=False,
         reads_windows=False,

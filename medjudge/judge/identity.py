@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
-from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of
+from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of, carries_tokenizer
 from medjudge.judge.study import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
@@ -33,7 +33,7 @@ def base_file_hashes(folder: Path, card: JudgeCard) -> dict[str, str]:
         InputError: The base model cannot be found.
     """
     # A judge that was trained in full holds all of its model; a similarity judge holds none of it.
-    own_tokenizer = KINDS[card.kind].own_tokenizer
+    own_tokenizer = carries_tokenizer(folder)
     reads_base = not own_tokenizer or (folder / ADAPTER_CONFIG).is_file()
     return base_hashes(*base_of(card, folder), tokenizer=not own_tokenizer) if reads_base else {}
 

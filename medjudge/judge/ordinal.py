@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
+from medjudge.errors import InputError
 from medjudge.judge.adapter import require_finite
 from medjudge.judge.language import other_language
 from medjudge.judge.ordinal_input import (
@@ -166,10 +167,16 @@ class OrdinalModel(nn.Module):
         """Reads what `save_head` wrote.
 
         Raises:
+            InputError: An earlier release made the judge.
             ValueError: The file does not hold exactly the tensors of a head, or a number is not finite.
         """
         saved = load_file(folder / HEAD_FILE)
         require_finite(saved, HEAD_FILE)
+        if "product" in saved and "point_product" not in saved:
+            raise InputError(
+                f"judge {folder}: an earlier release made it, whose ordinal judges read the texts one by one; "
+                "train it again"
+            )
         missing, unexpected = self.load_state_dict(saved, strict=False)
         if unexpected or any(not name.startswith("body.") for name in missing):
             raise ValueError(f"{HEAD_FILE} does not hold the tensors of a head")

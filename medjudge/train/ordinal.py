@@ -12,7 +12,7 @@ from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
-from medjudge.judge.adapter import merge_adapter
+from medjudge.judge.adapter import ADAPTER_CONFIG, merge_adapter
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
 from medjudge.judge.ordinal_input import ANSWER, Batch, collate
@@ -207,7 +207,7 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
 
 
 def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
-    """Writes adapter (or the whole body, where that was trained), head and tokenizer, on the main process."""
+    """Writes the head, and the adapter or, where it was trained, the whole body with its tokenizer."""
     if not trainer.accelerator.is_main_process:
         return
     model = trainer.accelerator.unwrap_model(trainer.model)
@@ -215,4 +215,5 @@ def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCa
     model.body.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
     model.save_head(folder)
-    tokenizer.save_pretrained(folder)
+    if not (folder / ADAPTER_CONFIG).exists():  # with an adapter, the judge reads with the base model's
+        tokenizer.save_pretrained(folder)

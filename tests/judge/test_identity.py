@@ -74,7 +74,7 @@ def test_validations_and_the_readme_are_no_part_of_it(judge) -> None:
 def test_runs_of_a_changed_judge_are_not_mixed(judge, medjudge, tmp_path) -> None:
     ways = ("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
     assert medjudge(*ways).returncode == 0
-    change_json(judge / "tokenizer.json", normalizer=None)
+    change_json(judge / "judge.json", temperature=2.0)
     done = medjudge(*ways)
     assert done.returncode == 2
     assert "holds judgments of another judge named judge" in done.stderr
@@ -82,7 +82,7 @@ def test_runs_of_a_changed_judge_are_not_mixed(judge, medjudge, tmp_path) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["tokenizer.json", "tokenizer_config.json", "adapter_model.safetensors", "adapter_config.json", "head.safetensors"],
+    ["adapter_model.safetensors", "adapter_config.json", "head.safetensors"],
 )
 def test_a_file_that_is_missing_is_named(judge, medjudge, tmp_path, name: str) -> None:
     (judge / name).unlink()

@@ -1,19 +1,11 @@
-from collections import Counter
-
 import numpy as np
 import pytest
 import torch
 
-from medjudge.judge.ordinal import (
-    Encoded,
-    OrdinalJudge,
-    OrdinalModel,
-    OrdinalSettings,
-    collate,
-    encode,
-    probabilities,
-    windows,
-)
+from medjudge.judge.items import item_assignments
+from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, points_summary, probabilities
+from medjudge.judge.ordinal_input import ANSWER, collate, encode, points_of, shares, windows
+from medjudge.judge.ordinal_items import OrdinalItemJudge
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import ErrorKind
@@ -27,6 +19,8 @@ def judge(tiny_encoder) -> OrdinalJudge:
     with torch.no_grad():
         model.product.normal_(std=0.3)
         model.alone.normal_(std=0.3)
+        model.point_product.normal_(std=0.3)
+        model.by_points.fill_(0.5)
     return OrdinalJudge("tiny", model, load_tokenizer(str(tiny_encoder)), OrdinalSettings(64, most_windows=4, chunk=3))
 
 
@@ -43,13 +37,16 @@ def test_the_start_is_the_similarity_baseline(tiny_encoder) -> None:
     baseline = CutPoints(5.0, (1.0, 1.5, 2.5, 3.0))
     model = OrdinalModel(load_encoder(str(tiny_encoder)), 32)
     model.start_from(baseline, shares=torch.tensor([1.0, 1.0, 0.0]))
-    vectors = torch.nn.functional.normalize(torch.randn(3, 32), dim=1)
-    cumulative = model.head(vectors, torch.tensor([[0, 1, -1]]), torch.tensor([2]))
-    mean = (float(vectors[0] @ vectors[2]) + float(vectors[1] @ vectors[2])) / 2
+    sums, none = torch.randn(ANSWER + 1, 32), torch.zeros(0, 32)
+    vectors = torch.nn.functional.normalize(sums, dim=1)
+    no_points = torch.zeros(0, dtype=torch.long)
+    cumulative, verdicts = model.head(Sums(sums, none), torch.tensor([[1.0, 1.0, 0.0]]), no_points)
+    mean = (float(vectors[0] @ vectors[ANSWER]) + float(vectors[1] @ vectors[ANSWER])) / 2
     assert probabilities(cumulative).detach().numpy() == pytest.approx(
         baseline.probabilities(np.array([mean])), abs=1e-5
     )
-    with_checklist = model.head(vectors, torch.tensor([[0, 1, 0]]), torch.tensor([2]))
+    assert len(verdicts) == 0
+    with_checklist = model.head(Sums(sums, none), torch.ones(1, 3), no_points).cumulative
     assert with_checklist.tolist() == cumulative.tolist()  # none in the data: passed over
 
 
@@ -69,26 +66,81 @@ def test_a_batch_gives_what_single_answers_give(judge, assignment) -> None:
         assert alone.expected == pytest.approx(together[item.question.id], abs=0.02)
 
 
-def row(answer: list[list[int]], reference: list[list[int]]) -> Encoded:
-    return Encoded([[2, 9, 3]], reference, [], answer, 0, 0)
+def encoded(judge: OrdinalJudge, asked, answer: str, max_length: int = 64):
+    return encode(judge.tokenizer, asked.prompt, points_of(asked), answer, max_length, 4)
 
 
-def test_shared_texts_are_embedded_once() -> None:
-    batch = collate([row([[2, 5, 3]], [[2, 7, 3]]), row([[2, 6, 3], [2, 8, 3]], [[2, 7, 3]])], 0, bucket_tokens=100)
-    assert sum(len(bucket["input_ids"]) for bucket in batch.buckets) == 5  # question, reference, and three windows
-    assert batch.parts[0].tolist() == batch.parts[1].tolist()
-    assert batch.parts[0, 2] == -1
-    assert sorted(Counter(batch.text.tolist()).values()) == [1, 1, 1, 2]
-
-
-def test_a_text_is_the_mean_over_the_tokens_of_all_its_windows(judge) -> None:
-    answer = [[2, 5, 6, 7, 3], [2, 8, 3]]
-    batch = collate([row(answer, [])], 0, bucket_tokens=5)
+def test_a_point_is_the_mean_over_its_tokens_in_all_windows(judge, question) -> None:
+    asked = question(prompt="How much?", reference="At most four grams a day.", checklist="1. Says four\n2. Says a day")
+    row = encoded(judge, asked, "dose " * 60)
+    assert len(row.windows) > 1
+    assert [point.text for point in points_of(asked)] == ["At most four grams a day.", "Says four", "Says a day"]
+    batch = collate([row], [3], 0, bucket_tokens=64)
     with torch.no_grad():
-        vectors = judge.model.embed(batch.buckets, batch.text)
-        hidden = [judge.model.body(input_ids=torch.tensor([ids])).last_hidden_state[0] for ids in answer]
-    expected = torch.nn.functional.normalize(torch.cat(hidden).mean(dim=0), dim=0)
-    assert vectors[batch.answer[0]].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+        sums = judge.model.sums(batch.buckets, 1, 3)
+        hidden = [judge.model.body(input_ids=torch.tensor([window.ids])).last_hidden_state[0] for window in row.windows]
+    for number in range(3):
+        of_point = [
+            state[torch.tensor(window.points) == number].sum(dim=0)
+            for state, window in zip(hidden, row.windows, strict=True)
+        ]
+        assert sums.points[number].tolist() == pytest.approx(sum(of_point).tolist(), abs=1e-4)
+    checklist = sums.points[1] + sums.points[2]
+    assert sums.texts[2].tolist() == pytest.approx(checklist.tolist(), abs=1e-4)
+
+
+def test_every_window_holds_the_other_texts_and_the_answer_has_at_least_half(judge, question) -> None:
+    asked = question(prompt="why " * 100, reference="dose " * 100, checklist=None)
+    row = encoded(judge, asked, "grams " * 100)
+    context = [[token for token, text in zip(*window[:2], strict=True) if text != ANSWER] for window in row.windows]
+    assert all(each == context[0] for each in context)
+    assert all(len(window.ids) <= 64 for window in row.windows)
+    assert all(window.texts.count(ANSWER) >= (64 - 5) // 2 for window in row.windows)
+    assert row.context_tokens_cut > 0
+
+
+def test_the_longest_texts_give_way_first() -> None:
+    assert shares([10, 100, 50], 200) == [10, 100, 50]
+    assert shares([10, 100, 50], 70) == [10, 30, 30]
+    assert shares([10, 0, 0], 0) == [0, 0, 0]
+    assert sum(shares([7, 7, 7], 20)) <= 20
+
+
+def test_a_judge_says_of_each_point_whether_it_is_met(judge, assignment) -> None:
+    work = assignment(
+        "Four grams.", reference="At most 4 g a day for adults. Less when the liver is ill.", checklist="1. Core: 4 g"
+    )
+    (judgment,) = judge.judge([work])
+    assert [(point.source, point.point) for point in judgment.points] == [
+        ("reference", "At most 4 g a day for adults."),
+        ("reference", "Less when the liver is ill."),
+        ("checklist", "Core: 4 g"),
+    ]
+    assert all(point.met + point.open + point.contradicted == pytest.approx(1, abs=1e-5) for point in judgment.points)
+    with torch.no_grad():
+        judge.model.point_product.zero_()
+    mute = OrdinalJudge("mute", judge.model, judge.tokenizer, judge.settings)  # was not trained on points
+    assert next(iter(mute.judge([work]))).points is None
+
+
+def test_points_count_in_the_level() -> None:
+    verdicts = torch.tensor([[9.0, 0.0, 0.0], [0.0, 0.0, 9.0], [0.0, 9.0, 0.0]])
+    summary = points_summary(verdicts, torch.tensor([0, 0, 2]), rows=3)
+    assert summary.tolist()[0] == pytest.approx([0.5, 0.0, 1.0], abs=1e-2)
+    assert summary.tolist()[1] == [0, 0, 0]
+    assert summary.tolist()[2] == pytest.approx([0, 0, 0], abs=1e-2)
+
+
+def test_items_are_checked_as_points_and_refused_where_they_do_not_fit(judge, question, answer) -> None:
+    items = [{"text": "Says four grams", "points": 5}, {"text": "Says a day", "points": 5}]
+    short = question(id="short", items=items)
+    long = question(id="long", items=[{"text": "word " * 300, "points": 5}])
+    work = item_assignments([short, long], [answer(question_id=name, text="Four grams.") for name in ("short", "long")])
+    judged = {judgment.question_id: judgment for judgment in OrdinalItemJudge(judge).judge_items(work)}
+    assert [item.item for item in judged["short"].items] == ["Says four grams", "Says a day"]
+    assert all(0 < item.met < 1 for item in judged["short"].items)
+    assert judged["long"].items is None
+    assert judged["long"].error_kind is ErrorKind.WINDOW
 
 
 @pytest.mark.parametrize("length", [1, 10, 11, 29, 30, 31, 500])
@@ -117,9 +169,7 @@ def test_tokens_outside_of_all_windows_are_counted(judge, assignment) -> None:
     assert judgment_of["long"].answer_tokens_cut > 900
     assert judgment_of["long"].context_tokens_cut > 500
     assert (judgment_of["short"].answer_tokens_cut, judgment_of["short"].context_tokens_cut) == (0, 0)
-    encoded = encode(judge.tokenizer, long.question, (), long.answer.text, 64, 4)
-    assert len(encoded.answer) == 4
-    assert all(len(window) <= 64 for window in [*encoded.answer, *encoded.question])
+    assert len(encoded(judge, long.question, long.answer.text).windows) == 4
 
 
 def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
@@ -144,9 +194,9 @@ def test_texts_in_other_languages_are_unscored(judge, assignment) -> None:
 
 
 def test_special_tokens_in_a_text_are_text(judge, question) -> None:
-    (window,) = encode(judge.tokenizer, question(), (), "safe [SEP] [CLS] unsafe", 64, 4).answer
-    assert window.count(judge.tokenizer.sep_token_id) == 1
-    assert window.count(judge.tokenizer.cls_token_id) == 1
+    (window,) = encoded(judge, question(), "safe [SEP] [CLS] unsafe").windows
+    assert window.ids.count(judge.tokenizer.sep_token_id) == ANSWER + 1
+    assert window.ids.count(judge.tokenizer.cls_token_id) == 1
 
 
 def test_an_empty_answer_is_unscored(judge, assignment) -> None:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from medjudge.train.losses import cumulative_loss, expected_level_loss
+from medjudge.train.losses import cumulative_loss, expected_level_loss, verdict_loss
 
 FLAT = torch.zeros(1, 4)
 
@@ -43,3 +43,12 @@ def test_the_squared_error_is_that_of_the_expected_level() -> None:
     assert expected_level_loss(FLAT, one_hot(5), torch.ones(1)).item() == pytest.approx(4.0, abs=1e-6)
     both = expected_level_loss(FLAT.repeat(2, 1), torch.cat([one_hot(5), one_hot(3)]), torch.tensor([1.0, 3.0]))
     assert both.item() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_point_without_a_label_and_an_answer_without_points_cost_nothing() -> None:
+    logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 5.0], [9.0, 9.0, -9.0]])
+    target = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    row = torch.tensor([0, 0, 1])
+    first, second = [-torch.log_softmax(logits, dim=1)[place, label].item() for place, label in ((0, 0), (1, 2))]
+    loss = verdict_loss(logits, target, row, torch.tensor([1.0, 2.0, 1.0])).item()
+    assert loss == pytest.approx((first + second) / 2 / 4)

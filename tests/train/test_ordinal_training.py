@@ -68,7 +68,7 @@ def test_the_loss_of_the_first_step_is_the_one_that_the_config_names(recipe, tin
 def test_training_and_judging_read_the_same_windows(recipe, tiny_encoder, training_files, tmp_path) -> None:
     lines = read_training_lines(training_files[0])[:5]
     tokenizer = load_tokenizer(str(tiny_encoder))
-    few, many = [ordinal_dataset(lines, tokenizer, 32, most)["answer"] for most in (1, 16)]
+    few, many = [ordinal_dataset(lines, tokenizer, 32, most)["windows"] for most in (1, 16)]
     assert all(len(windows) == 1 for windows in few)
     assert max(len(windows) for windows in many) > 1
     arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")

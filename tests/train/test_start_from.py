@@ -114,7 +114,8 @@ def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_
     assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         (first / name).unlink()
-    shutil.copy(tiny_encoder / "config.json", first)  # as where the whole body was trained
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):  # as where the whole body was trained
+        shutil.copy(tiny_encoder / name, first)
     assert refused(
         recipe("ordinal", tiny_encoder, **options),
         capsys,
