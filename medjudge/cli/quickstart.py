@@ -16,7 +16,7 @@ def quickstart(
     judge: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Judge folder to write; one of an earlier quickstart is replaced.")
     ] = Path("judges/quickstart"),
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training set.")] = 4,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Passes over the training set.")] = 3,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -24,8 +24,8 @@ def quickstart(
 ) -> None:
     """Run the full pipeline on the bundled sample.
 
-    Distils a training set, trains a judge, measures its agreement and writes a report: on the CPU, without a network
-    or a key, in a few minutes. Replaces its own folders from an earlier run.
+    A language model answers, the built-in judge scores, and a judge that continues from it is distilled, trained and
+    validated: on the CPU, without a network or a key, in a few minutes. Replaces its own folders from an earlier run.
     """
     import time
 

@@ -28,7 +28,9 @@ def train(
         Optional[Path], typer.Option(metavar="FILE", help="validation.jsonl of `medjudge distill`.")
     ] = None,
     output_dir: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to write.")] = None,
-    start_from: Annotated[Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to continue from.")] = None,
+    start_from: Annotated[
+        Optional[Path], typer.Option(metavar="FOLDER", help="Judge folder to continue from, or built-in.")
+    ] = None,
     num_train_epochs: Annotated[
         Optional[float], typer.Option(metavar="N", help="Passes over the training set.")
     ] = None,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from medjudge.judge.open import built_in_folder
 from medjudge.rubrics.render import Style
 
 Stage = Literal["judge", "intermediate", "preference", "grpo"]
@@ -36,7 +37,7 @@ class JudgeArguments:
             "grpo: GRPO, both by physicians' levels"
         },
     )
-    start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from"})
+    start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     loss: Literal["ordinal", "mse"] = field(
         default="ordinal", metadata={"help": "of an ordinal judge: cumulative cross-entropy, or squared error"}
     )
@@ -76,4 +77,7 @@ class JudgeArguments:
 
     @property
     def start_folder(self) -> Path | None:
-        return None if self.start_from is None else Path(self.start_from)
+        """The folder that `start_from` names; `built-in` is the package's."""
+        if self.start_from is None:
+            return None
+        return built_in_folder() if self.start_from == "built-in" else Path(self.start_from)

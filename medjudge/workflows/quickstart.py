@@ -3,30 +3,32 @@
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from medjudge.answer.conversation import answer_questions
+from medjudge.answer.transformers_engine import TransformersEngine
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.training_set import ScoredAnswers, TrainingSetOptions, build_training_set
+from medjudge.distill.training_set import ScoredAnswers, build_training_set
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.open import QUICKSTART_MARK, built_in_folder, resolve_judge
 from medjudge.judge.study import Study
 from medjudge.models.loading import files_of_model
-from medjudge.models.packaged import MINILM, MULTILINGUAL_E5
+from medjudge.models.packaged import GEMMA, MINILM, MULTILINGUAL_E5, base_states
 from medjudge.records import Answer, PhysicianScore, TrainingLine
 from medjudge.report.page import write_page
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import estimate_text
 from medjudge.statistics.two_judges import Compared, compare
 from medjudge.store import Run, read_questions, read_records, write_records
-from medjudge.train.features import read_training_lines
 from medjudge.train.similarity import fit_similarity_judge
 from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.report import Scores, write_scores
@@ -66,19 +68,16 @@ class QuickstartResult:
 
 
 class _Split(NamedTuple):
-    """The sample's training part in files, and the number of answers that no judge sees before it is measured."""
+    """The scored answers to learn from, and the number of answers that no judge sees before it is measured."""
 
-    train: list[TrainingLine]
-    validation: list[TrainingLine]
-    train_file: Path
-    validation_file: Path
+    to_learn: list[TrainingLine]
     unseen: int
 
 
 def run_quickstart(
-    run: Path, judge: Path, epochs: int = 4, seed: int = 0, progress: Callable[[str], None] = print
+    run: Path, judge: Path, epochs: int = 3, seed: int = 0, progress: Callable[[str], None] = print
 ) -> QuickstartResult:
-    """Distils the sample, trains a judge, measures its agreement and writes a report, on the CPU and without a network.
+    """Answers, judges, distils, trains and validates on the bundled sample, on the CPU and without a network.
 
     Args:
         run: The run folder to write; one of an earlier quickstart is replaced.
@@ -98,49 +97,64 @@ def run_quickstart(
         path.mkdir(parents=True, exist_ok=True)
         (path / QUICKSTART_MARK).touch()
     folder = Run(run)
-    progress(f"[1/5] Sample: {NOTICE}")
     with folder.lock():
         for path in (run, judge):
             _clear(path)
-        split = _split_sample(folder, seed)
-        progress(
-            f"      {len(split.train)} answers to train on, {len(split.validation)} to choose the checkpoint, "
-            f"{split.unseen} that no judge sees"
-        )
-        built_in = _built_in(folder, progress)
-        progress("[2/5] Similarity baseline: cosine of answer and reference, cut points fitted on the training part")
-        with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
-            lines = read_training_lines(split.train_file)
-            baseline = fit_similarity_judge(lines, split.train_file, run / "similarity")
-        progress("[3/5] Training a local judge: all-MiniLM-L6-v2 with LoRA and an ordinal head")
-        with redirect_stdout(sys.stderr):
-            train_judge(
-                "quickstart",
-                train_file=split.train_file,
-                validation_file=split.validation_file,
-                output_dir=judge,
-                num_train_epochs=epochs,
-                seed=seed,
-            )
-        progress("[4/5] Judging the questions that no judge has seen")
-        studies = _study(folder, baseline), built_in, _study(folder, judge)
-        compared = _compared(folder, studies[2].judge, built_in.judge)
-        progress(f"      {_which_is_better(compared)}")
-        scores = write_scores(folder, studies[2].judge)
-        progress("[5/5] Report")
-        page = run / "report.html"
-        write_page(page, [folder])
-    return QuickstartResult(judge, studies, compared, scores, page)
+        with _step(f"[1/5] Sample: {NOTICE}", progress):
+            split = _split_sample(folder, seed)
+            progress(f"      {len(split.to_learn)} answers to learn from, {split.unseen} that no judge sees")
+        with _step(f"[2/5] Answer: the language model {GEMMA} answers two questions, 40 tokens each", progress):
+            _answer(progress)
+        with _step("[3/5] Judge: a similarity baseline and the built-in judge score the unseen answers", progress):
+            scores_file = sample_folder() / "physician_scores.jsonl"
+            with redirect_stdout(sys.stderr):
+                baseline = _study(folder, fit_similarity_judge(split.to_learn, scores_file, run / "similarity"))
+            built_in = _study(folder, built_in_folder())
+            for study in (baseline, built_in):
+                progress(f"      {study.judge}: usable agreement {estimate_text(study.overall['usable_agreement'])}")
+        with _step("[4/5] Distil and train: a judge of your own continues from the built-in judge", progress):
+            train_file, validation_file = _distil(folder, split.to_learn, seed, progress)
+            with redirect_stdout(sys.stderr):  # the trainer prints its log; stdout is the command's own
+                train_judge(
+                    "quickstart",
+                    train_file=train_file,
+                    validation_file=validation_file,
+                    output_dir=judge,
+                    num_train_epochs=epochs,
+                    seed=seed,
+                )
+        with _step("[5/5] Validate and report: the trained judge against the built-in one, unseen answers", progress):
+            trained = _study(folder, judge)
+            compared = _compared(folder, trained.judge, built_in.judge)
+            progress(f"      {_which_is_better(compared)}")
+            scores = write_scores(folder, trained.judge)
+            page = run / "report.html"
+            write_page(page, [folder])
+    return QuickstartResult(judge, (baseline, built_in, trained), compared, scores, page)
 
 
-def _built_in(run: Run, progress: Callable[[str], None]) -> Study:
-    """Judges the unseen part with the judge that comes with the package, before anything is trained."""
-    progress("      First the built-in judge, which was not trained on the sample")
+@contextmanager
+def _step(title: str, progress: Callable[[str], None]) -> Iterator[None]:
+    """Says what a step does, and at its end how long it took."""
+    progress(title)
     start = time.monotonic()
-    study = _study(run, built_in_folder())
-    agreement = estimate_text(study.overall["usable_agreement"])
-    progress(f"      Usable agreement {agreement}, after {time.monotonic() - start:.0f} s")
-    return study
+    yield
+    progress(f"      Took {time.monotonic() - start:.0f} s")
+
+
+def _answer(progress: Callable[[str], None]) -> None:
+    """Answers the two shortest questions in English with a base model, or says how to install it."""
+    state = next(base for base in base_states() if base.model == GEMMA)
+    if state.state == "missing":
+        progress(f"      Left out: {GEMMA} is {state}")
+        return
+    engine = TransformersEngine(GEMMA, device="cpu", max_new_tokens=40, temperature=0)
+    questions = {question.id: question for question in read_questions(sample_folder() / "questions.jsonl")}
+    english = [question for question in questions.values() if question.language == "en" and question.round == 1]
+    shortest = sorted(english, key=lambda question: len(question.prompt))[:2]
+    for answer in answer_questions(engine, shortest, samples=1, seed=0):
+        progress(f"      Question: {shorten(questions[answer.question_id].prompt, 100)}")
+        progress(f"      Answer:   {shorten(answer.text, 100)}")
 
 
 def _compared(run: Run, trained: str, built_in: str) -> Compared:
@@ -188,7 +202,7 @@ def _clear(folder: Path) -> None:
 
 
 def _split_sample(run: Run, seed: int) -> _Split:
-    """Holds a third of the conversations out into the run folder; the rest becomes the training set."""
+    """Holds a third of the conversations out into the run folder; the rest is to learn from."""
     source = sample_folder()
     questions = read_questions(source / "questions.jsonl")
     answers = read_records(source / "answers.jsonl", Answer)
@@ -208,8 +222,23 @@ def _split_sample(run: Run, seed: int) -> _Split:
         judgments=[],
         scores=[score for score in scores if score.question_id not in unseen],
     )
-    made = build_training_set(sources, TrainingSetOptions(validation_share=0.15, seed=seed))
-    train_file, validation_file = (run.path / "training" / f"{name}.jsonl" for name in ("train", "validation"))
-    for file, lines in ((train_file, made.train), (validation_file, made.validation)):
-        write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
-    return _Split(made.train, made.validation, train_file, validation_file, len(unseen_answers))
+    made = build_training_set(sources)
+    return _Split([*made.train, *made.validation], len(unseen_answers))
+
+
+def _distil(run: Run, lines: list[TrainingLine], seed: int, progress: Callable[[str], None]) -> list[Path]:
+    """Draws whole conversations: 40 scored answers to train on and 10 others to choose the checkpoint."""
+    files = []
+    conversations: dict[str, list[TrainingLine]] = {}
+    for line in lines:
+        conversations.setdefault(line.question.group, []).append(line)
+    order = np.random.default_rng(seed).permutation(sorted(conversations)).tolist()
+    for name, count in (("train", 40), ("validation", 10)):
+        drawn: list[TrainingLine] = []
+        for group in order:
+            if len(drawn) + len(conversations.get(group, ())) <= count:
+                drawn += conversations.pop(group, [])
+        files.append(run.path / "training" / f"{name}.jsonl")
+        write_whole(files[-1], "".join(line.model_dump_json() + "\n" for line in drawn))
+        progress(f"      {len(drawn)} scored answers in {files[-1]}")
+    return files

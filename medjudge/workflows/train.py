@@ -70,7 +70,7 @@ def train_judge(
         train_file: `train.jsonl` of `distill_training_set`.
         validation_file: Its `validation.jsonl`, which chooses the checkpoint.
         output_dir: The judge folder to write.
-        start_from: A judge folder that training continues from.
+        start_from: A judge folder that training continues from, or `built-in`.
         num_train_epochs: Passes over the training set.
         seed: Random seed.
         options: Further options, as on the recipe's command line: `("--learning_rate", "1e-4", "--resume")`.

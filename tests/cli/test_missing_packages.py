@@ -62,3 +62,15 @@ def test_quickstart_names_what_to_install_and_leaves_no_folder(tmp_path) -> None
     assert error.endswith("; pip install 'medjudge[quickstart]' (licence: MIT)")
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "judges").exists()
+
+
+def test_the_quickstart_leaves_the_language_model_out_where_it_is_not_installed(tmp_path, monkeypatch) -> None:
+    from medjudge.models import packaged
+    from medjudge.workflows import quickstart
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(packaged, "_in_package", lambda part: None)
+    lines: list[str] = []
+    quickstart._answer(lines.append)
+    (line,) = lines
+    assert "Left out: google/gemma-3-270m is in no package here; pip install 'medjudge[quickstart]'" in line

@@ -1,4 +1,4 @@
-"""`medjudge quickstart`: the full pipeline, for real, with all-MiniLM-L6-v2."""
+"""`medjudge quickstart`: the full pipeline, for real, from the built-in judge and Gemma 3 270M."""
 
 import json
 import re
@@ -22,6 +22,8 @@ from medjudge.cli.main import main
 main()
 """
 
+NAMES = ["Sample", "Answer", "Judge", "Distil and train", "Validate and report"]
+
 
 @pytest.mark.slow
 def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_path: Path) -> None:
@@ -36,12 +38,21 @@ def test_quickstart_trains_validates_and_reports_with_the_network_cut_off(tmp_pa
     agreement = [study["overall"]["usable_agreement"]["value"] for study in (trained, built_in)]
     difference = result["trained_minus_built_in"]["usable_agreement"]["value"]
     assert difference == pytest.approx(agreement[0] - agreement[1], abs=1e-6)
-    assert "First the built-in judge" in done.stderr
     assert "trained minus built-in" in done.stderr
+    steps = re.split(r"^\[\d/5\] ", done.stderr, flags=re.M)[1:]
+    assert [step.split(":")[0] for step in steps] == NAMES
+    assert all(re.search(r"^      Took \d+ s$", step, re.M) for step in steps)
+    assert re.findall(r"^      (\w+):\s+\S", steps[1], re.M) == ["Question", "Answer"] * 2
     card = json.loads((tmp_path / "judges" / "quickstart" / "judge.json").read_text())
+    assert (card["training"]["started_from"], card["training"]["answers"]) == ("built-in", 40)
+    files = [tmp_path / "runs" / "quickstart" / "training" / f"{name}.jsonl" for name in ("train", "validation")]
+    lines = [[json.loads(line) for line in file.open()] for file in files]
+    assert [len(side) for side in lines] == [40, 10]
+    train, validation = ({line["question"]["group"] for line in side} for side in lines)
+    assert not train & validation
     seen = {*card["trained_on"]["question_ids"], *card["trained_on"]["tuned_question_ids"]}
     unseen = {json.loads(line)["id"] for line in (tmp_path / "runs" / "quickstart" / "questions.jsonl").open()}
-    assert len(seen) + len(unseen) == 56
+    assert {line["question"]["id"] for side in lines for line in side} < seen
     assert not seen & unseen
     assert trained["overall"]["spearman"]["value"] > 0.2
     page = (tmp_path / "runs" / "quickstart" / "report.html").read_text()

@@ -107,6 +107,16 @@ def test_files_of_one_name_are_both_recorded(recipe, tiny_encoder, training_file
     }
 
 
+def test_the_judge_of_the_package_is_a_start_by_its_name(recipe, tiny_encoder, tmp_path, monkeypatch) -> None:
+    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    monkeypatch.setattr("medjudge.train.arguments.built_in_folder", lambda: first)
+    options = {"start_from": "built-in", "learning_rate": 0.0, "output_dir": tmp_path / "second"}
+    second = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
+    assert read_card(second).training["started_from"] == "built-in"
+    before, after = load_file(first / "head.safetensors"), load_file(second / "head.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
 def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_lm, tmp_path, capsys) -> None:
     first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
     options = {"start_from": first, "output_dir": tmp_path / "second"}

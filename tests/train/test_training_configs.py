@@ -10,6 +10,7 @@ from recipe_runs import run_recipe
 from train_judge import main as train_judge
 
 from medjudge.errors import InputError
+from medjudge.judge.open import built_in_folder
 from medjudge.train.command_line import parse_arguments
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -55,6 +56,9 @@ def test_all_shipped_configs_parse() -> None:
         assert judge.kind in ("ordinal", "generative")
         assert model.lora_r > 0
         assert options.max_length
+    judge, model, _ = parse_arguments(["--config", str(REPOSITORY / "configs" / "judges" / "quickstart.yaml")])
+    assert (judge.start_from, judge.start_folder) == ("built-in", built_in_folder())
+    assert model.model_name_or_path is None
     qlora = str(REPOSITORY / "configs" / "judges" / "qwen3-8b-qlora.yaml")
     _, quantised, _ = parse_arguments(["--config", qlora, "--use_cpu", "true"])
     assert quantised.load_in_4bit
