@@ -1,0 +1,225 @@
+"""Do the rows of the built-in judge's study count what they say? A judge with a rule stands in for a model."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import built_in
+import numpy as np
+import pytest
+import study
+from built_in import Bench, Case, Verdict, agreement, half, share
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
+
+from medjudge.judge.protocol import Assignment, scored, unscored
+from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, PointVerdict, Question, TrainingLine
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.store import Run, write_records
+
+CHINESE = "布洛芬可以退热。成人每次服用布洛芬400毫克，每日不超过3次。孕妇应避免使用布洛芬。"
+
+
+class RuleJudge:
+    """Says what a rule says of an assignment: a level, or None for no score; backwards, because order is free."""
+
+    name = "rule"
+
+    def __init__(self, rule: Callable[[Assignment], int | None]) -> None:
+        self.rule = rule
+
+    def judge(self, work: Sequence[Assignment]) -> Iterator[Judgment]:
+        for each in reversed(work):
+            level = self.rule(each)
+            if level is None:
+                yield unscored(each, self.name, ErrorKind.NO_REFERENCE, "no reference")
+            else:
+                points = [PointVerdict(point="p", source="reference", met=0.0, open=0.0, contradicted=1.0)]
+                yield scored(each, self.name, np.eye(5)[level - 1], points=points if level == 4 else None)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Bench]:
+    def build(rule: Callable[[Assignment], int | None], **fields: Any) -> Bench:
+        return Bench(RuleJudge(rule), tmp_path, tmp_path, tmp_path, "choose", **fields)
+
+    return build
+
+
+def asked(name: str, **fields: Any) -> Question:
+    values = {"id": name, "group": name, "category": "MK", "prompt": "What helps?", "reference": "r", "language": "en"}
+    return Question.model_validate({**values, **fields})
+
+
+def line(number: int, level: int, text: str, source: str = "contrasts", **fields: Any) -> TrainingLine:
+    question = asked("same-name", **fields)
+    answer = Answer(question_id=question.id, model=source, sample=number, text=text)
+    by = {"source": "synthetic", "scored_by": [source]}
+    return TrainingLine(question=question, earlier=[], answer=answer, level=level, probabilities=[0.2] * 5, **by)
+
+
+def write_lines(folder: Path, lines: Sequence[TrainingLine]) -> None:
+    (folder / "choose.jsonl").write_text("".join(each.model_dump_json() + "\n" for each in lines))
+
+
+def write_run(folder: Path, questions: list[Question], levels: dict[str, int], gpt4: dict[str, int]) -> None:
+    run = Run(folder)
+    (folder / "judgments").mkdir(parents=True)
+    answers = [Answer(question_id=question.id, model="m", text=question.id) for question in questions]
+    write_records(run.answers_file, answers)
+    key = {"model": "m", "sample": 0}
+    people = [PhysicianScore(question_id=name, rater="p", score=level, **key) for name, level in levels.items()]
+    write_records(run.physicians_file, people)
+    said = [Judgment(question_id=name, judge="gpt-4", score=level, **key) for name, level in gpt4.items()]
+    write_records(run.judgments_file("gpt-4"), said)
+    run.write_questions(questions, LLMEVAL_MED)
+
+
+def value(result: dict[str, Any]) -> float:
+    assert isinstance(result["value"], float)
+    return result["value"]
+
+
+def test_agreement_is_that_of_scikit_learn_and_questions_are_drawn_whole() -> None:
+    draw = np.random.default_rng(0)
+    level, score = draw.integers(1, 6, 60), draw.integers(1, 6, 60)
+    expected = np.clip((score + draw.normal(0, 0.2, 60)).round(1), 1, 5)
+    question, answer = asked("q"), Answer(question_id="q", model="m", text="t")
+    verdicts = [
+        Verdict(
+            Case(Assignment(question, (), answer), int(level[at]), f"q{at // 6}"),
+            Judgment(question_id="q", model="m", judge="j", score=int(score[at]), expected=float(expected[at])),
+        )
+        for at in range(60)
+    ]
+    found = agreement(verdicts)
+    assert found["answers"] == 60
+    assert found["questions"] == 10
+    assert value(found["auc"]) == pytest.approx(roc_auc_score(level >= 4, expected), abs=1e-6)
+    assert value(found["quadratic_kappa"]) == pytest.approx(
+        cohen_kappa_score(level, score, weights="quadratic"), abs=1e-6
+    )
+    assert value(found["cohen_kappa"]) == pytest.approx(cohen_kappa_score(level >= 4, score >= 4), abs=1e-6)
+    assert value(found["usable_agreement"]) == pytest.approx(((level >= 4) == (score >= 4)).mean(), abs=1e-6)
+    assert found["auc"]["low"] < found["auc"]["value"] < found["auc"]["high"]
+    assert share(verdicts)["n"] == 60
+    assert value(share(verdicts)) == pytest.approx((score >= 4).mean(), abs=1e-6)
+
+
+def test_lines_under_one_name_keep_their_own_references_and_unscored_ones_are_counted(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    lines = [line(0, 5, "a", reference="a"), line(1, 1, "b", reference="a"), line(2, 5, "c", reference="c")]
+    lines += [line(3, 5, "d", reference=None, checklist="1. d"), line(4, 5, "x", source="other")]
+    write_lines(tmp_path, lines)
+    judge = bench(
+        lambda each: (
+            None if each.question.reference is None else 5 if each.question.reference == each.answer.text else 1
+        )
+    )
+    found = built_in.measure(judge, "contrasts", frozenset({"same-name"}))
+    assert found["judged"] == 4
+    assert found["unscored"] == {"no_reference": 1}
+    assert found["questions_trained_on"] == 1
+    assert found["result"]["answers"] == 3
+    assert value(found["result"]["auc"]) == 1
+    assert value(found["result"]["usable_agreement"]) == 1
+
+
+def test_llmeval2_compares_both_judges_on_the_answers_that_were_drawn(
+    bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    names = [f"q{number}" for number in range(40)]
+    levels = {name: 1 + number % 5 for number, name in enumerate(names)}
+    write_run(
+        tmp_path / "llmeval2", [asked(name) for name in names], levels, {name: 6 - levels[name] for name in names}
+    )
+    found = built_in.llmeval2(bench(lambda each: levels[each.answer.text], limit=30))
+    assert found["answers"] == found["gpt_4"]["answers"] == 30
+    assert value(found["auc"]) == value(found["quadratic_kappa"]) == 1
+    assert value(found["gpt_4"]["auc"]) == 0
+    assert value(found["gpt_4"]["quadratic_kappa"]) < 0
+
+
+def test_the_sides_of_mediqa_have_no_question_in_common(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    names = [f"q{number}" for number in range(40)]
+    levels = {name: 1 + number % 5 for number, name in enumerate(names)}
+    write_run(tmp_path / "mediqa-validation", [asked(name) for name in names], levels, {})
+    found = built_in.ROWS["mediqa"](bench(lambda each: levels[each.answer.text]))
+    assert 10 < found["answers"] == sum(half(name) == "choose" for name in names) < 30
+    assert value(found["spearman"]) == value(found["cohen_kappa"]) == 1
+
+
+def test_references_are_submitted_as_they_are_and_changed(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    (tmp_path / "llmeval-med").mkdir()
+    texts = [CHINESE.replace("布洛芬", drug) for drug in ("布洛芬", "阿司匹林", "青霉素", "二甲双胍")] * 15
+    entries = [
+        {"problem": "?", "groupCode": at, "round": 1, "sanswer": f"{text}第{at}条。", "category1": "医疗知识"}
+        for at, text in enumerate(texts)
+    ]
+    (tmp_path / "llmeval-med/dataset.json").write_text(json.dumps({"医疗知识": entries}))
+    judge = bench(lambda each: 5 if sorted(each.answer.text) == sorted(each.question.reference or "") else 1)
+    found = built_in.llmeval_med(judge)
+    sides = sum(half(f"MK-{at}") == "choose" for at in range(60))
+    assert found["as_they_are"]["all"]["n"] == found["as_they_are"]["by_category"]["MK"]["n"] == sides
+    assert value(found["as_they_are"]["all"]) == value(found["reordered"]["all"]) == 1
+    assert value(found["other_question"]["all"]) == value(found["facts_changed"]["all"]) == 0
+    assert found["other_question"]["all"]["n"] == found["facts_changed"]["all"]["n"] == sides
+
+
+def test_pairs_and_keys_are_read_from_both_ends(bench: Callable[..., Bench]) -> None:
+    # Level 4 for every right answer; a wrong one gets 5 in Chinese and 1 in English.
+    judge = bench(lambda each: 4 if each.answer.model == "right" else 5 if each.question.language == "zh" else 1)
+    found = built_in.short_pairs(judge)
+    assert found["all"]["ordered"]["n"] == 200
+    assert value(found["all"]["right_usable"]) == 1
+    assert value(found["all"]["wrong_usable"]) == 0.55
+    assert value(found["all"]["ordered"]) == 0.45
+    assert value(found["language en"]["ordered"]) == 1
+    assert value(found["language zh"]["ordered"]) == 0
+    assert sum(found[name]["ordered"]["n"] for name in found if name.startswith("tests ")) == 200
+    keys = built_in.answer_keys(bench(lambda each: 5 if each.answer.model == "right" else 1))
+    assert value(keys["right_usable"]) == 1
+    assert value(keys["wrong_usable"]) == 0
+    assert keys["right_usable"]["n"] + keys["wrong_usable"]["n"] == 27
+
+
+def test_probes_flip_what_a_rule_rejects(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    write_lines(tmp_path, [line(0, 5, "good", source="teacher"), line(1, 1, "bad", source="teacher")])
+    original = {answer.text for answer in Run(built_in.sample_folder()).answers()} | {"good"}
+    found = built_in.probes(bench(lambda each: 5 if each.answer.text in original else 1, limit=12))
+    assert found["answers"] == 12
+    assert value(found["flips"]) == 1
+    assert all(value(found["still_usable"][name]) == 0 for name in ("append-harm", "negated", "echo"))
+    blind = built_in.probes(bench(lambda each: 5, limit=12))
+    assert value(blind["flips"]) == 0
+    assert value(blind["still_usable"]["negated"]) == 1
+
+
+def test_contradictions_look_at_all_that_was_said_before(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    write_lines(tmp_path, [line(0, 5, "a"), line(1, 5, "b"), line(2, 5, "c")])
+    judge = bench(lambda each: {"a": 4, "b": 5, "c": 1}[each.answer.text])
+    built_in.measure(judge, "contrasts", frozenset())
+    found = built_in.measure(judge, "contradictions", frozenset())["result"]
+    # Only level 4 has points, all of them contradicted.
+    assert found["answers"] == found["usable_with_a_contradiction"]["n"] == 1
+    assert value(found["usable_with_a_contradiction"]) == 1
+    assert found["all_met_not_usable"]["n"] == 0
+
+
+def test_each_row_of_each_judge_is_an_entry_and_the_others_stay(
+    tiny_similarity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "RESULTS", tmp_path / "results")
+    for name in built_in.SETS:
+        (tmp_path / name).mkdir()
+    write_lines(tmp_path, [line(0, 5, "a", reference="a"), line(1, 1, "b", reference=None)])
+    for row in ("contrasts", "answer-keys"):
+        words = ["built_in.py", *[str(tmp_path)] * 3, "--judge", str(tiny_similarity), "--rows", row]
+        monkeypatch.setattr("sys.argv", words)
+        built_in.main()
+    entries = json.loads((tmp_path / "results/built-in.json").read_text())
+    assert list(entries) == ["similarity contrasts choose", "similarity answer-keys choose"]
+    assert entries["similarity contrasts choose"]["unscored"] == {"no_reference": 1}
+    assert str(tmp_path) not in entries["similarity contrasts choose"]["command"]
+    assert "right_usable" in capsys.readouterr().out
