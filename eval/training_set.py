@@ -199,6 +199,16 @@ def written_points() -> Iterator[Example]:
             )
 
 
+def pairs() -> Iterator[Example]:
+    """Short answers that say the reference in another form, and wrong ones that share its words."""
+    for line in lines_of(WRITTEN / "pairs.jsonl"):
+        asked = question_of(line["id"], line["prompt"], line["reference"], line["language"])
+        single = len(points_of(asked)) == 1
+        for number, verdict, texts in ((5, MET, line["right"]), (1, NOT_MET, line["wrong"])):
+            for text in texts:
+                yield Example("pairs", asked, text, level(number), asked.id, [verdict] if single else [])
+
+
 def points_example(
     source: str,
     name: str,
@@ -315,6 +325,7 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
         "healthver": list(healthver(data)),
         "contrasts": list(contrasts()),
         "points": list(written_points()),
+        "pairs": list(pairs()),
     }
     asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
     others = Random(SEED).sample(references(data), 1200)
