@@ -1,8 +1,9 @@
 """The training set of the built-in judge, from real scores, a teacher's judgments and texts of this project.
 
-    python eval/training_set.py DATA OUT [--only SOURCE …] [--without SOURCE …]
+    python eval/training_set.py DATA WORK OUT [--only SOURCE …] [--without SOURCE …]
 
-DATA holds halluqa/, evouna/, mediqa2019-qa/, liveqa-med/, medquad/, huatuo-knowledge/ and healthver/. OUT gets
+DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/ as
+`medjudge data convert` writes them (`eval/built_in.py` makes them where they are missing). OUT gets
 train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
 answers to unseen questions, one half to choose by and one half to report once.
 """
@@ -92,7 +93,7 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def right_or_wrong(folder: Path, source: str, by: Literal["physician", "teacher"]) -> Iterator[Example]:
-    """HalluQA's or EVOUNA's answers: level 5 for right, 1 for wrong, and the one point of a short reference likewise."""
+    """HalluQA's or EVOUNA's answers: level 5 for right, 1 for wrong; the one point of a short reference likewise."""
     run = Run(folder)
     questions = {question.id: question for question in run.questions()}
     scores = {score.answer_key: score.level for score in run.physician_scores()}
@@ -386,6 +387,7 @@ def write(path: Path, chosen: Iterable[Example]) -> int:
 
 
 def main() -> None:
+    """Writes the sides, and prints how many answers each source has on them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("work", type=Path)

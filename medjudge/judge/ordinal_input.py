@@ -74,12 +74,15 @@ def encode(
 ) -> Encoded:
     """Tokenises a question with its points, and an answer.
 
+    Points that do not fit beside the answer are read in several passes, in groups; each group meets each stretch of the
+    answer.
+
     Args:
         prompt: The question, after the earlier turns of its conversation.
         points: From `points_of`, those of the reference first.
         max_length: The most tokens of one window, special tokens included. At least half of it is the answer's, unless
             that is shorter.
-        most_windows: The most windows. Those of a longer answer are spread evenly from its start to its end.
+        most_windows: The most stretches of the answer. Those of a longer one are spread evenly from start to end.
 
     Returns:
         Windows, and how many tokens of the answer, and of the other texts together, were left out.
@@ -93,29 +96,32 @@ def encode(
         ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
         return [_Token(token, number, point) for token in ids]
 
-    parts = [read(prompt, 0)]
-    for number, source in enumerate(PARTS[1:], start=1):
-        of_source = [(place, point.text) for place, point in enumerate(points) if point.source == source]
-        parts.append([token for place, text in of_source for token in read(text, number, place)])
-    tokens = read(answer, ANSWER)
+    asked, tokens = read(prompt, 0), read(answer, ANSWER)
+    of_points = [read(point.text, PARTS.index(point.source), place) for place, point in enumerate(points)]
     room = max_length - len(before) - len(after) * (len(PARTS) + 1)
-    kept = shares([len(part) for part in parts], room - min(len(tokens), room - room // 2))
-    context = [
-        *before,
-        *(token for part, length in zip(parts, kept, strict=True) for token in [*part[:length], *after]),
-    ]
-    cut = windows(tokens, room - sum(kept), most_windows)
-    read_windows = [Window(*map(list, zip(*context, *window, *after, strict=True))) for window in cut.windows]
-    return Encoded(read_windows, cut.tokens_left_out, sum(map(len, parts)) - sum(kept))
+    context_room = room - min(len(tokens), room - room // 2)
+    total = len(asked) + sum(map(len, of_points))
+    kept = asked[: context_room if not points else max(context_room // 2, context_room - total + len(asked))]
+    groups = grouped([point[: context_room - len(kept)] for point in of_points], context_room - len(kept))
+    cut = windows(tokens, room - len(kept) - max(sum(map(len, group)) for group in groups), most_windows)
+    read_windows = []
+    for group in groups:
+        context = [*before, *kept, *after]
+        for number in range(1, ANSWER):
+            context += [*(token for point in group for token in point if token.text == number), *after]
+        read_windows += [Window(*map(list, zip(*context, *stretch, *after, strict=True))) for stretch in cut.windows]
+    shown = len(kept) + sum(len(point) for group in groups for point in group)
+    return Encoded(read_windows, cut.tokens_left_out, total - shown)
 
 
-def shares(lengths: Sequence[int], room: int) -> list[int]:
-    """How much of each text fits into a room together: the longest give way first."""
-    most = max(lengths, default=0)
-    while sum(min(length, most) for length in lengths) > room:
-        over = sum(min(length, most) for length in lengths) - room
-        most -= max(1, over // len(lengths))
-    return [min(length, max(most, 0)) for length in lengths]
+def grouped(points: Sequence[list[_Token]], room: int) -> list[list[list[_Token]]]:
+    """Puts points into as few groups as their order allows, each of at most so many tokens; at least one group."""
+    groups: list[list[list[_Token]]] = [[]]
+    for point in points:
+        if groups[-1] and sum(map(len, groups[-1])) + len(point) > room:
+            groups.append([])
+        groups[-1].append(point)
+    return groups
 
 
 class Cut(NamedTuple):

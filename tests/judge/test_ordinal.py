@@ -4,7 +4,7 @@ import torch
 
 from medjudge.judge.items import item_assignments
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, points_summary, probabilities
-from medjudge.judge.ordinal_input import ANSWER, collate, encode, points_of, shares, windows
+from medjudge.judge.ordinal_input import ANSWER, collate, encode, points_of, windows
 from medjudge.judge.ordinal_items import OrdinalItemJudge
 from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
@@ -100,11 +100,17 @@ def test_every_window_holds_the_other_texts_and_the_answer_has_at_least_half(jud
     assert row.context_tokens_cut > 0
 
 
-def test_the_longest_texts_give_way_first() -> None:
-    assert shares([10, 100, 50], 200) == [10, 100, 50]
-    assert shares([10, 100, 50], 70) == [10, 30, 30]
-    assert shares([10, 0, 0], 0) == [0, 0, 0]
-    assert sum(shares([7, 7, 7], 20)) <= 20
+def test_points_that_do_not_fit_together_are_read_in_groups(judge, question) -> None:
+    asked = question(prompt="Why?", reference="Four grams a day at most for adults. " * 8, checklist="1. Says four")
+    row = encoded(judge, asked, "dose " * 100)
+    groups = [tuple(sorted(set(window.points) - {-1})) for window in row.windows]
+    stretches = len(row.windows) // len(set(groups))
+    assert len(set(groups)) > 1
+    assert stretches > 1
+    assert groups == [group for group in dict.fromkeys(groups) for _ in range(stretches)]
+    assert [point for group in dict.fromkeys(groups) for point in group] == list(range(len(points_of(asked))))
+    assert row.context_tokens_cut == 0
+    assert all(len(window.ids) <= 64 for window in row.windows)
 
 
 def test_a_judge_says_of_each_point_whether_it_is_met(judge, assignment) -> None:
