@@ -23,7 +23,6 @@ from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.chat_api.batch_jobs import read_batch_jobs, state_file
 from medjudge.chat_api.prices import read_prices
 from medjudge.chat_api.replies import ReplyError, parse_reply
-from medjudge.distill.matching import read_pairs
 from medjudge.errors import InputError
 from medjudge.judge.study import Study, read_study
 from medjudge.languages.texts import languages_of
@@ -275,7 +274,6 @@ def _records() -> tuple[Reader, ...]:
             "labelled records", "p.jsonl", (labelled,), "lines", lambda path: read_physician_scores(path, (), _LABELS)
         ),
         Reader("data check", "x.jsonl", three, "lines", check_file),
-        Reader("matching pairs", "pairs.jsonl", (_lines({"question": "Q?", "answer": "A" * 70}),), "lines", read_pairs),
     )
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to match a level; no physician scored them."""
 
-Source = Literal["physician", "teacher", "constructed", "synthetic", "matching"]
+Source = Literal["physician", "teacher", "constructed", "synthetic"]
 """The source of a training line's target."""
 
 Level = Annotated[int, Field(ge=1, le=5)]

@@ -36,7 +36,6 @@ from medjudge.train.checks import (
     WarnOfFewSteps,
     memory_explained,
     require_possible,
-    require_stage,
     require_teachable,
 )
 from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
@@ -84,7 +83,6 @@ def main(judge: JudgeArguments, model: ModelConfig, training: SFTConfig) -> Path
     ###########################################################################
     data = read_training_data(judge)
     require_apart(data)
-    require_stage(judge.train_file, data.train, judge.stage)
     require_teachable(judge.train_file, data.train, training)
     checkpoint = checkpoint_to_resume(folder, judge.resume)
     if training.eval_on_start is None:

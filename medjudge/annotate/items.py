@@ -40,17 +40,6 @@ class ToScore(NamedTuple):
         return languages_of(self.scheme)
 
 
-def to_score(run: Run, plan: Plan, rater: str) -> list[ToScore]:
-    """What a rater has to score, in the rater's order.
-
-    Raises:
-        InputError: The plan has no such rater, or one of its answers is no longer in the run.
-    """
-    if rater not in plan.by_rater:
-        raise InputError(f"rater {rater}: not in the plan of {run.path}; the raters are {', '.join(plan.by_rater)}")
-    return all_to_score(run, plan)[rater]
-
-
 def all_to_score(run: Run, plan: Plan) -> dict[str, list[ToScore]]:
     """What each rater has to score, in the rater's order.
 

@@ -124,10 +124,6 @@ class _PairPages:
         following = self._first_open(number + 1)
         return RedirectResponse(f"/answer/{following}" if following else "/", 303)
 
-    def open_pairs(self) -> int:
-        """How many pairs the rater still has to compare."""
-        return len(self.items) - len(self.compared())
-
     def _number(self, item: str) -> int:
         if item not in self.numbers:
             raise HTTPException(404)

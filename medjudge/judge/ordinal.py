@@ -35,6 +35,7 @@ from medjudge.judge.ordinal_input import (
     points_of,
     present,
 )
+from medjudge.judge.points import point_rationale
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.batching import MemoryLimit
@@ -281,13 +282,15 @@ class OrdinalJudge:
         for assignment, row, of_question, level in zip(chunk, encoded, points, levels, strict=True):
             verdicts = read.verdicts[first : first + len(of_question)]
             first += len(of_question)
+            said = point_verdicts(of_question, row, verdicts) if self.says_points else None
             yield scored(
                 assignment,
                 self.name,
                 level,
+                rationale=point_rationale(said or (), assignment.question.language),
                 answer_tokens_cut=row.answer_tokens_cut,
                 context_tokens_cut=row.context_tokens_cut,
-                points=point_verdicts(of_question, row, verdicts) if self.says_points else None,
+                points=said,
             )
 
     def encoded(self, prompt: str, points: Sequence[Point], answer: str) -> Encoded:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from medjudge.answer.vllm_engine import VllmMemory, require_vllm
 from medjudge.errors import InputError
@@ -27,7 +27,7 @@ from medjudge.judge.generative import (
 from medjudge.judge.prompts import Prompt, encode_prompts
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.models.hardware import choose_device, fast_dtype
-from medjudge.models.loading import load_tokenizer, located
+from medjudge.models.loading import load_tokenizer
 from medjudge.records import ErrorKind, Judgment
 from medjudge.rubrics.verdict import before_score
 from medjudge.scale import median_level
@@ -70,16 +70,6 @@ def require_runs_in_vllm(folder: Path, card: JudgeCard) -> None:
 def most_rank(adapter: dict[str, Any]) -> int:
     """The largest rank in an `adapter_config.json`."""
     return max([int(adapter["r"]), *(int(rank) for rank in (adapter.get("rank_pattern") or {}).values())])
-
-
-def end_ids(tokenizer: PreTrainedTokenizerBase, model_id: str, revision: str | None) -> list[int]:
-    """The tokens that end a reply: that of the tokenizer, and those of the model's generation config, if it has one."""
-    try:
-        named = GenerationConfig.from_pretrained(located(model_id), revision=revision).eos_token_id
-    except OSError:
-        named = None
-    own = named if isinstance(named, list) else [named]
-    return sorted({token for token in [*own, tokenizer.eos_token_id] if token is not None})
 
 
 class VllmJudge:

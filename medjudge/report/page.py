@@ -59,7 +59,7 @@ def report_page(runs: Sequence[Run], language: str = "en", since: Run | None = N
     them. The page fetches nothing, and its policy lets nothing run but that script.
 
     Args:
-        language: What the page is written in: one of `words.LANGUAGES`.
+        language: What the page is written in: `en` or `zh`.
         since: An earlier run; the page says what changed since then.
 
     Raises:

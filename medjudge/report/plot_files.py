@@ -21,7 +21,7 @@ def write_plots(folder: Path, runs: Sequence[Run], language: str = "en") -> list
     """Writes every plot of the leaderboards and of the studies as SVG and PNG.
 
     Args:
-        language: What titles, axes and legends are written in: one of `words.LANGUAGES`.
+        language: What titles, axes and legends are written in: `en` or `zh`.
 
     Returns:
         The files: `JUDGE-rates.svg` and so on; a second plot of the same name is numbered. A plot with Chinese text has

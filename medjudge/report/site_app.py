@@ -45,7 +45,7 @@ def site_app(folder: Path, hosts: frozenset[str], language: str = "en") -> FastA
 
     Args:
         hosts: Host names and addresses of the server, without a port; no other name is answered (DNS rebinding).
-        language: What the pages are written in: one of `words.LANGUAGES`.
+        language: What the pages are written in: `en` or `zh`.
     """
     site = _Site(folder, language)
     server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)

@@ -9,7 +9,6 @@ from markupsafe import Markup, escape
 from medjudge.files import parse_yaml
 from medjudge.languages.texts import PACKAGED
 
-LANGUAGES = ("en", "zh")
 _CATALOGUE = "report_page.yaml"
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
 """HTML cannot hold some control characters and hides the others; their pictures (U+2400 and on) are shown instead."""
@@ -19,7 +18,7 @@ class Words:
     """What the page says: each text stands in English where it is used, and is looked up in the page's language.
 
     Args:
-        language: One of `LANGUAGES`.
+        language: `en` or `zh`.
     """
 
     def __init__(self, language: str = "en") -> None:

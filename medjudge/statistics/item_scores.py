@@ -27,17 +27,6 @@ def share_of_points(points: np.ndarray, met: np.ndarray) -> np.ndarray:
     return reached / possible if possible > 0 else np.full_like(reached, np.nan)
 
 
-def mean_share(shares: np.ndarray) -> float:
-    """HealthBench's score of a set: the mean over its answers, clipped to 0..1; NaN of no answers.
-
-    Args:
-        shares: From `share_of_points`, shape (answers,); NaN where an answer has none, which is left out.
-    """
-    known = np.asarray(shares, dtype=float)
-    known = known[~np.isnan(known)]
-    return float(np.clip(known.mean(), 0, 1)) if known.size else float("nan")
-
-
 def level_of_items(items: Sequence[RubricItem], met: Sequence[bool]) -> int | None:
     """The level that LLMEval-Med's standard gives to an answer which meets these items.
 

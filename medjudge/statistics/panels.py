@@ -12,7 +12,6 @@ from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, 
 from medjudge.statistics.measures import divided
 
 Rule = Literal["mean", "median", "vote"]
-RULES: tuple[Rule, ...] = ("mean", "median", "vote")
 
 _LEAST_ERROR = 0.02
 """The smallest rate of errors that weights believe in, and one half minus it the largest."""
@@ -98,7 +97,7 @@ def shrunk(agreement: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return np.asarray(middle + between * total * (agreement - middle))
 
 
-def effective_votes(correlation: float, members: int) -> float:
+def effective_votes(correlation: np.ndarray, members: int) -> np.ndarray:
     """How many independent votes a panel is worth: members / (1 + (members - 1) correlation).
 
     Kish's effective sample size with his design effect (Survey Sampling, 1965, section 5.4), with members as the units
@@ -106,13 +105,13 @@ def effective_votes(correlation: float, members: int) -> float:
     it to panels of judges.
 
     Args:
-        correlation: The mean correlation of the errors of two members.
+        correlation: The mean correlation of the errors of two members, any shape.
         members: Their number.
 
     Returns:
-        At most `members`, for errors that are less alike than independent ones would be too.
+        The same shape; at most `members`, for errors that are less alike than independent ones would be too.
     """
-    return members / (1 + (members - 1) * max(0.0, correlation))
+    return np.asarray(members / (1 + (members - 1) * np.maximum(correlation, 0)))
 
 
 class Dependence(NamedTuple):
@@ -146,7 +145,7 @@ def dependence(wrong: np.ndarray, conversation: np.ndarray, resamples: int = RES
         pairs = _correlations(sums["products"])[off]
         defined = np.isfinite(pairs)
         mean = divided(np.where(defined, pairs, 0).sum(axis=0), defined.sum(axis=0))
-        return {"mean": mean, "votes": members / (1 + (members - 1) * np.maximum(mean, 0))}
+        return {"mean": mean, "votes": effective_votes(mean, members)}
 
     intervals = bootstrap(products, conversation, statistics, resamples, seed, "percentile")
     correlation = _correlations((flags.T @ flags)[:, :, None])[:, :, 0]

@@ -7,7 +7,7 @@ from typing import Literal
 from medjudge.judge.open import built_in_folder
 from medjudge.rubrics.render import Style
 
-Stage = Literal["judge", "intermediate", "preference", "grpo"]
+Stage = Literal["judge", "preference", "grpo"]
 SCORE_STAGES: tuple[Stage, ...] = ("preference", "grpo")
 """Stages that train nothing but the score, by physicians' levels."""
 TrainableKind = Literal["ordinal", "generative"]
@@ -32,10 +32,7 @@ class JudgeArguments:
     )
     stage: Stage = field(
         default="judge",
-        metadata={
-            "help": "intermediate: matches of question and answer, before any scored answers; preference: DPO, and "
-            "grpo: GRPO, both by physicians' levels"
-        },
+        metadata={"help": "preference: DPO, and grpo: GRPO, both by physicians' levels"},
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     loss: Literal["ordinal", "mse"] = field(

@@ -49,7 +49,7 @@ def require_possible(
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
     if judge.stage not in get_args(Stage):
-        raise InputError(f"config: stage is '{judge.stage}'; take judge, intermediate, preference or grpo")
+        raise InputError(f"config: stage is '{judge.stage}'; take judge, preference or grpo")
     if judge.style not in STYLES:
         raise InputError(f"config: style is '{judge.style}'; take {' or '.join(STYLES)}")
     if start is not None and start.style != judge.style:
@@ -104,16 +104,6 @@ def require_teachable(file: str, train: Sequence[TrainingLine], training: Traini
             f"{file}: {len(train)} lines are fewer than a batch of {batch} ({training.per_device_train_batch_size} "
             f"per_device_train_batch_size x {training.gradient_accumulation_steps} gradient_accumulation_steps x "
             f"{training.world_size} processes); lower one of these, or add lines"
-        )
-
-
-def require_stage(file: str, train: Sequence[TrainingLine], stage: Stage) -> None:
-    """Raises InputError where intermediate training gets lines other than matches of question and answer."""
-    others = sum(line.source != "matching" for line in train)
-    if stage == "intermediate" and others:
-        raise InputError(
-            f"{file}: {others} lines are not of source 'matching', which is all that stage intermediate learns from; "
-            "take them out, or train with stage judge"
         )
 
 

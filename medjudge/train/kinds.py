@@ -47,7 +47,6 @@ class KindInTraining(NamedTuple):
 
 _GENERATIVE_TRAINERS: dict[Stage, Callable[..., Any]] = {
     "judge": generative_trainer,
-    "intermediate": generative_trainer,
     "preference": preference_trainer,
     "grpo": grpo_trainer,
 }
@@ -72,7 +71,7 @@ def _generative_objective(judge: JudgeArguments) -> str | dict[str, float]:
 KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
         own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight"}),
-        stages=("judge", "intermediate"),
+        stages=("judge",),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts every text to its window
         trainer=ordinal_trainer,

@@ -8,7 +8,7 @@ import pytest
 from scoring_run import MODELS, build_run, planned
 
 from medjudge.annotate.cells import DIMENSIONS
-from medjudge.annotate.items import to_score
+from medjudge.annotate.items import all_to_score
 from medjudge.annotate.label_studio import write_label_studio
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.annotate.wording import HEADINGS
@@ -173,7 +173,7 @@ def test_broken_and_missing_files(tmp_path: Path) -> None:
 
 def test_a_project_shows_texts_as_text_and_names_no_model(tmp_path: Path) -> None:
     run = build_run(tmp_path / "run")
-    listed = to_score(run, planned(run), "dr-a")
+    listed = all_to_score(run, planned(run))["dr-a"]
     files = write_label_studio(tmp_path, "dr-a", listed)
     tasks = [task["data"] for file in files for task in json.loads(file.read_text(encoding="utf-8"))]
     assert {task["item"] for task in tasks} == {entry.item.id for entry in listed}

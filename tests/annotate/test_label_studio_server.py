@@ -17,7 +17,7 @@ import pytest
 from scoring_run import build_run, planned
 
 from medjudge.annotate.forms import score_fields
-from medjudge.annotate.items import to_score
+from medjudge.annotate.items import all_to_score
 from medjudge.annotate.label_studio import write_label_studio
 
 EXECUTABLE = os.environ.get("MEDJUDGE_LABEL_STUDIO") or shutil.which("label-studio")
@@ -88,7 +88,7 @@ def exported(client: httpx.Client, project: int, kind: str = "JSON") -> Any:
 
 def test_a_real_server_takes_the_project_and_gives_it_back(server: httpx.Client, medjudge: Any, tmp_path: Path) -> None:
     run = build_run(tmp_path / "run")
-    listed = to_score(run, planned(run), "dr-a")
+    listed = all_to_score(run, planned(run))["dr-a"]
     files = write_label_studio(tmp_path / "forms", "dr-a", listed)
     assert [file.name for file in files] == ["dr-a.json", "dr-a-MTG.json"]
     entered: dict[str, dict[str, int]] = {}

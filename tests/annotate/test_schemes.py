@@ -9,7 +9,7 @@ from scoring_run import answer, planned, question
 from starlette.testclient import TestClient
 
 from medjudge.annotate.access import Access
-from medjudge.annotate.items import ToScore, to_score
+from medjudge.annotate.items import ToScore, all_to_score
 from medjudge.annotate.label_studio import write_label_studio
 from medjudge.annotate.serve import scoring_app
 from medjudge.annotate.workbook import read_workbook, write_workbook
@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def listed(run: Run) -> list[ToScore]:
-    return to_score(run, planned(run), "dr-a")
+    return all_to_score(run, planned(run))["dr-a"]
 
 
 def test_a_workbook_has_the_schemes_sheets_and_language(run: Run, listed: list[ToScore], tmp_path: Path) -> None:

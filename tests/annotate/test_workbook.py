@@ -9,7 +9,7 @@ from openpyxl import load_workbook
 from scoring_run import MODELS, answer, build_run, planned, question
 
 from medjudge.annotate.forms import same_text, texts
-from medjudge.annotate.items import EarlierTurn, ToScore, to_score
+from medjudge.annotate.items import EarlierTurn, ToScore, all_to_score
 from medjudge.annotate.plan import Item
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.scheme import LLMEVAL_MED
@@ -18,7 +18,7 @@ from medjudge.scheme import LLMEVAL_MED
 @pytest.fixture
 def listed(tmp_path: Path) -> list[ToScore]:
     run = build_run(tmp_path / "run", words=9000)
-    return to_score(run, planned(run), "dr-a")
+    return all_to_score(run, planned(run))["dr-a"]
 
 
 @pytest.fixture

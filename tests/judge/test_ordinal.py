@@ -6,6 +6,7 @@ from medjudge.judge.items import item_assignments
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, points_summary, probabilities
 from medjudge.judge.ordinal_input import ANSWER, collate, encode, points_of, shares, windows
 from medjudge.judge.ordinal_items import OrdinalItemJudge
+from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import ErrorKind
@@ -116,11 +117,13 @@ def test_a_judge_says_of_each_point_whether_it_is_met(judge, assignment) -> None
         ("reference", "Less when the liver is ill."),
         ("checklist", "Core: 4 g"),
     ]
+    assert judgment.rationale == point_rationale(judgment.points, "en")
     assert all(point.met + point.open + point.contradicted == pytest.approx(1, abs=1e-5) for point in judgment.points)
     with torch.no_grad():
         judge.model.point_product.zero_()
     mute = OrdinalJudge("mute", judge.model, judge.tokenizer, judge.settings)  # was not trained on points
-    assert next(iter(mute.judge([work]))).points is None
+    (judgment,) = mute.judge([work])
+    assert (judgment.points, judgment.rationale) == (None, None)
 
 
 def test_points_count_in_the_level() -> None:

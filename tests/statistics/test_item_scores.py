@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medjudge.records import RubricItem
-from medjudge.statistics.item_scores import fails, level_of_items, mean_share, share_of_points
+from medjudge.statistics.item_scores import fails, level_of_items, share_of_points
 
 CORE, SECONDARY = {"points": 2, "importance": "core"}, {"points": 1, "importance": "secondary"}
 
@@ -23,11 +23,7 @@ def test_the_share_of_points_follows_healthbench_s_published_formula() -> None:
     # worth 7, 5, 10 and -6 of which all but the second are met: (7 + 10 - 6) / (7 + 5 + 10).
     points = np.array([7, 5, 10, -6])
     assert share_of_points(points, np.array([1, 0, 1, 1])) == pytest.approx(11 / 22)
-    # An answer may fall below 0; only the mean over the set is clipped.
     assert share_of_points(points, np.array([0, 0, 0, 1])) == pytest.approx(-6 / 22)
-    assert mean_share(np.array([-6 / 22, 11 / 22])) == pytest.approx(5 / 44)
-    assert mean_share(np.array([-6 / 22, 1 / 22])) == 0
-    assert math.isnan(mean_share(np.array([np.nan])))
     assert math.isnan(share_of_points(np.array([-3]), np.array([1])))
 
 
@@ -94,7 +90,6 @@ def test_failing_one_item_less_never_lowers_a_score(drawn: list[tuple[dict, bool
     assert np.isnan(shares).all() == (points <= 0).all()
     if not np.isnan(shares).any():
         assert shares[0] <= shares[1] <= 1
-        assert 0 <= mean_share(shares) <= 1
     level, higher = level_of_items(rubric, met), level_of_items(rubric, better)
     assert (level is None) == (higher is None)
     if level is not None and higher is not None:

@@ -1,11 +1,12 @@
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
 from statsmodels.stats.meta_analysis import combine_effects
 
 from medjudge.scale import median_level
-from medjudge.statistics.panels import RULES, combined, dependence, effective_votes, log_odds_weights, shrunk
+from medjudge.statistics.panels import Rule, combined, dependence, effective_votes, log_odds_weights, shrunk
 
 
 def test_the_mean_weighs_probabilities_and_leaves_out_who_did_not_score() -> None:
@@ -18,7 +19,7 @@ def test_the_mean_weighs_probabilities_and_leaves_out_who_did_not_score() -> Non
     assert np.isnan(pooled[2]).all()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", get_args(Rule))
 def test_every_rule_returns_a_distribution_between_its_members(rule: str) -> None:
     generator = np.random.default_rng(0)
     rows = generator.dirichlet(np.full(5, 0.5), size=(200, 4))

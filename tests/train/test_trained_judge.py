@@ -1,7 +1,6 @@
 """What the recipe leaves: a folder that judges as the model that was trained."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -88,19 +87,6 @@ def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_file
     losses = [loss for _, loss in training["loss"]]
     assert sum(losses[-10:]) < 0.2 * sum(losses[:10])
     assert training["validation"]["eval_usable_agreement"] == 1.0
-
-
-def a_match(side: str, number: int, line: dict) -> None:
-    line.update(source="matching", made_from=[f"{side}-{number}"])
-
-
-def test_intermediate_training_learns_matches_and_says_so(recipe, tiny_encoder, training_files) -> None:
-    for side, path in zip(("train", "validation"), training_files, strict=True):
-        changed(path, partial(a_match, side))
-    card = read_card(train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, stage="intermediate"))))
-    assert (card.training["stage"], card.training["sources"]) == ("intermediate", ["matching"])
-    assert "train-0" in card.trained_on.question_ids  # its text was in an answer
-    assert "validation-0" in card.trained_on.tuned_question_ids
 
 
 def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
