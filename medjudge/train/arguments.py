@@ -7,32 +7,19 @@ from typing import Literal
 from medjudge.judge.open import built_in_folder
 from medjudge.rubrics.render import Style
 
-Stage = Literal["judge", "preference", "grpo"]
-SCORE_STAGES: tuple[Stage, ...] = ("preference", "grpo")
-"""Stages that train nothing but the score, by physicians' levels."""
 TrainableKind = Literal["ordinal", "generative"]
 
 
 @dataclass
 class JudgeArguments:
-    """Kind, data, stage and losses of a judge; model and trainer options are TRL's ModelConfig and SFTConfig."""
+    """Kind, data and losses of a judge; model and trainer options are TRL's ModelConfig and SFTConfig."""
 
     kind: TrainableKind = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
     train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
-    train_pairs_file: str | None = field(
-        default=None, metadata={"help": "train_pairs.jsonl of medjudge distill --pairs; for stage preference"}
-    )
-    validation_pairs_file: str | None = field(
-        default=None, metadata={"help": "validation_pairs.jsonl of medjudge distill --pairs; for stage preference"}
-    )
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     save_minutes: float = field(
         default=10.0, metadata={"help": "minutes between checkpoints, beside those of save_strategy; 0 for none"}
-    )
-    stage: Stage = field(
-        default="judge",
-        metadata={"help": "preference: DPO, and grpo: GRPO, both by physicians' levels"},
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     loss: Literal["ordinal", "mse"] = field(

@@ -26,12 +26,11 @@ from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
-from medjudge.records import PointVerdict, TrainingLine, TrainingPair
+from medjudge.records import PointVerdict, TrainingLine
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.pairs import EncodedPair, encoded_pairs, read_training_pairs
 
 
 class EncodedLine(NamedTuple):
@@ -49,44 +48,24 @@ class EncodedLine(NamedTuple):
 class TrainingData(NamedTuple):
     """The files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
 
-    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them, and
-    `encoded_pairs` their pairs. Only stage preference has pairs.
+    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them.
     """
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
     encoded: tuple[list[EncodedLine], list[EncodedLine]] = ([], [])
-    train_pairs: Sequence[TrainingPair] = ()
-    validation_pairs: Sequence[TrainingPair] = ()
-    encoded_pairs: tuple[list[EncodedPair], list[EncodedPair]] = ([], [])
-
-    @property
-    def all_train(self) -> list[TrainingLine | TrainingPair]:
-        """Everything that the judge learns from."""
-        return [*self.train, *self.train_pairs]
-
-    @property
-    def all_validation(self) -> list[TrainingLine | TrainingPair]:
-        """Everything that the checkpoint is chosen by."""
-        return [*self.validation, *self.validation_pairs]
 
 
 def read_training_data(judge: JudgeArguments) -> TrainingData:
-    """Reads all training files that a config names.
+    """Reads the training and the validation file that a config names.
 
     Raises:
         InputError: One is missing, empty or of another kind.
     """
     scheme = scheme_beside(Path(judge.train_file))
     lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
-    pairs = [
-        [] if file is None else read_training_pairs(Path(file))
-        for file in (judge.train_pairs_file, judge.validation_pairs_file)
-    ]
-    if judge.train_pairs_file is not None and not pairs[0]:
-        raise InputError(f"{judge.train_pairs_file}: no pair in it; leave train_pairs_file out")
-    return TrainingData(lines[0], lines[1], scheme, train_pairs=pairs[0], validation_pairs=pairs[1])
+    return TrainingData(lines[0], lines[1], scheme)
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -119,9 +98,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 def require_apart(data: TrainingData) -> None:
     """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
-    conversations, questions = [
-        names(data.all_train) & names(data.all_validation) for names in (_conversations, question_ids)
-    ]
+    conversations, questions = [names(data.train) & names(data.validation) for names in (_conversations, question_ids)]
     for what, shared in (("conversations", conversations), ("questions", questions)):
         if shared:
             raise InputError(
@@ -130,14 +107,13 @@ def require_apart(data: TrainingData) -> None:
             )
 
 
-def _conversations(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
+def _conversations(lines: Sequence[TrainingLine]) -> set[str]:
     return {line.question.group for line in lines}
 
 
-def question_ids(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
-    """The ids of the questions in lines and pairs, and of those that an answer was made from."""
-    made_from = {name for line in lines if isinstance(line, TrainingLine) for name in line.made_from}
-    return {line.question.id for line in lines} | made_from
+def question_ids(lines: Sequence[TrainingLine]) -> set[str]:
+    """The ids of the questions in lines, and of those that an answer was made from."""
+    return {line.question.id for line in lines} | {name for line in lines for name in line.made_from}
 
 
 def ordinal_dataset(
@@ -252,7 +228,7 @@ def _reply(
 def data_with_room(
     judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
 ) -> TrainingData:
-    """Encodes lines and pairs, drops those whose prompt leaves no room for the answer, and reports them.
+    """Encodes lines, drops those whose prompt leaves no room for the answer, and reports them.
 
     Raises:
         InputError: No line of a file has room, the chat template cannot be rendered, or a language of the scheme has no
@@ -276,19 +252,7 @@ def data_with_room(
             notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
         sides.append((fitting, encoded))
     (train, encoded_train), (validation, encoded_validation) = sides
-    train_pairs, validation_pairs = [
-        encoded_pairs(str(file), pairs, tokenizer, training.max_length, data.scheme)
-        for file, pairs in (
-            (judge.train_pairs_file, data.train_pairs),
-            (judge.validation_pairs_file, data.validation_pairs),
-        )
-    ]
-    return data._replace(
-        train=train,
-        validation=validation,
-        encoded=(encoded_train, encoded_validation),
-        encoded_pairs=(train_pairs, validation_pairs),
-    )
+    return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
 
 
 def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:

@@ -302,9 +302,7 @@ def test_the_shipped_configs_of_generative_judges_parse() -> None:
         assert options.metric_for_best_model == "quadratic_kappa"
         assert options.load_best_model_at_end
         assert bool(judge.start_from) == (model.model_name_or_path is None)
-        kinds[file.stem] = (judge.style, judge.stage)
-    assert kinds.pop("qwen3-1.7b-reason-first") == ("reason-first", "judge")
-    assert kinds.pop("qwen3-1.7b-preference") == ("score-first", "preference")
-    assert kinds.pop("qwen3-1.7b-grpo") == ("score-first", "grpo")
+        kinds[file.stem] = judge.style
+    assert kinds.pop("qwen3-1.7b-reason-first") == "reason-first"
     assert {"qwen3-1.7b-lora", "qwen3-8b-qlora"} <= kinds.keys()
-    assert set(kinds.values()) == {("score-first", "judge")}
+    assert set(kinds.values()) == {"score-first"}

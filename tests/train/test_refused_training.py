@@ -17,7 +17,6 @@ from medjudge.train.features import read_training_lines
         ({"learning_rate": "fast"}, "learning_rate"),
         ({"per_device_train_batch_size": 64}, "train.jsonl: 45 lines are fewer than a batch of 64"),
         ({"gradient_accumulation_steps": 16}, "fewer than a batch of 64"),
-        ({"stage": "intermediate"}, "stage is 'intermediate'; take judge, preference or grpo"),
         ({"start_from": "nowhere"}, "nowhere: no such folder"),
         (
             {"save_strategy": "steps", "load_best_model_at_end": True, "eval_strategy": "epoch"},
