@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from medjudge.judge.open import built_in_folder
-from medjudge.rubrics.render import Style
 
 TrainableKind = Literal["ordinal", "generative"]
+TrainableStyle = Literal["score-first", "brief"]
+TRAINABLE_STYLES: tuple[TrainableStyle, ...] = get_args(TrainableStyle)
 
 
 @dataclass
@@ -35,11 +36,9 @@ class JudgeArguments:
     full_fine_tuning: bool = field(
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
     )
-    style: Style = field(
+    style: TrainableStyle = field(
         default="score-first",
-        metadata={
-            "help": "of a generative judge: score first, rationale first, or brief (score first, without the rubric)"
-        },
+        metadata={"help": "of a generative judge: score first, or brief (score first, without the rubric)"},
     )
     share_prefixes: bool = field(
         default=False,

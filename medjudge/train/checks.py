@@ -16,8 +16,7 @@ from medjudge.errors import InputError, notify
 from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import STYLES
-from medjudge.train.arguments import JudgeArguments
+from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
 from medjudge.train.kinds import KINDS
 
 FEW_STEPS = 100
@@ -48,8 +47,13 @@ def require_possible(
     """
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
-    if judge.style not in STYLES:
-        raise InputError(f"config: style is '{judge.style}'; take {' or '.join(STYLES)}")
+    if judge.style not in TRAINABLE_STYLES:
+        raise InputError(f"config: style is '{judge.style}'; take {' or '.join(TRAINABLE_STYLES)}")
+    if start is not None and start.style not in TRAINABLE_STYLES:
+        raise InputError(
+            f"start_from {judge.start_from}: gives its reasons before the score, and such judges can no longer be "
+            "trained; start from another"
+        )
     if start is not None and start.style != judge.style:
         raise InputError(f"start_from {judge.start_from}: trained in style {start.style}; set style {start.style}")
     if not model.model_name_or_path:

@@ -15,10 +15,8 @@ from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
     GenerativeSettings,
-    before_score_ids,
     prompt_room,
     reason_tokens,
-    score_line,
     score_token_ids,
 )
 from medjudge.judge.ordinal import VERDICTS
@@ -147,14 +145,6 @@ def encoded_row(row: dict[str, Any]) -> Encoded:
     return Encoded([Window(**window) for window in row["windows"]], 0, 0)
 
 
-class _Reply(NamedTuple):
-    """The tokens of a training line's reply: before its score, the score, and after it up to the end token."""
-
-    before: list[int]
-    score: int
-    after: list[int]
-
-
 def encoded_lines(
     lines: Sequence[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
@@ -165,32 +155,34 @@ def encoded_lines(
 ) -> list[EncodedLine | None]:
     """Lines as a generative judge learns them; None where the prompt leaves no room for the answer in the window.
 
-    `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
-    elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
-    reason-first reply is the rationale and a last line "Score: N". Without a rationale, only the score is learnt: the
-    end of the reply says nothing about the answer, and a judge that learnt to say "Score: " at once would stop
-    reasoning. A rationale is cut off after `reason_tokens`, and where the window ends: the prompt is the one that the
-    judge reads.
+    A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
+    language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
+    Without a rationale, only the score is learnt: the end of the reply says nothing about the answer. A rationale is
+    cut off after `reason_tokens`, and where the window ends: the prompt is the one that the judge reads.
 
     Args:
         level_ids: From `score_token_ids`.
     """
-    prompts = _prompts([line_assignment(line, scheme) for line in lines], tokenizer, max_length, style)
-    replies = [_reply(line, tokenizer, level_ids, max_length, style, scheme) for line in lines]
+    work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
+    room = prompt_room(tokenizer, GenerativeSettings(max_length, style=style), last_line="")
+    prompts = encode_prompts(tokenizer, work, [room] * len(work), style)
     return [
-        None if prompt is None else _encoded(line, prompt, reply, max_length)
-        for line, prompt, reply in zip(lines, prompts, replies, strict=True)
+        None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)
+        for line, prompt in zip(lines, prompts, strict=True)
     ]
 
 
-def _encoded(line: TrainingLine, prompt: Prompt, parts: _Reply, max_length: int) -> EncodedLine:
-    before, score, after = parts
-    reply = [*before, score, *after]
-    learnt = [*before, -100, *after] if line_rationale(line) else [-100] * len(reply)
+def _encoded(
+    line: TrainingLine, prompt: Prompt, tokenizer: PreTrainedTokenizerBase, level_ids: list[int], max_length: int
+) -> EncodedLine:
+    score, end = level_ids[LABELS.index(str(line.level))], tokenizer.eos_token_id
+    rationale = before_score(line.rationale or "")  # without a score that it states itself
+    words = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
+    learnt = [-100, *words, end] if rationale else [-100, -100]
     row = {
-        "input_ids": [*prompt.input_ids, *reply][:max_length],
+        "input_ids": [*prompt.input_ids, score, *words, end][:max_length],
         "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
-        "score_at": len(prompt.input_ids) + len(before),
+        "score_at": len(prompt.input_ids),
         "probabilities": line.probabilities,
         "level": line.level,
         "weight": line.weight,
@@ -201,28 +193,6 @@ def _encoded(line: TrainingLine, prompt: Prompt, parts: _Reply, max_length: int)
 def generative_dataset(lines: Sequence[EncodedLine]) -> Dataset:
     """Columns `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level` and `weight`."""
     return Dataset.from_list([line.row for line in lines])
-
-
-def line_rationale(line: TrainingLine) -> str:
-    """What a judge learns to write of a line's rationale: its text up to a score that it states itself."""
-    return before_score(line.rationale or "")
-
-
-def _reply(
-    line: TrainingLine,
-    tokenizer: PreTrainedTokenizerBase,
-    level_ids: list[int],
-    max_length: int,
-    style: Style,
-    scheme: Scheme,
-) -> _Reply:
-    rationale, most = line_rationale(line), reason_tokens(max_length)
-    score, end = level_ids[LABELS.index(str(line.level))], [tokenizer.eos_token_id]
-    if style == "reason-first":
-        last_line = score_line(line_assignment(line, scheme))
-        return _Reply(before_score_ids(tokenizer, rationale, last_line, most), score, end)
-    words = token_ids(tokenizer, f"\n{rationale}")[:most] if rationale else []
-    return _Reply([], score, [*words, *end])
 
 
 def data_with_room(
@@ -253,42 +223,6 @@ def data_with_room(
         sides.append((fitting, encoded))
     (train, encoded_train), (validation, encoded_validation) = sides
     return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
-
-
-def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
-    """A training line as a judge would get it."""
-    return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
-
-
-def prompts_of(
-    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
-) -> list[Prompt]:
-    """The prompts of training lines, with the room that the judge gives them.
-
-    Args:
-        assignments: From `line_assignment`.
-
-    Raises:
-        InputError: Everything but the answer leaves one no room.
-    """
-    found: list[Prompt] = []
-    for assignment, prompt in zip(assignments, _prompts(assignments, tokenizer, max_length, style), strict=True):
-        if prompt is None:
-            raise InputError(
-                f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
-                f"max_length {max_length}; raise max_length in the config"
-            )
-        found.append(prompt)
-    return found
-
-
-def _prompts(
-    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
-) -> list[Prompt | None]:
-    written = reason_tokens(max_length) if style == "reason-first" else 0
-    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
-    rooms = [prompt_room(tokenizer, settings, score_line(assignment)) for assignment in assignments]
-    return encode_prompts(tokenizer, assignments, rooms, style)
 
 
 def packed(dataset: Dataset, max_length: int) -> Dataset:

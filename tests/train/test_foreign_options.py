@@ -50,9 +50,9 @@ def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, tmp_path) 
 def test_options_of_the_kind_are_read(tmp_path) -> None:
     ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", loss="mse", windows=2)])
     assert (ordinal.judge.loss, ordinal.judge.windows) == ("mse", 2)
-    options = {"style": "reason-first", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
+    options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
     generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
-    assert (generative.judge.style, generative.judge.score_loss_weight) == ("reason-first", 0.5)
+    assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)
     assert (generative.training.packing, generative.model.dtype) == (True, "bfloat16")
 
 
