@@ -1,6 +1,5 @@
 """Training lines -> token ids and targets, exactly as the judge will see them later."""
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -223,27 +222,3 @@ def data_with_room(
         sides.append((fitting, encoded))
     (train, encoded_train), (validation, encoded_validation) = sides
     return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))
-
-
-def packed(dataset: Dataset, max_length: int) -> Dataset:
-    """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
-    packs = _packs([len(row["input_ids"]) for row in dataset], max_length)
-    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
-
-
-def packed_lengths(lengths: Sequence[int], max_length: int) -> list[int]:
-    """The tokens of each pack that `packed` would make of rows of these lengths."""
-    return [sum(lengths[index] for index in pack) for pack in _packs(lengths, max_length)]
-
-
-def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
-    packs: list[list[int]] = []
-    rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        fitting = bisect_left(rooms, (lengths[index], 0))
-        room, pack = rooms.pop(fitting) if fitting < len(rooms) else (max_length, len(packs))
-        if pack == len(packs):
-            packs.append([])
-        packs[pack].append(index)
-        insort(rooms, (room - lengths[index], pack))
-    return packs

@@ -9,10 +9,10 @@ import numpy as np
 
 from medjudge.train.checks import FEW_STEPS, batch_size
 from medjudge.train.command_line import TrainingConfig
-from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
+from medjudge.train.features import EncodedLine, TrainingData
 from medjudge.train.memory import BatchSize, Shape, StepMemory, step_memory
+from medjudge.train.packs import packed_lengths, tree_lengths
 from medjudge.train.quantized import quantization_of
-from medjudge.train.tree_packs import tree_lengths
 
 GIB = 2**30
 _UTILISATION = 0.35

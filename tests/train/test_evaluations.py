@@ -15,7 +15,7 @@ from medjudge.train import trained_card as card_module
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
-from medjudge.train.kept_evaluations import KeptEvaluations
+from medjudge.train.judge_trainer import JudgeTrainer
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
     """With rationales beside the scores, in batches with padding; in float32, and by autocast in bfloat16."""
     changed(training_files[1], lambda number, line: line.update(rationale="Wrong dose. " * (number % 3) or None))
     read: list[np.ndarray] = []
-    original = KeptEvaluations.evaluation_loop
+    original = JudgeTrainer.evaluation_loop
 
     def evaluation_loop(self: GenerativeTrainer, *arguments: object, **options: object) -> object:
         passes = Counter()
@@ -52,7 +52,7 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
         read.append(np.stack([log_softmax(rows, axis=1) for rows in (output.predictions, judged)]))
         return output
 
-    monkeypatch.setattr(KeptEvaluations, "evaluation_loop", evaluation_loop)
+    monkeypatch.setattr(JudgeTrainer, "evaluation_loop", evaluation_loop)
     lines = read_training_lines(training_files[1])
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, bf16=bf16)))
     assert len(read) == 3

@@ -16,11 +16,11 @@ from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import (
     TrainingData,
     data_with_room,
-    packed,
     read_training_lines,
     require_apart,
 )
 from medjudge.train.generative import generative_trainer
+from medjudge.train.packs import packed
 
 
 @pytest.mark.parametrize("style", TRAINABLE_STYLES)

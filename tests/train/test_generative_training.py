@@ -22,7 +22,7 @@ from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
-from medjudge.train.lines_apart import require_lines_apart
+from medjudge.train.packs import require_lines_apart
 
 CPU = torch.device("cpu")
 

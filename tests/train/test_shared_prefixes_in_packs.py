@@ -22,8 +22,7 @@ from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, generative_dataset, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
-from medjudge.train.lines_apart import require_branches_apart
-from medjudge.train.tree_packs import tree_lengths, tree_packed, tree_packs
+from medjudge.train.packs import require_branches_apart, tree_lengths, tree_packed, tree_packs
 from medjudge.workflows.train import plan_training
 
 LENGTHS, SHARED = [40, 55, 30, 70, 25], [0, 30, 30, 10, 0]

@@ -12,9 +12,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.models.loading import load_config, load_tokenizer
 from medjudge.train.command_line import TrainingConfig, parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, packed_lengths, read_training_lines
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, generative_trainer
 from medjudge.train.memory import BatchSize, shape_of, step_memory
+from medjudge.train.packs import packed_lengths
 from medjudge.train.plan import GIB, estimated_memory
 from medjudge.train.quantized import quantization_of
 from medjudge.workflows.train import plan_training
