@@ -64,12 +64,10 @@ def planned() -> Iterator[Step]:
     yield Step("answering 1.7B", 45, "on_gpu_edges:answering", ("1.7B",), alone=True)
     yield Step("reason first 0.6B", 30, "on_gpu_judging:reasoning")
     yield Step("attention", 30, "on_gpu_judging:attention")
-    first = ("qwen3-8b-qlora", "qwen3-1.7b-reason-first", "qwen3-1.7b-preference")
-    for config in first:
-        yield Step(f"training {config}", 120 if "8b" in config else 60, "on_gpu_training:training", (config,))
+    yield Step("training qwen3-8b-qlora", 120, "on_gpu_training:training", ("qwen3-8b-qlora",))
     yield Step("killed and resumed", 60, "on_gpu_edges:killed_and_resumed", ("0.6B",))
     for path in sorted((FOLDER.parent / "configs" / "judges").glob("*.yaml")):
-        if path.stem not in (*first, "qwen3-1.7b-lora"):
+        if path.stem not in ("qwen3-8b-qlora", "qwen3-1.7b-lora"):
             yield Step(f"training {path.stem}", 75, "on_gpu_training:training", (path.stem,))
 
 

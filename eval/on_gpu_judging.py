@@ -107,7 +107,7 @@ def agreeing(place: Place) -> dict[str, Any]:
     rows: dict[str, np.ndarray] = {}
     for tokens in (4096, 32_768):
         judge = GenerativeJudge("shared", model, tokenizer, GenerativeSettings(WINDOW, batch_tokens=tokens))
-        judge.memory.fixed = True
+        judge.memory = MemoryLimit(place.device, tokens, most=tokens)
         prompts = prompts_of(judge, work)
         lines = [score_line(assignment) for assignment in work]
         rows[f"shared, batches of {tokens} tokens"] = np.array([r.logits for r in judge.read(prompts, lines)])

@@ -18,7 +18,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
-from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
+from medjudge.train.losses import language_loss, regression_loss, score_loss
 
 
 class Line(NamedTuple):
@@ -96,9 +96,8 @@ def _encoded(line: TrainingLine, tokenizer: PreTrainedTokenizerBase, max_length:
     if prompt is None:
         return None
     score = score_token_ids(tokenizer)[line.level - 1]
-    before, after = (words, []) if style == "reason-first" else ([], words)
-    ids = [*prompt.input_ids, *before, score, *after, int(tokenizer.eos_token_id)]
-    return Line(ids, len(prompt.input_ids) + len(before), line.probabilities)
+    ids = [*prompt.input_ids, score, *words, int(tokenizer.eos_token_id)]
+    return Line(ids, len(prompt.input_ids), line.probabilities)
 
 
 def packs(lines: Sequence[Line], most: int, each: int) -> Iterator[list[Line]]:

@@ -48,7 +48,7 @@ def training(place: Place, config: str) -> dict[str, Any]:
     size = _size(options)
     lines = training_lines(place)
     with_recipe = all(importlib.util.find_spec(name) is not None for name in ("trl", "datasets"))
-    if options["kind"] != "generative" or options.get("stage", "judge") != "judge":
+    if options["kind"] != "generative":
         need("trl", "datasets")
     if with_recipe:
         return {"by": "the recipe's trainer", **recipe_steps(place, config, options, size, lines)}
@@ -73,8 +73,6 @@ def steps(place: Place) -> int:
 
 
 def _size(options: dict[str, Any]) -> str:
-    if options.get("stage") == "preference" and options["kind"] == "generative":
-        return "1.7B" if "1.7b" in options["start_from"] else "0.6B"
     if "start_from" in options or "model_name_or_path" not in options:
         raise UnknownShapeError("continues from a judge that another config trains")
     name = options["model_name_or_path"]
@@ -209,8 +207,6 @@ def recipe_steps(
     output = place.folder / f"train-{config}"
     given = {"train_file": "train", "validation_file": "validation", "output_dir": output, "max_steps": steps(place)}
     given |= {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": "false", "disable_tqdm": "true"}
-    if options.get("stage") == "preference":
-        given["start_from"] = judge_folder(place, size)
     given["model_name_or_path"] = base
     if place.tiny:
         given |= {"use_cpu": "true", "bf16": "false", "per_device_train_batch_size": 1}

@@ -346,18 +346,6 @@ class TrainingLine(BaseModel):
     points: list[PointVerdict] = Field(default=[], description="targets for points of the question, by their text")
 
 
-class TrainingPair(BaseModel):
-    """Two answers to one question, of which one is better. It contains all texts, so training reads no other file."""
-
-    model_config = ConfigDict(extra="forbid")
-    question: Question
-    earlier: list[str] = Field(description="the user's earlier turns of the conversation, oldest first")
-    chosen: Answer
-    rejected: Answer
-    source: Literal["physician", "constructed", "teacher"]
-    compared_by: list[str] = Field(description="raters, or the judges whose two orders agree")
-
-
 def earlier_turns(questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
     """The user's earlier turns of each question's conversation, by question id, oldest first."""
     groups: dict[str, list[Question]] = {}

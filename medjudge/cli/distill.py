@@ -70,14 +70,6 @@ def distill(
     validation_share: Annotated[
         float, typer.Option(metavar="SHARE", min=0.01, max=0.9, help="Share of the conversations held out.")
     ] = 0.1,
-    pairs: Annotated[
-        bool,
-        typer.Option(
-            "--pairs",
-            help="Also write the pairs of the runs that have a winner, for training with stage preference: physicians' "
-            "pairs, and those of teachers whose two orders agree.",
-        ),
-    ] = False,
     scheme: options.Scheme = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -103,7 +95,6 @@ def distill(
             teachers=teacher,
             physicians=physicians,
             keep_out=keep_out or [],
-            pairs=pairs,
             scheme=scheme,
             people_last=people_last,
             hold_out=hold_out,
@@ -126,13 +117,6 @@ def distill(
         )
     else:
         screen.print(f"Next: {train} {distilled.train_file}")
-    if pairs:
-        screen.print(
-            f"On the pairs: medjudge train --config qwen3-1.7b-preference --start-from JUDGE "
-            f"--train-file {distilled.train_file} --validation-file {distilled.validation_file} "
-            f"--train_pairs_file {distilled.train_pairs_file} "
-            f"--validation_pairs_file {distilled.validation_pairs_file}"
-        )
 
 
 def _weights(entries: list[str]) -> dict[str, float]:

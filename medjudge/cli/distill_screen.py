@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from medjudge.distill.pairs import PairsSummary
     from medjudge.distill.raters import RatersReport
     from medjudge.statistics.estimates import Estimate
     from medjudge.workflows.distill import ChecksSummary, DistillSummary, KeptOut
@@ -27,8 +26,6 @@ def summary_lines(summary: DistillSummary) -> Iterator[str]:
     yield from _kept_out(summary["checks"]["kept_out"])
     yield from _raters(summary["raters"])
     yield from _teachers(summary)
-    if summary["pairs"] is not None:
-        yield _pairs(summary["pairs"])
     yield _checks(summary["checks"])
     yield from (f"warning: {warning}" for warning in summary["checks"]["warnings"])
 
@@ -82,16 +79,6 @@ def _teachers(summary: DistillSummary) -> Iterator[str]:
             f"{changed['answers']:,}: {changed['usable_before']:,} to {changed['usable_after']:,} (expected "
             f"{changed['usable_expected']:,.0f}); {', '.join(categories)}"
         )
-
-
-def _pairs(pairs: PairsSummary) -> str:
-    sources = ", ".join(f"{n:,} {source}" for source, n in pairs["sources"].items())
-    reasons = (("ties", "ties"), ("one_order", "judged in one order only"), ("empty_answer", "with an empty answer"))
-    left_out = ", ".join(f"{pairs[key]:,} {reason}" for key, reason in reasons if pairs[key])  # type: ignore[literal-required]
-    return (
-        f"pairs: {pairs['train']:,} to train on, {pairs['validation']:,} to validate on ({sources}); left out: "
-        f"{left_out or 'none'}"
-    )
 
 
 def _held_out(held_out: dict[str, dict[str, Estimate]]) -> str:

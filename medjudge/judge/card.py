@@ -91,12 +91,12 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
     """How the judge was made: the run, the data, the temperature, the curves."""
     training = card.training
     lines = [f"- Data: `{name}`, sha256 `{digest}`" for name, digest in sorted(card.trained_on.files.items())]
-    if "stage" in training:
-        started = f", started from `{training['started_from']}`" if training["started_from"] else ""
-        loss = f", loss {_named(training['objective'])}" if training["objective"] else ""
+    if "epochs" in training:
+        started = f"continued from `{training['started_from']}`, " if training["started_from"] else ""
+        loss = f"loss {_named(training['objective'])}, " if training["objective"] else ""
         how = (
-            f"- Stage {training['stage']}{started}{loss}, {training['epochs']:g} epochs in batches of "
-            f"{training['batch']}, learning rate {training['learning_rate']:g}, seed {training['seed']}"
+            f"- Training: {started}{loss}{training['epochs']:g} epochs in batches of {training['batch']}, "
+            f"learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
         mean_of = [f"- Mean of {training['mean_of']}"] if "mean_of" in training else []
         gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []

@@ -77,12 +77,10 @@ class MemoryLimit:
         device: The device of the model, which must be loaded already.
         tokens: The initial limit. It stays the limit on a CPU, where larger batches are no faster.
         most: The limit is never raised above this.
-        fixed: Keeps the limit as it is: processes that must run the same batches have different memory left.
     """
 
-    def __init__(self, device: torch.device, tokens: int = 8192, most: int = 65_536, fixed: bool = False) -> None:
+    def __init__(self, device: torch.device, tokens: int = 8192, most: int = 65_536) -> None:
         self.device = device
-        self.fixed = fixed
         self.tokens = tokens
         self.most = most
         self.held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
@@ -131,7 +129,7 @@ class MemoryLimit:
             try:
                 result = forward(batch)
             except (RuntimeError, MemoryError) as error:
-                if self.fixed or not is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 if len(batch) == 1:
                     raise InputError(
@@ -158,7 +156,7 @@ class MemoryLimit:
 
     def _grow(self, tokens: int) -> None:
         """Doubles the limit after a batch near it, if the GPU has room for twice the memory in use."""
-        if self.fixed or self.device.type != "cuda" or tokens < self.tokens / 2 or self.tokens * 2 > self.most:
+        if self.device.type != "cuda" or tokens < self.tokens / 2 or self.tokens * 2 > self.most:
             return
         free, _ = torch.cuda.mem_get_info(self.device)
         reserved = torch.cuda.memory_reserved(self.device)  # roughly the peak so far

@@ -2,37 +2,25 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from medjudge.judge.open import built_in_folder
-from medjudge.rubrics.render import Style
 
-Stage = Literal["judge", "preference", "grpo"]
-SCORE_STAGES: tuple[Stage, ...] = ("preference", "grpo")
-"""Stages that train nothing but the score, by physicians' levels."""
 TrainableKind = Literal["ordinal", "generative"]
+TrainableStyle = Literal["score-first", "brief"]
+TRAINABLE_STYLES: tuple[TrainableStyle, ...] = get_args(TrainableStyle)
 
 
 @dataclass
 class JudgeArguments:
-    """Kind, data, stage and losses of a judge; model and trainer options are TRL's ModelConfig and SFTConfig."""
+    """Kind, data and losses of a judge; model and trainer options are TRL's ModelConfig and SFTConfig."""
 
     kind: TrainableKind = field(metadata={"help": "cumulative-link head, or score token of a causal LM"})
     train_file: str = field(metadata={"help": "train.jsonl of medjudge distill"})
     validation_file: str = field(metadata={"help": "validation.jsonl of medjudge distill"})
-    train_pairs_file: str | None = field(
-        default=None, metadata={"help": "train_pairs.jsonl of medjudge distill --pairs; for stage preference"}
-    )
-    validation_pairs_file: str | None = field(
-        default=None, metadata={"help": "validation_pairs.jsonl of medjudge distill --pairs; for stage preference"}
-    )
     resume: bool = field(default=False, metadata={"help": "continue from the last checkpoint"})
     save_minutes: float = field(
         default=10.0, metadata={"help": "minutes between checkpoints, beside those of save_strategy; 0 for none"}
-    )
-    stage: Stage = field(
-        default="judge",
-        metadata={"help": "preference: DPO, and grpo: GRPO, both by physicians' levels"},
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
     loss: Literal["ordinal", "mse"] = field(
@@ -48,11 +36,9 @@ class JudgeArguments:
     full_fine_tuning: bool = field(
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
     )
-    style: Style = field(
+    style: TrainableStyle = field(
         default="score-first",
-        metadata={
-            "help": "of a generative judge: score first, rationale first, or brief (score first, without the rubric)"
-        },
+        metadata={"help": "of a generative judge: score first, or brief (score first, without the rubric)"},
     )
     share_prefixes: bool = field(
         default=False,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from transformers import TrainerCallback, TrainingArguments
@@ -16,8 +16,7 @@ from medjudge.errors import InputError, notify
 from medjudge.judge.folder import CARD_FILE, JudgeCard
 from medjudge.models.hardware import is_out_of_memory, return_freed_memory
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import STYLES
-from medjudge.train.arguments import JudgeArguments, Stage
+from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
 from medjudge.train.kinds import KINDS
 
 FEW_STEPS = 100
@@ -48,15 +47,15 @@ def require_possible(
     """
     if (folder / CARD_FILE).exists():
         raise InputError(f"{folder}: holds a judge already; remove it, or choose another --output_dir")
-    if judge.stage not in get_args(Stage):
-        raise InputError(f"config: stage is '{judge.stage}'; take judge, preference or grpo")
-    if judge.style not in STYLES:
-        raise InputError(f"config: style is '{judge.style}'; take {' or '.join(STYLES)}")
+    if judge.style not in TRAINABLE_STYLES:
+        raise InputError(f"config: style is '{judge.style}'; take {' or '.join(TRAINABLE_STYLES)}")
+    if start is not None and start.style not in TRAINABLE_STYLES:
+        raise InputError(
+            f"start_from {judge.start_from}: gives its reasons before the score, and such judges can no longer be "
+            "trained; start from another"
+        )
     if start is not None and start.style != judge.style:
         raise InputError(f"start_from {judge.start_from}: trained in style {start.style}; set style {start.style}")
-    if judge.stage not in KINDS[judge.kind].stages:
-        kinds = " and ".join(kind for kind, entry in KINDS.items() if judge.stage in entry.stages)
-        raise InputError(f"config: stage {judge.stage} is for {kinds} judges, and kind is {judge.kind}; change one")
     if not model.model_name_or_path:
         raise InputError("config: model_name_or_path is missing; name the base model")
     if judge.windows < 1:

@@ -1,6 +1,5 @@
 """Training lines -> token ids and targets, exactly as the judge will see them later."""
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +14,8 @@ from medjudge.files import first_problem, json_lines
 from medjudge.judge.generative import (
     LABELS,
     GenerativeSettings,
-    before_score_ids,
     prompt_room,
     reason_tokens,
-    score_line,
     score_token_ids,
 )
 from medjudge.judge.ordinal import VERDICTS
@@ -26,12 +23,11 @@ from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.chat import with_chat_template
-from medjudge.records import PointVerdict, TrainingLine, TrainingPair
+from medjudge.records import PointVerdict, TrainingLine
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.pairs import EncodedPair, encoded_pairs, read_training_pairs
 
 
 class EncodedLine(NamedTuple):
@@ -49,44 +45,24 @@ class EncodedLine(NamedTuple):
 class TrainingData(NamedTuple):
     """The files of `medjudge distill`, what a judge is trained on and what chooses its checkpoint; their scheme.
 
-    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them, and
-    `encoded_pairs` their pairs. Only stage preference has pairs.
+    `encoded` holds the lines of both as token ids, in their order, where a generative judge reads them.
     """
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
     encoded: tuple[list[EncodedLine], list[EncodedLine]] = ([], [])
-    train_pairs: Sequence[TrainingPair] = ()
-    validation_pairs: Sequence[TrainingPair] = ()
-    encoded_pairs: tuple[list[EncodedPair], list[EncodedPair]] = ([], [])
-
-    @property
-    def all_train(self) -> list[TrainingLine | TrainingPair]:
-        """Everything that the judge learns from."""
-        return [*self.train, *self.train_pairs]
-
-    @property
-    def all_validation(self) -> list[TrainingLine | TrainingPair]:
-        """Everything that the checkpoint is chosen by."""
-        return [*self.validation, *self.validation_pairs]
 
 
 def read_training_data(judge: JudgeArguments) -> TrainingData:
-    """Reads all training files that a config names.
+    """Reads the training and the validation file that a config names.
 
     Raises:
         InputError: One is missing, empty or of another kind.
     """
     scheme = scheme_beside(Path(judge.train_file))
     lines = [read_training_lines(Path(file)) for file in (judge.train_file, judge.validation_file)]
-    pairs = [
-        [] if file is None else read_training_pairs(Path(file))
-        for file in (judge.train_pairs_file, judge.validation_pairs_file)
-    ]
-    if judge.train_pairs_file is not None and not pairs[0]:
-        raise InputError(f"{judge.train_pairs_file}: no pair in it; leave train_pairs_file out")
-    return TrainingData(lines[0], lines[1], scheme, train_pairs=pairs[0], validation_pairs=pairs[1])
+    return TrainingData(lines[0], lines[1], scheme)
 
 
 def read_training_lines(path: Path) -> list[TrainingLine]:
@@ -119,9 +95,7 @@ def read_training_lines(path: Path) -> list[TrainingLine]:
 
 def require_apart(data: TrainingData) -> None:
     """Raises InputError where a conversation, or the text of a question, is on both sides of the split."""
-    conversations, questions = [
-        names(data.all_train) & names(data.all_validation) for names in (_conversations, question_ids)
-    ]
+    conversations, questions = [names(data.train) & names(data.validation) for names in (_conversations, question_ids)]
     for what, shared in (("conversations", conversations), ("questions", questions)):
         if shared:
             raise InputError(
@@ -130,14 +104,13 @@ def require_apart(data: TrainingData) -> None:
             )
 
 
-def _conversations(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
+def _conversations(lines: Sequence[TrainingLine]) -> set[str]:
     return {line.question.group for line in lines}
 
 
-def question_ids(lines: Sequence[TrainingLine | TrainingPair]) -> set[str]:
-    """The ids of the questions in lines and pairs, and of those that an answer was made from."""
-    made_from = {name for line in lines if isinstance(line, TrainingLine) for name in line.made_from}
-    return {line.question.id for line in lines} | made_from
+def question_ids(lines: Sequence[TrainingLine]) -> set[str]:
+    """The ids of the questions in lines, and of those that an answer was made from."""
+    return {line.question.id for line in lines} | {name for line in lines for name in line.made_from}
 
 
 def ordinal_dataset(
@@ -171,14 +144,6 @@ def encoded_row(row: dict[str, Any]) -> Encoded:
     return Encoded([Window(**window) for window in row["windows"]], 0, 0)
 
 
-class _Reply(NamedTuple):
-    """The tokens of a training line's reply: before its score, the score, and after it up to the end token."""
-
-    before: list[int]
-    score: int
-    after: list[int]
-
-
 def encoded_lines(
     lines: Sequence[TrainingLine],
     tokenizer: PreTrainedTokenizerBase,
@@ -189,32 +154,34 @@ def encoded_lines(
 ) -> list[EncodedLine | None]:
     """Lines as a generative judge learns them; None where the prompt leaves no room for the answer in the window.
 
-    `labels` holds what the language loss is on: the reply without its score, which has a loss of its own, and -100
-    elsewhere. A score-first reply is the level's token and, where the line has one, the rationale on the next line. A
-    reason-first reply is the rationale and a last line "Score: N". Without a rationale, only the score is learnt: the
-    end of the reply says nothing about the answer, and a judge that learnt to say "Score: " at once would stop
-    reasoning. A rationale is cut off after `reason_tokens`, and where the window ends: the prompt is the one that the
-    judge reads.
+    A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
+    language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
+    Without a rationale, only the score is learnt: the end of the reply says nothing about the answer. A rationale is
+    cut off after `reason_tokens`, and where the window ends: the prompt is the one that the judge reads.
 
     Args:
         level_ids: From `score_token_ids`.
     """
-    prompts = _prompts([line_assignment(line, scheme) for line in lines], tokenizer, max_length, style)
-    replies = [_reply(line, tokenizer, level_ids, max_length, style, scheme) for line in lines]
+    work = [Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme) for line in lines]
+    room = prompt_room(tokenizer, GenerativeSettings(max_length, style=style), last_line="")
+    prompts = encode_prompts(tokenizer, work, [room] * len(work), style)
     return [
-        None if prompt is None else _encoded(line, prompt, reply, max_length)
-        for line, prompt, reply in zip(lines, prompts, replies, strict=True)
+        None if prompt is None else _encoded(line, prompt, tokenizer, level_ids, max_length)
+        for line, prompt in zip(lines, prompts, strict=True)
     ]
 
 
-def _encoded(line: TrainingLine, prompt: Prompt, parts: _Reply, max_length: int) -> EncodedLine:
-    before, score, after = parts
-    reply = [*before, score, *after]
-    learnt = [*before, -100, *after] if line_rationale(line) else [-100] * len(reply)
+def _encoded(
+    line: TrainingLine, prompt: Prompt, tokenizer: PreTrainedTokenizerBase, level_ids: list[int], max_length: int
+) -> EncodedLine:
+    score, end = level_ids[LABELS.index(str(line.level))], tokenizer.eos_token_id
+    rationale = before_score(line.rationale or "")  # without a score that it states itself
+    words = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
+    learnt = [-100, *words, end] if rationale else [-100, -100]
     row = {
-        "input_ids": [*prompt.input_ids, *reply][:max_length],
+        "input_ids": [*prompt.input_ids, score, *words, end][:max_length],
         "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
-        "score_at": len(prompt.input_ids) + len(before),
+        "score_at": len(prompt.input_ids),
         "probabilities": line.probabilities,
         "level": line.level,
         "weight": line.weight,
@@ -227,32 +194,10 @@ def generative_dataset(lines: Sequence[EncodedLine]) -> Dataset:
     return Dataset.from_list([line.row for line in lines])
 
 
-def line_rationale(line: TrainingLine) -> str:
-    """What a judge learns to write of a line's rationale: its text up to a score that it states itself."""
-    return before_score(line.rationale or "")
-
-
-def _reply(
-    line: TrainingLine,
-    tokenizer: PreTrainedTokenizerBase,
-    level_ids: list[int],
-    max_length: int,
-    style: Style,
-    scheme: Scheme,
-) -> _Reply:
-    rationale, most = line_rationale(line), reason_tokens(max_length)
-    score, end = level_ids[LABELS.index(str(line.level))], [tokenizer.eos_token_id]
-    if style == "reason-first":
-        last_line = score_line(line_assignment(line, scheme))
-        return _Reply(before_score_ids(tokenizer, rationale, last_line, most), score, end)
-    words = token_ids(tokenizer, f"\n{rationale}")[:most] if rationale else []
-    return _Reply([], score, [*words, *end])
-
-
 def data_with_room(
     judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
 ) -> TrainingData:
-    """Encodes lines and pairs, drops those whose prompt leaves no room for the answer, and reports them.
+    """Encodes lines, drops those whose prompt leaves no room for the answer, and reports them.
 
     Raises:
         InputError: No line of a file has room, the chat template cannot be rendered, or a language of the scheme has no
@@ -276,76 +221,4 @@ def data_with_room(
             notify(f"{file}: {dropped}: {reason} ({', '.join(left_out)})")
         sides.append((fitting, encoded))
     (train, encoded_train), (validation, encoded_validation) = sides
-    train_pairs, validation_pairs = [
-        encoded_pairs(str(file), pairs, tokenizer, training.max_length, data.scheme)
-        for file, pairs in (
-            (judge.train_pairs_file, data.train_pairs),
-            (judge.validation_pairs_file, data.validation_pairs),
-        )
-    ]
-    return data._replace(
-        train=train,
-        validation=validation,
-        encoded=(encoded_train, encoded_validation),
-        encoded_pairs=(train_pairs, validation_pairs),
-    )
-
-
-def line_assignment(line: TrainingLine, scheme: Scheme) -> Assignment:
-    """A training line as a judge would get it."""
-    return Assignment(line.question, tuple(line.earlier), line.answer, scheme=scheme)
-
-
-def prompts_of(
-    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
-) -> list[Prompt]:
-    """The prompts of training lines, with the room that the judge gives them.
-
-    Args:
-        assignments: From `line_assignment`.
-
-    Raises:
-        InputError: Everything but the answer leaves one no room.
-    """
-    found: list[Prompt] = []
-    for assignment, prompt in zip(assignments, _prompts(assignments, tokenizer, max_length, style), strict=True):
-        if prompt is None:
-            raise InputError(
-                f"question {assignment.question.id}: rubric, question and reference leave no room for the answer in "
-                f"max_length {max_length}; raise max_length in the config"
-            )
-        found.append(prompt)
-    return found
-
-
-def _prompts(
-    assignments: Sequence[Assignment], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style
-) -> list[Prompt | None]:
-    written = reason_tokens(max_length) if style == "reason-first" else 0
-    settings = GenerativeSettings(max_length, style=style, rationale_tokens=written)
-    rooms = [prompt_room(tokenizer, settings, score_line(assignment)) for assignment in assignments]
-    return encode_prompts(tokenizer, assignments, rooms, style)
-
-
-def packed(dataset: Dataset, max_length: int) -> Dataset:
-    """Puts rows together, up to `max_length` tokens a pack, best fit first; column `lines` holds the rows of a pack."""
-    packs = _packs([len(row["input_ids"]) for row in dataset], max_length)
-    return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
-
-
-def packed_lengths(lengths: Sequence[int], max_length: int) -> list[int]:
-    """The tokens of each pack that `packed` would make of rows of these lengths."""
-    return [sum(lengths[index] for index in pack) for pack in _packs(lengths, max_length)]
-
-
-def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
-    packs: list[list[int]] = []
-    rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        fitting = bisect_left(rooms, (lengths[index], 0))
-        room, pack = rooms.pop(fitting) if fitting < len(rooms) else (max_length, len(packs))
-        if pack == len(packs):
-            packs.append([])
-        packs[pack].append(index)
-        insort(rooms, (room - lengths[index], pack))
-    return packs
+    return data._replace(train=train, validation=validation, encoded=(encoded_train, encoded_validation))

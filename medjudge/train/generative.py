@@ -1,6 +1,5 @@
 """Trains a `generative` judge: TRL's SFT trainer with a loss on the words, the five levels and the expected level."""
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
 from peft import PeftModel
+from peft.helpers import disable_input_dtype_casting
+from peft.tuners.lora import LoraLayer
+from torch import nn
 from transformers import EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from transformers.trainer_utils import EvalLoopOutput
@@ -19,38 +20,23 @@ from trl.trainer.utils import get_quantization_config
 from medjudge.errors import InputError
 from medjudge.judge.decision import write_decision_files
 from medjudge.judge.folder import JudgeCard
-from medjudge.judge.generative import (
-    GenerativeJudge,
-    GenerativeSettings,
-    score_line,
-    score_token_ids,
-)
+from medjudge.judge.generative import score_token_ids
 from medjudge.judge.label_logits import exact_label_logits
-from medjudge.models.batching import MemoryLimit
 from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
 from medjudge.models.tree_attention import path_ends, tree_mask
-from medjudge.records import TrainingLine
-from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.features import TrainingData, generative_dataset, line_assignment, packed, prompts_of
-from medjudge.train.generative_losses import language_loss, regression_loss, score_loss
-from medjudge.train.kept_evaluations import KeptEvaluations
+from medjudge.train.features import TrainingData, generative_dataset
+from medjudge.train.judge_trainer import JudgeTrainer
 from medjudge.train.kept_states import KeptStates, kept_states
-from medjudge.train.lean_steps import LeanSteps
-from medjudge.train.lines_apart import require_branches_apart, require_lines_apart
 from medjudge.train.lora import upper_lora
+from medjudge.train.losses import language_loss, regression_loss, score_loss
+from medjudge.train.packs import packed, require_branches_apart, require_lines_apart, tree_packed
 from medjudge.train.quantized import keep_differentiable, quantization_of
 from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
-from medjudge.train.tree_packs import tree_packed
-from medjudge.train.weighted_steps import WeightedSteps
 
-_REASONED_LINES = 200
-"""Validation lines that a reason-first judge is measured on after each epoch: it writes a rationale for each."""
-_ZERO3_BATCH_TOKENS = 8192
-"""Tokens of an evaluation batch under ZeRO-3, where every process must run the same batches."""
 _TEXT = ("input_ids", "attention_mask", "position_ids")
 
 
@@ -61,47 +47,7 @@ class LossWeights(NamedTuple):
     regression: float = 1.0
 
 
-class JudgedEvaluation(KeptEvaluations):
-    """Adds to a trainer's evaluation what the judge itself would score: quadratic kappa and agreement at usable.
-
-    A reason-first judge writes its own rationales for this: after a teacher's, the score would be obvious. `predict`
-    gives the logits of the five levels, and as labels both soft labels and levels, of the same validation lines,
-    whatever its data set.
-    """
-
-    validation_lines: Sequence[TrainingLine] = ()
-    style: Style = "score-first"
-    scheme: Scheme = LLMEVAL_MED
-
-    def judged(self, output: EvalLoopOutput) -> EvalLoopOutput:
-        lines = list(self.validation_lines)
-        if self.style == "reason-first" and len(lines) > _REASONED_LINES:
-            sampled = np.random.default_rng(self.args.seed).permutation(len(lines))[:_REASONED_LINES]
-            lines = [lines[index] for index in sampled]
-        logits, target = self.score_logits(lines), np.array([line.probabilities for line in lines])
-        level = np.array([line.level for line in lines])
-        measures = agreement_measures(generative_levels(logits, 1.0), level)
-        assert output.metrics is not None
-        output.metrics.update({f"eval_{name}": value for name, value in measures.items()})
-        return output._replace(predictions=logits, label_ids=(target, level))
-
-    def score_logits(self, lines: Sequence[TrainingLine]) -> np.ndarray:
-        """The logits of the five levels as the judge would read them, (n, 5); the processes share the lines."""
-        trainer: Any = self
-        accelerator = trainer.accelerator
-        # Under ZeRO-3 a pass needs all processes at once, so that they must do the same.
-        alone = accelerator.num_processes == 1 or is_deepspeed_zero3_enabled()
-        first, step = (0, 1) if alone else (accelerator.process_index, accelerator.num_processes)
-        mine = lines[first::step]
-        model = accelerator.unwrap_model(trainer.model)
-        rows = score_logits(model, trainer.processing_class, mine, trainer.args.max_length, self.style, self.scheme)
-        if alone:
-            return rows
-        gathered = gather_object(list(zip(range(first, len(lines), step), rows, strict=True)))
-        return np.array([row for _, row in sorted(gathered, key=lambda pair: pair[0])])
-
-
-class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
+class GenerativeTrainer(JudgeTrainer, SFTTrainer):
     """TRL's SFT trainer over batches of `collate`.
 
     The loss of a line is its language loss (mean over the words of its reply), plus the weighted losses on its score.
@@ -114,6 +60,13 @@ class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
     loss_weights = LossWeights()
     scheme: Scheme = LLMEVAL_MED
     states: KeptStates | None = None
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        # peft would cast the input of each layer to the adapter's float32, and autocast cast it back: two copies of it
+        # for each projection, 300 MB a layer of Qwen3-1.7B at 4,096 tokens. Autocast alone needs one for query, key and
+        # value. It holds for the whole step: with gradient checkpointing, the backward pass runs the layers again.
+        with disable_input_dtype_casting(self.model, self.accelerator.native_amp and plain_lora(self.model)):
+            return super().training_step(*arguments, **options)
 
     def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
         model = readable(self.accelerator.unwrap_model(self.model))
@@ -148,10 +101,9 @@ class GenerativeTrainer(KeptEvaluations, LeanSteps, WeightedSteps, SFTTrainer):
         return (loss, levels.detach()) if return_outputs else loss
 
 
-class ReasonFirstTrainer(JudgedEvaluation, GenerativeTrainer):
-    """A `GenerativeTrainer` whose judge writes its own rationales for the validation lines."""
-
-    style: Style = "reason-first"
+def plain_lora(model: nn.Module) -> bool:
+    """True if all adapters are plain LoRA; DoRA computes norms in the dtype of its input."""
+    return not any(isinstance(module, LoraLayer) and module.lora_variant for module in model.modules())
 
 
 def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
@@ -250,15 +202,9 @@ def generative_trainer(
 
     Raises:
         InputError: The base model cannot be loaded, it has no layer that `lora_target_modules`
-            names, an option needs what is not installed, no line shows the style to be learnt, or packed lines would
-            see each other.
+            names, an option needs what is not installed, or packed lines would see each other.
     """
     require_installed(training)
-    if judge.style == "reason-first" and not any(line.rationale for line in data.train):
-        raise InputError(
-            "style reason-first: no training line has a rationale to learn from; distil with a teacher that gives "
-            "rationales, or train with style score-first"
-        )
     base = load_for_training(model, judge.start_folder)
     assert training.max_length
     train, validation = [generative_dataset(lines) for lines in data.encoded]
@@ -266,7 +212,7 @@ def generative_trainer(
         require_branches_apart(on_device(base, training))
         train = tree_packed(train, training.max_length, judge.pack_length)
         # Several processes count what they gather by rows, so that theirs stay one line each.
-        if training.world_size == 1 and judge.style != "reason-first":
+        if training.world_size == 1:
             validation = tree_packed(validation, training.max_length)
     elif training.packing:
         require_lines_apart(on_device(base, training))
@@ -275,9 +221,8 @@ def generative_trainer(
     keep_columns(training)
     training.dataset_kwargs = {"skip_prepare_dataset": True}
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    kind = ReasonFirstTrainer if judge.style == "reason-first" else GenerativeTrainer
     try:
-        trainer = kind(
+        trainer = GenerativeTrainer(
             model=base,
             args=training,
             data_collator=lambda rows: collate(rows, pad_id),
@@ -292,8 +237,6 @@ def generative_trainer(
     trainer.states = kept_states(trainer.model.get_base_model(), training)
     trainer.loss_weights = LossWeights(judge.score_loss_weight, judge.regression_weight)
     trainer.scheme = data.scheme
-    if isinstance(trainer, ReasonFirstTrainer):
-        trainer.validation_lines = data.validation
     return trainer
 
 
@@ -359,37 +302,6 @@ def readable(model: Any) -> Any:
     return model.get_base_model() if isinstance(model, PeftModel) and not is_deepspeed_zero3_enabled() else model
 
 
-def score_logits(
-    model: Any,
-    tokenizer: PreTrainedTokenizerBase,
-    lines: Sequence[TrainingLine],
-    max_length: int,
-    style: Style,
-    scheme: Scheme = LLMEVAL_MED,
-) -> np.ndarray:
-    """The logits of the five levels that the judge reads for each line, before any temperature.
-
-    A reason-first judge writes its own rationales for them, as it does when it judges.
-
-    Args:
-        model: The trained model, on its device.
-        lines: Any number; their rationales are not looked at.
-
-    Returns:
-        Shape (n, 5), level 1 first.
-    """
-    training = model.training
-    model.eval()
-    judge = GenerativeJudge("trained", readable(model), tokenizer, GenerativeSettings(max_length, style=style))
-    if is_deepspeed_zero3_enabled():
-        judge.memory = MemoryLimit(judge.model.device, _ZERO3_BATCH_TOKENS, fixed=True)
-    work = [line_assignment(line, scheme) for line in lines]
-    prompts = prompts_of(work, tokenizer, max_length, style)
-    readings = judge.read(prompts, [score_line(assignment) for assignment in work])
-    model.train(training)
-    return np.array([reading.logits for reading in readings]).reshape(-1, 5)
-
-
 def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
     """Writes adapter, tokenizer and decision files; every process calls it, as under ZeRO-3 each holds a part."""
     trainer.save_model(str(folder))
@@ -399,5 +311,5 @@ def save_generative(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: Judg
         (folder / name).unlink(missing_ok=True)
     tokenizer.save_pretrained(folder)
     # The decision pipeline would run the judge on a base that is not quantised.
-    if card.style != "reason-first" and card.quantization is None:
+    if card.quantization is None:
         write_decision_files(tokenizer, card.temperature, folder, trainer.scheme, card.style)

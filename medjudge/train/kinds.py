@@ -9,12 +9,10 @@ from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
-from medjudge.train.arguments import SCORE_STAGES, JudgeArguments, Stage, TrainableKind
+from medjudge.train.arguments import JudgeArguments, TrainableKind
 from medjudge.train.features import TrainingData, data_with_room
 from medjudge.train.generative import generative_trainer, save_generative
-from medjudge.train.grpo import grpo_trainer
 from medjudge.train.ordinal import ordinal_trainer, save_ordinal
-from medjudge.train.preference import preference_trainer
 from medjudge.train.temperature import AtTemperature, generative_levels, ordinal_levels
 
 _QUANTIZED = (
@@ -31,7 +29,6 @@ class KindInTraining(NamedTuple):
 
     own_options: frozenset[str]
     """Names in JudgeArguments, ModelConfig and SFTConfig that only this kind reads."""
-    stages: tuple[Stage, ...]
     under_zero3: bool
     """Whether it can be trained under DeepSpeed's ZeRO-3."""
     with_room: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], TrainingData]
@@ -45,33 +42,9 @@ class KindInTraining(NamedTuple):
     """Writes all of a judge folder but its card; every process calls it."""
 
 
-_GENERATIVE_TRAINERS: dict[Stage, Callable[..., Any]] = {
-    "judge": generative_trainer,
-    "preference": preference_trainer,
-    "grpo": grpo_trainer,
-}
-
-
-def _generative_trainer_of_stage(
-    judge: JudgeArguments,
-    model: ModelConfig,
-    training: SFTConfig,
-    tokenizer: PreTrainedTokenizerBase,
-    data: TrainingData,
-) -> Any:
-    return _GENERATIVE_TRAINERS[judge.stage](judge, model, training, tokenizer, data)
-
-
-def _generative_objective(judge: JudgeArguments) -> str | dict[str, float]:
-    if judge.stage in SCORE_STAGES:
-        return judge.stage
-    return {"score_loss_weight": judge.score_loss_weight, "regression_weight": judge.regression_weight}
-
-
 KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
         own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight"}),
-        stages=("judge",),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts every text to its window
         trainer=ordinal_trainer,
@@ -83,21 +56,21 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         own_options=frozenset(
             {
                 *("style", "score_loss_weight", "regression_weight", "packing", "share_prefixes", "pack_length"),
-                *("use_liger_kernel", "dtype", "train_pairs_file", "validation_pairs_file"),
+                *("use_liger_kernel", "dtype"),
                 *_QUANTIZED,
             }
         ),
-        stages=tuple(_GENERATIVE_TRAINERS),
         under_zero3=True,
         with_room=data_with_room,
-        trainer=_generative_trainer_of_stage,
+        trainer=generative_trainer,
         levels=generative_levels,
-        objective=_generative_objective,
+        objective=lambda judge: {
+            "score_loss_weight": judge.score_loss_weight,
+            "regression_weight": judge.regression_weight,
+        },
         save=save_generative,
     ),
 }
-_NOT_OF_SCORE_STAGES = frozenset({"score_loss_weight", "regression_weight", "packing", "share_prefixes"})
-_OF_PREFERENCE = frozenset({"train_pairs_file", "validation_pairs_file"})
 _OF_NO_KIND = frozenset(
     {
         *("lora_target_parameters", "lora_modules_to_save", "lora_task_type", "model_init_kwargs", "trust_remote_code"),
@@ -110,13 +83,13 @@ _OF_NO_KIND = frozenset(
 
 
 def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
-    """Refuses options that the kind of judge, or the stage of its training, does not read.
+    """Refuses options that the kind of judge does not read.
 
     Args:
         options: The names that a config or command line sets.
 
     Raises:
-        InputError: There is such an option, no such kind of judge, or a style that the stage does not train.
+        InputError: There is such an option, or no such kind of judge.
     """
     if judge.kind not in KINDS:
         raise InputError(f"config: kind is '{judge.kind}'; take {' or '.join(KINDS)}")
@@ -127,12 +100,3 @@ def require_own_options(judge: JudgeArguments, options: frozenset[str]) -> None:
             )
     if unread := sorted(options & _OF_NO_KIND):
         raise InputError(f"config: {', '.join(unread)} has no effect on a judge; leave it out")
-    if judge.stage in SCORE_STAGES and (unread := sorted(options & _NOT_OF_SCORE_STAGES)):
-        raise InputError(f"config: {', '.join(unread)} has no effect in stage {judge.stage}; leave it out")
-    if judge.stage != "preference" and (unread := sorted(options & _OF_PREFERENCE)):
-        raise InputError(f"config: {', '.join(unread)} is for stage preference, and stage is {judge.stage}; change one")
-    if judge.stage == "grpo" and judge.style != "score-first":
-        raise InputError(
-            f"config: stage grpo trains the one token of a score-first verdict, and style is {judge.style}; "
-            "set style score-first, or stage preference"
-        )

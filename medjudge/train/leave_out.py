@@ -19,12 +19,10 @@ from medjudge.records import TrainingLine
 from medjudge.scheme import Scheme, scheme_beside
 from medjudge.shipped import shipped
 from medjudge.store import write_scheme
-from medjudge.train.command_line import named_options
 from medjudge.train.features import read_training_lines
 
 By = Literal["model", "category"]
 _ALL = "all"
-_PAIRS = frozenset({"train_pairs_file", "validation_pairs_file"})
 _REFUSED = 2
 """The recipe's exit status after an InputError, which is the last line of its log."""
 
@@ -78,10 +76,6 @@ def train_folds(
             else, or the recipe refused a fold.
         RuntimeError: Training crashed.
     """
-    if _PAIRS & named_options(["--config", str(config), *overrides]):
-        raise InputError(
-            f"{config}: pairs cannot be left out by {by}; leave out train_pairs_file and validation_pairs_file"
-        )
     train, validation = read_training_lines(train_file), read_training_lines(validation_file)
     scheme = scheme_beside(train_file)
     left_out = folds(train, validation, by, values)

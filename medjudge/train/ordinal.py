@@ -21,12 +21,11 @@ from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
-from medjudge.train.kept_evaluations import KeptEvaluations
+from medjudge.train.judge_trainer import JudgeTrainer
 from medjudge.train.lora import add_lora
 from medjudge.train.losses import cumulative_loss, expected_level_loss, verdict_loss
 from medjudge.train.start import adapter_to_train, damage_explained
 from medjudge.train.temperature import agreement_measures, ordinal_levels
-from medjudge.train.weighted_steps import WeightedSteps
 
 _BUCKET_TOKENS = 2048
 """Tokens of one forward pass within a training step: few, so that short texts are not padded to long ones."""
@@ -113,7 +112,7 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
     model.start_from(baseline._replace(cuts=cuts), batch.present.mean(dim=0))
 
 
-class OrdinalTrainer(KeptEvaluations, WeightedSteps):
+class OrdinalTrainer(JudgeTrainer):
     """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
 
     judge_loss = staticmethod(cumulative_loss)

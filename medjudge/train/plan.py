@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.judge.generative import reason_tokens
-from medjudge.train.arguments import SCORE_STAGES
 from medjudge.train.checks import FEW_STEPS, batch_size
 from medjudge.train.command_line import TrainingConfig
-from medjudge.train.features import EncodedLine, TrainingData, packed_lengths
+from medjudge.train.features import EncodedLine, TrainingData
 from medjudge.train.memory import BatchSize, Shape, StepMemory, step_memory
+from medjudge.train.packs import packed_lengths, tree_lengths
 from medjudge.train.quantized import quantization_of
-from medjudge.train.tree_packs import tree_lengths
 
 GIB = 2**30
 _UTILISATION = 0.35
@@ -68,10 +66,8 @@ class TrainingPlan:
     """What a training run will do.
 
     Attributes:
-        pairs: Training pairs, each of which is two sequences.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
-        sequences: What batches are made of: lines, or packs of them if `packed`, and both orders of each pair. Stages
-            that train the score alone leave out a teacher's lines.
+        sequences: What batches are made of: lines, or packs of them if `packed`.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
         memory: GiB of a step by part, or all of them as `measured`; None where the shape of the base model is not
             known.
@@ -84,7 +80,6 @@ class TrainingPlan:
     tokens: int
     longest: int
     sequences: int
-    pairs: int
     packed: bool
     batch: int
     epochs: float
@@ -97,7 +92,7 @@ class TrainingPlan:
 
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
-        what = "packs of lines" if self.packed else "lines and pairs in both orders" if self.pairs else "lines"
+        what = "packs of lines" if self.packed else "lines"
         lines = [f"train: {self.train}", f"validation: {self.validation}"]
         lines.append(f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line")
         lines.append(
@@ -141,13 +136,7 @@ def plan_of(
     """
     training = config.training
     encoded_train, encoded_validation = data.encoded
-    learnt = [
-        line
-        for line, source in zip(encoded_train, data.train, strict=False)
-        if config.judge.stage not in SCORE_STAGES or source.source != "teacher"
-    ]
-    pairs = [len(pair.input_ids) for pair in data.encoded_pairs[0]]
-    rows = [*sequence_lengths(config, learnt), *pairs]
+    rows = sequence_lengths(config, encoded_train)
     sequences = len(rows) or len(data.train)
     steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
@@ -155,7 +144,7 @@ def plan_of(
     memory = None if measured is None else {"measured": round(measured / GIB, 2)}
     step = None
     if shape is not None and rows:
-        step = estimated_memory(config, learnt, rows, shape)
+        step = estimated_memory(config, encoded_train, rows, shape)
         memory = {part: round(value / GIB, 2) for part, value in step._asdict().items()}
     epochs = total / steps
     return TrainingPlan(
@@ -163,9 +152,8 @@ def plan_of(
         train=_lines(before.train, data.train, encoded_train),
         validation=_lines(before.validation, data.validation, encoded_validation),
         tokens=sum(rows),
-        longest=max([*line_lengths(config, learnt), *pairs], default=0),
+        longest=max(map(_tokens, encoded_train), default=0),
         sequences=sequences,
-        pairs=len(pairs) // 2,
         packed=bool(training.packing and rows),
         batch=batch_size(training),
         epochs=round(epochs, 2),
@@ -177,7 +165,7 @@ def plan_of(
 
 def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
     """The tokens of what batches are made of: lines, or packs of them."""
-    lengths = line_lengths(config, lines)
+    lengths = list(map(_tokens, lines))
     if not config.training.packing or not lengths:
         return lengths
     max_length = config.training.max_length or max(lengths)
@@ -186,13 +174,8 @@ def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> li
     return packed_lengths(lengths, max_length)
 
 
-def line_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
-    """The tokens of each line, without a reply where the score alone is trained, but for its longest rationale."""
-    if config.judge.stage not in SCORE_STAGES:
-        return [len(line.row["input_ids"]) for line in lines]
-    most = config.training.max_length or 0
-    written = reason_tokens(most) if config.judge.style == "reason-first" else 0
-    return [min(most, line.row["score_at"] + written) for line in lines]
+def _tokens(line: EncodedLine) -> int:
+    return len(line.row["input_ids"])
 
 
 def _lines(before: Sequence[Any], after: Sequence[Any], encoded: Sequence[EncodedLine]) -> LinesOfFile:
@@ -218,9 +201,6 @@ def estimated_memory(
     model, training = config.model, config.training
     size, longest = training.per_device_train_batch_size, max(rows)
     autocast, again = bool(training.bf16 or training.fp16), bool(training.gradient_checkpointing)
-    if config.judge.stage in SCORE_STAGES:  # the logits of all replies are those of one position
-        batch = BatchSize(size, longest, size, size > 1, 1, 0)
-        return step_memory(shape, batch, model, quantization_of(model), autocast, again)
     words = sorted((sum(label != -100 for label in line.row["labels"]) for line in lines), reverse=True)
     per_row = ceil(len(lines) / len(rows))  # lines of a pack
     replies = words[: size * per_row]

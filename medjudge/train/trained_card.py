@@ -71,12 +71,11 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
     kind = JUDGE_KINDS[judge.kind]
     assert model.model_name_or_path
     assert training.max_length
-    named = (judge.train_file, judge.validation_file, judge.train_pairs_file, judge.validation_pairs_file)
-    files = [Path(file) for file in named if file is not None]
+    files = [Path(file) for file in (judge.train_file, judge.validation_file)]
     trained_on = TrainedOn(
         files={file.name: file_sha256(file) for file in files},
-        question_ids=sorted(question_ids(data.all_train)),
-        tuned_question_ids=sorted(question_ids(data.all_validation)),
+        question_ids=sorted(question_ids(data.train)),
+        tuned_question_ids=sorted(question_ids(data.validation)),
     )
     if start is not None and judge.start_folder is not None:
         trained_on = seen_before(judge.start_folder, trained_on, start.trained_on)
@@ -95,12 +94,10 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         temperature=outcome.calibration.temperature,
         trained_on=trained_on,
         training={
-            "stage": judge.stage,
             "started_from": judge.start_from,
             "objective": KINDS[judge.kind].objective(judge),
             "full_fine_tuning": judge.full_fine_tuning,
             "answers": len(data.train),
-            "pairs": len(data.train_pairs),
             "questions": len({line.question.id for line in data.train}),
             "languages": sorted({line.question.language for line in data.train}),
             "categories": sorted({line.question.category for line in data.train}),

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypedDict
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.splits import held_out_groups
 from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
-from medjudge.distill.pairs import ComparedAnswers, PairsSummary, TrainingPairs, training_pairs
 from medjudge.distill.people_last import Stages, people_last
 from medjudge.distill.prompt_lengths import PromptReport, prompt_lengths
 from medjudge.distill.training_set import (
@@ -21,15 +20,12 @@ from medjudge.distill.training_set import (
 )
 from medjudge.errors import InputError
 from medjudge.files import json_lines, write_json, write_whole
-from medjudge.judge.pair_store import pair_judgments, physician_pairs
-from medjudge.pair_records import PairJudgment, PhysicianPair
-from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, TrainingPair
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
 from medjudge.store import Run, remove_leftovers, write_records, write_scheme
 from medjudge.workflows.run_folder import adopt_scheme, start_run
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
-TRAIN_PAIRS_FILE, VALIDATION_PAIRS_FILE = "train_pairs.jsonl", "validation_pairs.jsonl"
 FIRST_FILE, LAST_FILE = "teacher-first.jsonl", "people-last.jsonl"
 UNFINISHED_FILE, HELD_OUT = "unfinished.txt", "held-out"
 
@@ -43,7 +39,6 @@ class DistillOptions(TrainingSetOptions):
         physicians: Files with physicians' scores; those of the runs if omitted.
         keep_out: Run folders, or files with question ids, that a judge will be validated on: no line is made of their
             questions, of the same texts, or of their conversations.
-        pairs: Whether to make training pairs as well, of the comparisons that the runs hold.
         scheme: What the questions of runs belong to that keep no copy of their scheme: its name, folder or file.
         people_last: Whether to write the files of two stages too (`people_last`).
         hold_out: Share of the conversations with physicians' scores to hold out, 0 to below 1; they become a run folder
@@ -53,7 +48,6 @@ class DistillOptions(TrainingSetOptions):
     teachers: Sequence[str] | None = None
     physicians: Sequence[Path] | None = None
     keep_out: Sequence[Path] = ()
-    pairs: bool = False
     scheme: str | None = None
     people_last: bool = False
     hold_out: float = 0.0
@@ -85,11 +79,10 @@ class StagesSummary(TypedDict):
 
 
 class DistillSummary(TrainingSetSummary):
-    """The content of `summary.json`; `people_last` and `pairs` are None without these options."""
+    """The content of `summary.json`; `people_last` is None without this option."""
 
     people_last: StagesSummary | None
     checks: ChecksSummary
-    pairs: PairsSummary | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,19 +90,16 @@ class DistilledSet:
     """A training set in a folder.
 
     Attributes:
-        folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, and the scheme of the questions; with pairs
-            also `train_pairs.jsonl` and `validation_pairs.jsonl`.
+        folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, and the scheme of the questions.
         train: The lines to train on.
         validation: The lines that choose a checkpoint.
         summary: What came from where, and what the checks found.
-        pairs: Training pairs of both sides; None where none were asked for.
     """
 
     folder: Path
     train: list[TrainingLine]
     validation: list[TrainingLine]
     summary: DistillSummary
-    pairs: TrainingPairs | None = None
 
     @property
     def train_file(self) -> Path:
@@ -118,14 +108,6 @@ class DistilledSet:
     @property
     def validation_file(self) -> Path:
         return self.folder / VALIDATION_FILE
-
-    @property
-    def train_pairs_file(self) -> Path:
-        return self.folder / TRAIN_PAIRS_FILE
-
-    @property
-    def validation_pairs_file(self) -> Path:
-        return self.folder / VALIDATION_PAIRS_FILE
 
     @property
     def first_file(self) -> Path:
@@ -169,24 +151,19 @@ def distill_training_set(
     """
     folder = Path(out)
     unfinished = folder / UNFINISHED_FILE
-    for name in (TRAIN_FILE, VALIDATION_FILE, TRAIN_PAIRS_FILE, VALIDATION_PAIRS_FILE):
+    for name in (TRAIN_FILE, VALIDATION_FILE):
         if (folder / name).exists() and not unfinished.exists():
             raise InputError(f"--out {folder}: holds {name} already; remove it, or choose another folder")
-    everything, compared = _read_runs(list(map(Path, runs)), options)
+    everything = _read_runs(list(map(Path, runs)), options)
     for_validation = _held_out(everything, options)
     sources, kept_out = _without_kept_out(everything, options.keep_out, for_validation)
     training_set = build_training_set(sources, options)
     checked = check_training_set(training_set.train, training_set.validation)
-    pairs = None
-    if options.pairs:
-        held = {line.question.group for line in training_set.validation}
-        pairs = training_pairs(_without(compared, kept_out), sources.questions, sources.answers, held)
     lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
     stages = people_last(checked.train, options.seed) if options.people_last else None
     summary: DistillSummary = {
         **training_set.summary,
         "train": side_summary(checked.train),
-        "pairs": None if pairs is None else pairs.summary,
         "people_last": stages and _counts(stages),
         "checks": {
             **checked.report,
@@ -195,19 +172,14 @@ def distill_training_set(
             "warnings": [*checked.warnings, *lengths.warnings],
         },
     }
-    result = DistilledSet(folder, checked.train, training_set.validation, summary, pairs)
+    result = DistilledSet(folder, checked.train, training_set.validation, summary)
     remove_leftovers(folder)
     # A killed process leaves this file, so that the same command replaces what it left.
     write_whole(unfinished, "This folder is being written, or the process that wrote it was killed.\n")
     write_scheme(folder, sources.scheme)
-    files: dict[Path, Sequence[TrainingLine | TrainingPair]] = {
-        result.train_file: result.train,
-        result.validation_file: result.validation,
-    }
+    files = {result.train_file: result.train, result.validation_file: result.validation}
     if stages is not None:
         files |= {result.first_file: stages.first, result.last_file: stages.last}
-    if pairs is not None:
-        files |= {result.train_pairs_file: pairs.train, result.validation_pairs_file: pairs.validation}
     for file, lines in files.items():
         write_whole(file, "".join(line.model_dump_json() + "\n" for line in lines))
     write_json(result.summary_file, summary)
@@ -225,20 +197,11 @@ def _counts(stages: Stages) -> StagesSummary:
     }
 
 
-class _Everything(NamedTuple):
-    """What the runs hold, joined; no comparisons where no pairs were asked for."""
-
-    sources: ScoredAnswers
-    compared: ComparedAnswers
-
-
-def _read_runs(paths: Sequence[Path], options: DistillOptions) -> _Everything:
+def _read_runs(paths: Sequence[Path], options: DistillOptions) -> ScoredAnswers:
     questions: dict[str, Question] = {}
     answers: dict[AnswerKey, Answer] = {}
     judgments: list[Judgment] = []
     scores: list[PhysicianScore] = []
-    by_people: list[PhysicianPair] = []
-    by_judges: list[PairJudgment] = []
     runs = [Run.existing(path) for path in paths]
     for run in runs:
         if options.scheme is not None:
@@ -257,16 +220,12 @@ def _read_runs(paths: Sequence[Path], options: DistillOptions) -> _Everything:
         for teacher in _teachers(run, options.teachers):
             judgments += run.judgments(teacher)
         scores += run.settled_scores() if options.physicians is None else []
-        if options.pairs:
-            by_people += physician_pairs(run)
-            by_judges += [pair for name in _pair_teachers(run, options.teachers) for pair in pair_judgments(run, name)]
     for file in options.physicians or []:
         scores += read_physician_scores(file)
     for teacher in options.teachers or []:
-        if teacher not in {judgment.judge for judgment in judgments} | {pair.judge for pair in by_judges}:
+        if teacher not in {judgment.judge for judgment in judgments}:
             raise InputError(f"--teacher {teacher}: no judgments of it in {', '.join(map(str, paths))}")
-    sources = ScoredAnswers(list(questions.values()), list(answers.values()), judgments, scores, _joined_scheme(runs))
-    return _Everything(sources, ComparedAnswers(by_people, by_judges))
+    return ScoredAnswers(list(questions.values()), list(answers.values()), judgments, scores, _joined_scheme(runs))
 
 
 def _joined_scheme(runs: Sequence[Run]) -> Scheme:
@@ -291,20 +250,6 @@ def _teachers(run: Run, names: Sequence[str] | None) -> list[str]:
         return [name for name in names if name in run.judges()]
     kinds = {name: entry.get("kind", "api") for name, entry in run.manifest().get("judges", {}).items()}
     return [name for name in run.judges() if kinds.get(name, "api") == "api"]
-
-
-def _pair_teachers(run: Run, names: Sequence[str] | None) -> list[str]:
-    """The judges whose comparisons teach; if none are named, those behind an API."""
-    kinds = {name: entry.get("kind") for name, entry in run.manifest().get("pair_judges", {}).items()}
-    return [name for name in kinds if (kinds[name] == "api" if names is None else name in names)]
-
-
-def _without(compared: ComparedAnswers, kept_out: KeptOut) -> ComparedAnswers:
-    ids = set(kept_out["ids"])
-    return ComparedAnswers(
-        [pair for pair in compared.physicians if pair.question_id not in ids],
-        [pair for pair in compared.judged if pair.question_id not in ids],
-    )
 
 
 class _Remaining(NamedTuple):

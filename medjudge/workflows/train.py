@@ -150,7 +150,6 @@ class _OnGpu(NamedTuple):
 
 
 _ON_GPU = (
-    _OnGpu("qwen3-8b-lora-48gb", 48, "Qwen/Qwen3-8B"),
     _OnGpu("qwen3-4b-lora", 24, "Qwen/Qwen3-4B"),
     _OnGpu("qwen3-1.7b-lora", 16, "Qwen/Qwen3-1.7B"),
     _OnGpu("qwen3-0.6b-lora", 8, "Qwen/Qwen3-0.6B"),

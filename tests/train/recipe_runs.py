@@ -5,17 +5,22 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.files import write_whole
-from medjudge.judge.generative import score_token_ids
+from medjudge.judge.generative import GenerativeJudge, GenerativeSettings, score_token_ids
+from medjudge.judge.prompts import encode_prompts
+from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.train.features import EncodedLine
 from medjudge.train.features import encoded_lines as encoded
+from medjudge.train.generative import readable
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -41,6 +46,21 @@ def encoded_lines(
     found = encoded(lines, tokenizer, level_ids, max_length, style, LLMEVAL_MED)
     assert None not in found
     return [line for line in found if line is not None]
+
+
+def score_logits(
+    model: Any, tokenizer: PreTrainedTokenizerBase, lines: Sequence[TrainingLine], max_length: int
+) -> np.ndarray:
+    """The logits of the five levels that a judge of this model reads for each line, (lines, 5)."""
+    training = model.training
+    model.eval()
+    judge = GenerativeJudge("trained", readable(model), tokenizer, GenerativeSettings(max_length))
+    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in lines]
+    prompts = encode_prompts(tokenizer, work, [max_length - 1] * len(work), "score-first")
+    readings = judge.read([prompt for prompt in prompts if prompt is not None], [""] * len(work))
+    assert len(readings) == len(lines)
+    model.train(training)
+    return np.array([reading.logits for reading in readings])
 
 
 def good_or_bad(number: int, line: dict) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from recipe_runs import changed
+from recipe_runs import changed, score_logits
 from scipy.special import log_softmax
 from train_judge import main as train_judge
 from transformers import Trainer
@@ -14,13 +14,8 @@ from medjudge.judge.folder import read_card
 from medjudge.train import trained_card as card_module
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
-from medjudge.train.generative import GenerativeTrainer, score_logits
-from medjudge.train.kept_evaluations import KeptEvaluations
-
-
-@pytest.fixture(autouse=True)
-def short_rationales(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medjudge.judge.generative._REASON_TOKENS", 24)
+from medjudge.train.generative import GenerativeTrainer
+from medjudge.train.judge_trainer import JudgeTrainer
 
 
 @pytest.fixture
@@ -44,7 +39,7 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
     """With rationales beside the scores, in batches with padding; in float32, and by autocast in bfloat16."""
     changed(training_files[1], lambda number, line: line.update(rationale="Wrong dose. " * (number % 3) or None))
     read: list[np.ndarray] = []
-    original = KeptEvaluations.evaluation_loop
+    original = JudgeTrainer.evaluation_loop
 
     def evaluation_loop(self: GenerativeTrainer, *arguments: object, **options: object) -> object:
         passes = Counter()
@@ -53,11 +48,11 @@ def test_a_score_first_evaluation_reads_what_the_judge_reads_in_one_pass(
         output = original(self, *arguments, **options)
         hook.remove()
         assert passes["pass"] == math.ceil(len(lines) / 4)
-        judged = score_logits(model, self.processing_class, lines, 2048, "score-first")
+        judged = score_logits(model, self.processing_class, lines, 2048)
         read.append(np.stack([log_softmax(rows, axis=1) for rows in (output.predictions, judged)]))
         return output
 
-    monkeypatch.setattr(KeptEvaluations, "evaluation_loop", evaluation_loop)
+    monkeypatch.setattr(JudgeTrainer, "evaluation_loop", evaluation_loop)
     lines = read_training_lines(training_files[1])
     folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, bf16=bf16)))
     assert len(read) == 3

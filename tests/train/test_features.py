@@ -10,22 +10,20 @@ from medjudge.judge.prompts import encode_prompt
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import STYLES
-from medjudge.rubrics.verdict import read_verdict
 from medjudge.train import features
+from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import (
     TrainingData,
     data_with_room,
-    packed,
-    prompts_of,
     read_training_lines,
     require_apart,
 )
 from medjudge.train.generative import generative_trainer
+from medjudge.train.packs import packed
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", TRAINABLE_STYLES)
 def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_files, tiny_lm) -> None:
     lines = read_training_lines(training_files[0])[:6]
     lines[0] = lines[0].model_copy(update={"rationale": "The dose is wrong."})
@@ -40,11 +38,7 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
         text = tokenizer.decode(reply[:-1])
         # What follows a rationale's own score is no part of it: it would be learnt beside the line's level.
         rationale = (line.rationale or "").removesuffix("\n**Score**: 2\nOr so.")
-        if style != "reason-first":
-            assert text == (f"{line.level}\n{rationale}" if rationale else str(line.level))
-        else:
-            assert text == (f"{rationale}\nScore: {line.level}" if rationale else f"Score: {line.level}")
-        assert style != "reason-first" or read_verdict(text).score == line.level
+        assert text == (f"{line.level}\n{rationale}" if rationale else str(line.level))
         assert tokenizer.decode(row["input_ids"][row["score_at"]]) == str(line.level)
         # The language loss is on the reply but for the score, and on nothing where there is no rationale.
         learnt = [token for token, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100]
@@ -53,26 +47,7 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
         assert heard == (text.replace(str(line.level), "", 1) + tokenizer.eos_token if rationale else "")
 
 
-def test_a_chinese_question_gets_a_chinese_score_line(tiny_lm, question, answer) -> None:
-    tokenizer = load_tokenizer(str(tiny_lm))
-    line = TrainingLine(
-        question=question(language="zh", prompt="布洛芬一天最多多少？"),
-        earlier=[],
-        answer=answer(text="四克。"),
-        level=2,
-        probabilities=[0, 1, 0, 0, 0],
-        source="physician",
-        scored_by=["dr"],
-        rationale="剂量过大。",
-    )
-    ((row, _),) = encoded_lines([line], tokenizer, 4096, "reason-first")
-    text = tokenizer.decode([label for label in row["labels"] if label != -100][:-1])
-    assert text == "剂量过大。\n得分："
-    assert read_verdict(f"{text}2").score == 2
-
-
-@pytest.mark.parametrize("style", ["score-first", "reason-first"])
-def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question, answer) -> None:
+def test_a_long_rationale_is_cut_and_the_answer_is_not(tiny_lm, question, answer) -> None:
     tokenizer = load_tokenizer(str(tiny_lm))
     line = TrainingLine(
         question=question(),
@@ -84,7 +59,7 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question,
         scored_by=["t"],
         rationale="wrong dose " * 4000,
     )
-    ((row, _),) = encoded_lines([line], tokenizer, 2048, style)
+    ((row, _),) = encoded_lines([line], tokenizer, 2048)
     assert len(row["input_ids"]) <= 2048
     assert "Take four grams." in tokenizer.decode(row["input_ids"])
     counted = sum(label != -100 for label in row["labels"])
@@ -92,8 +67,7 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(style, tiny_lm, question,
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"
 
 
-@pytest.mark.parametrize("style", ["score-first", "reason-first"])
-def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(style, tiny_lm, question, answer) -> None:
+def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(tiny_lm, question, answer) -> None:
     tokenizer = load_tokenizer(str(tiny_lm))
     line = TrainingLine(
         question=question(),
@@ -105,8 +79,8 @@ def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(sty
         scored_by=["t"],
         rationale="wrong dose " * 4000,
     )
-    ((row, cut),) = encoded_lines([line], tokenizer, 2048, style)
-    judged = prompts_of([Assignment(line.question, (), line.answer)], tokenizer, 2048, style)[0].input_ids
+    ((row, cut),) = encoded_lines([line], tokenizer, 2048)
+    judged = encode_prompt(tokenizer, Assignment(line.question, (), line.answer), 2047, "score-first").input_ids
     assert cut > 0
     assert row["input_ids"][: len(judged)] == judged
     assert 2040 < len(row["input_ids"]) == len(row["labels"]) <= 2048

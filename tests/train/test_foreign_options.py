@@ -1,4 +1,4 @@
-"""Options that a kind of judge, or a stage of its training, does not read are refused before anything is loaded."""
+"""Options that a kind of judge does not read are refused before anything is loaded."""
 
 from pathlib import Path
 
@@ -50,9 +50,9 @@ def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, tmp_path) 
 def test_options_of_the_kind_are_read(tmp_path) -> None:
     ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", loss="mse", windows=2)])
     assert (ordinal.judge.loss, ordinal.judge.windows) == ("mse", 2)
-    options = {"style": "reason-first", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
+    options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
     generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
-    assert (generative.judge.style, generative.judge.score_loss_weight) == ("reason-first", 0.5)
+    assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)
     assert (generative.training.packing, generative.model.dtype) == (True, "bfloat16")
 
 
@@ -60,12 +60,6 @@ def test_an_option_of_trl_that_judges_do_not_read_is_refused(tmp_path) -> None:
     file = config(tmp_path / "a.yaml", kind="generative", loss_type="dft", completion_only_loss=True)
     with pytest.raises(InputError, match="config: completion_only_loss, loss_type has no effect on a judge"):
         parse_arguments(["--config", file])
-
-
-def test_losses_and_packing_have_no_effect_on_preferences(tmp_path) -> None:
-    options = {"kind": "generative", "stage": "preference", "packing": True, "score_loss_weight": 2.0}
-    with pytest.raises(InputError, match="packing, score_loss_weight has no effect in stage preference"):
-        parse_arguments(["--config", config(tmp_path / "a.yaml", **options)])
 
 
 def test_an_abbreviated_option_is_not_guessed(tmp_path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from recipe_runs import encoded_lines
+from recipe_runs import encoded_lines, score_logits
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 from trl import ModelConfig, SFTConfig
@@ -18,21 +18,13 @@ from medjudge.judge.folder import load_judge, read_card
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
-from medjudge.rubrics.render import STYLES
-from medjudge.train.arguments import JudgeArguments
+from medjudge.train.arguments import TRAINABLE_STYLES, JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer, score_logits
-from medjudge.train.lines_apart import require_lines_apart
-from medjudge.train.self_rationales import write_self_rationales
+from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
+from medjudge.train.packs import require_lines_apart
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def short_rationales(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that was hardly trained writes to the limit."""
-    monkeypatch.setattr("medjudge.judge.generative._REASON_TOKENS", 24)
 
 
 @pytest.fixture
@@ -49,9 +41,9 @@ def lines(training_files: tuple[Path, Path]) -> list[TrainingLine]:
 
 @pytest.fixture
 def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
-    """A trainer on the tiny model; every option of TRL's two configs can be given, and the style."""
+    """A trainer on the tiny model; every option of TRL's two configs can be given."""
 
-    def build(lines: list[TrainingLine], style: str = "reason-first", **chosen: object) -> GenerativeTrainer:
+    def build(lines: list[TrainingLine], **chosen: object) -> GenerativeTrainer:
         fields = ModelConfig.__dataclass_fields__
         model = {"lora_r": 4, "lora_dropout": 0.0} | {name: value for name, value in chosen.items() if name in fields}
         defaults: dict[str, object] = {
@@ -72,7 +64,7 @@ def trainer(tiny_lm: Path, tmp_path: Path) -> Callable[..., GenerativeTrainer]:
         }
         options = SFTConfig(**(defaults | {name: value for name, value in chosen.items() if name not in fields}))
         tokenizer = load_tokenizer(str(tiny_lm))
-        judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl", style=style)
+        judge = JudgeArguments("generative", "train.jsonl", "validation.jsonl")
         base = ModelConfig(model_name_or_path=str(tiny_lm), **model)
         data = data_with_room(judge, options, tokenizer, TrainingData(lines, lines[:4]))
         return generative_trainer(judge, base, options, tokenizer, data)
@@ -98,7 +90,7 @@ def assert_same_step(first: GenerativeTrainer, other: GenerativeTrainer) -> None
 
 def test_the_loss_is_the_weighted_mean_over_lines_of_words_levels_and_expected_level(trainer, lines) -> None:
     built = trainer(lines)
-    rows = [line.row for line in encoded_lines(lines, built.processing_class, 2048, "reason-first")]
+    rows = [line.row for line in encoded_lines(lines, built.processing_class, 2048)]
     label_ids = [built.processing_class.convert_tokens_to_ids(str(level)) for level in range(1, 6)]
     total = 0.0
     for row, line in zip(rows, lines, strict=True):
@@ -141,7 +133,7 @@ def test_packed_lines_do_not_see_each_other(attention, tiny_lm) -> None:
         require_lines_apart(model)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", TRAINABLE_STYLES)
 def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_files) -> None:
     for path in training_files:
         changed = [json.loads(line) for line in path.read_text().splitlines()]
@@ -165,7 +157,7 @@ def test_training_learns_what_the_labels_say(style, recipe, tiny_lm, training_fi
     for judgment in judgments:
         line = next(line for line in lines if line.answer.key == judgment.answer_key)
         assert judgment.score == line.level
-        assert judgment.rationale == (line.rationale if style == "reason-first" else None)
+        assert judgment.rationale is None
 
 
 @pytest.mark.parametrize("variant", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
@@ -186,17 +178,11 @@ def test_every_kind_of_lora_trains_saves_loads_and_judges_as_it_was_trained(
     lines = read_training_lines(training_files[1])
     judge = load_judge(folder, "tiny", CPU)
     loaded, trained, fresh = [
-        score_logits(model, judge.tokenizer, lines, 2048, "score-first")
+        score_logits(model, judge.tokenizer, lines, 2048)
         for model in (judge.model, kept[-1].model, load_causal_lm(str(tiny_lm)))
     ]
     assert loaded == pytest.approx(trained, abs=0.15)  # bfloat16 in one, float32 in the other
     assert np.abs(loaded - fresh).max() > 0.5
-
-
-def test_lines_without_any_rationale_teach_no_reasoning(recipe, tiny_lm, tmp_path) -> None:
-    with pytest.raises(InputError, match="no training line has a rationale"):
-        train_judge(*parse_arguments(recipe("generative", tiny_lm, style="reason-first")))
-    assert not (tmp_path / "judges" / "generative").exists()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +190,7 @@ def test_lines_without_any_rationale_teach_no_reasoning(recipe, tiny_lm, tmp_pat
     [
         ({"lora_target_modules": "no_such_layer"}, "lora_target_modules: .*no_such_layer"),
         ({"lora_target_modules": "lm_head"}, "lora_target_modules: .*lm_head"),
-        ({"style": "last"}, "style"),
+        ({"style": "reason-first"}, "style"),
         ({"padding_free": True}, "take packing"),
         ({"pack_length": 512, "packing": True}, "pack_length .* goes with share_prefixes"),
         ({"attn_implementation": "flash_attention_2"}, "attn_implementation flash_attention_2"),
@@ -249,62 +235,12 @@ def test_qlora_trains_on_a_base_in_nf4_and_judges(recipe, tiny_lm, training_file
     assert all(judgment.probabilities for judgment in load_judge(folder, "tiny", CPU).judge(work))
 
 
-def test_two_stages_train_on_own_rationales_with_the_gold_scores(recipe, tiny_lm, training_files, tmp_path) -> None:
-    train, own = training_files[0], tmp_path / "own.jsonl"
-    before = [json.loads(line) for line in train.read_text().splitlines()][:8]
-    for number, line in enumerate(before):
-        line["rationale"] = None if number == 0 else "The dose is right." if line["level"] > 3 else "The dose is wrong."
-    train.write_text("".join(json.dumps(line) + "\n" for line in before))
-    options = {"style": "reason-first", "max_steps": 40, "eval_steps": 40, "save_steps": 40}
-    first = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
-
-    write_self_rationales(first, train, own, CPU)
-    own_lines = read_training_lines(own)
-    assert [line.model_copy(update={"rationale": None}) for line in own_lines] == [
-        line.model_copy(update={"rationale": None}) for line in read_training_lines(train)
-    ]
-    work = [Assignment(line.question, tuple(line.earlier), line.answer) for line in own_lines]
-    rationale_of = {judgment.answer_key: judgment.rationale for judgment in load_judge(first, "first", CPU).judge(work)}
-    assert [line.rationale for line in own_lines] == [rationale_of[line.answer.key] for line in own_lines]
-    assert any("dose is" in (line.rationale or "") for line in own_lines)  # learnt in the first stage
-
-    # Cut off in the middle of a line: what is there is not made again, and the file ends as it ended.
-    whole = own.read_text()
-    kept = whole.splitlines(keepends=True)
-    marked = kept[1].replace('"rationale":"', '"rationale":"Kept: ')
-    assert marked != kept[1]
-    own.write_text(kept[3] + marked + kept[0][:40])
-    write_self_rationales(first, train, own, CPU)
-    assert own.read_text().splitlines(keepends=True) == [kept[0], marked, *kept[2:]]
-    own.write_text(kept[0].replace('"level":', '"weight":9.0,"level":').replace(',"weight":1.0', ""))
-    with pytest.raises(InputError, match=r"own\.jsonl: holds lines that are not in"):
-        write_self_rationales(first, train, own, CPU)
-
-    own.write_text(whole)
-    options |= {"train_file": own, "output_dir": tmp_path / "judges" / "second", "max_steps": 2}
-    options |= {"eval_steps": 2, "save_steps": 2}
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options)))
-    assert set(read_card(folder).trained_on.files) == {"own.jsonl", "validation.jsonl"}
-    assert not (folder / "decision.json").exists()  # its score cannot be read in one pass
-    assert all(judgment.probabilities for judgment in load_judge(folder, "second", CPU).judge(work))
-
-
-def test_a_score_first_judge_has_no_rationales_to_train_on(recipe, tiny_lm, training_files, tmp_path) -> None:
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm)))
-    with pytest.raises(InputError, match="gives no rationale before its score"):
-        write_self_rationales(folder, training_files[0], tmp_path / "own.jsonl", CPU)
-
-
 def test_the_shipped_configs_of_generative_judges_parse() -> None:
-    kinds = {}
-    for file in (Path(__file__).parent.parent.parent / "configs" / "judges").glob("qwen3-*.yaml"):
+    files = sorted((Path(__file__).parent.parent.parent / "configs" / "judges").glob("qwen3-*.yaml"))
+    assert {"qwen3-1.7b-lora", "qwen3-8b-qlora"} <= {file.stem for file in files}
+    for file in files:
         judge, model, options = parse_arguments(["--config", str(file), "--use_cpu", "true"])
         assert options.metric_for_best_model == "quadratic_kappa"
         assert options.load_best_model_at_end
-        assert bool(judge.start_from) == (model.model_name_or_path is None)
-        kinds[file.stem] = (judge.style, judge.stage)
-    assert kinds.pop("qwen3-1.7b-reason-first") == ("reason-first", "judge")
-    assert kinds.pop("qwen3-1.7b-preference") == ("score-first", "preference")
-    assert kinds.pop("qwen3-1.7b-grpo") == ("score-first", "grpo")
-    assert {"qwen3-1.7b-lora", "qwen3-8b-qlora"} <= kinds.keys()
-    assert set(kinds.values()) == {("score-first", "judge")}
+        assert model.model_name_or_path
+        assert (judge.start_from, judge.style) == (None, "score-first")

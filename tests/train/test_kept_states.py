@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from recipe_runs import changed, refused
+from recipe_runs import changed, refused, score_logits
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, Qwen2Config, Qwen2ForCausalLM
@@ -18,7 +18,7 @@ from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, read_training_lines
-from medjudge.train.generative import GenerativeTrainer, generative_trainer, score_logits
+from medjudge.train.generative import GenerativeTrainer, generative_trainer
 
 LAYERS, UPPER = 4, 2
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": LAYERS, "num_attention_heads": 2}
@@ -135,7 +135,7 @@ def test_layers_run_again_where_one_line_of_a_batch_is_new(trainer) -> None:
 def test_a_judge_reads_through_all_layers_while_states_are_kept(trainer, training_files) -> None:
     built = trainer("rows")
     lines = read_training_lines(training_files[0])[:2]
-    read = partial(score_logits, built.model, built.processing_class, lines, 3000, "score-first")
+    read = partial(score_logits, built.model, built.processing_class, lines, 3000)
     before = read()
     gradients(built, [0, 1])
     with read_below(built) as widths:

@@ -78,7 +78,7 @@ def test_inputs_of_the_adapter_are_not_copied_to_float32(checkpointing, recipe, 
     amounts = []
     for name in ("lean", "with casts"):
         if name == "with casts":
-            monkeypatch.setattr("medjudge.train.lean_steps.plain_lora", lambda model: False)
+            monkeypatch.setattr("medjudge.train.generative.plain_lora", lambda model: False)
         folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, output_dir=tmp_path / name)))
         amounts.append(sum(kept.values()))
         adapters.append(load_file(folder / "adapter_model.safetensors"))

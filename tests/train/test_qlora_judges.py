@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from recipe_runs import score_logits
 from scipy.special import log_softmax
 from tiny_models import build_generative_judge
 from train_judge import main as train_judge
@@ -20,7 +21,7 @@ from medjudge.models.quantization import Quantization
 from medjudge.records import TrainingLine
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
-from medjudge.train.generative import GenerativeTrainer, score_logits
+from medjudge.train.generative import GenerativeTrainer
 from medjudge.train.quantized import quantization_of
 from medjudge.train.start import starting_card
 
@@ -70,7 +71,7 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
 
 def score_logits_of(judge: GenerativeJudge, lines: Sequence[TrainingLine]) -> np.ndarray:
     """The log probabilities within the five levels that a loaded judge reads for training lines, (n, 5)."""
-    logits = score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length, "score-first")
+    logits = score_logits(judge.model, judge.tokenizer, lines, judge.settings.max_length)
     return log_softmax(logits, axis=1)
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from recipe_runs import changed, refused, write_lines
 from safetensors.torch import load_file, save_file
+from tiny_models import build_generative_judge
 from train_judge import main as train_judge
 
 from medjudge.distill.people_last import people_last
@@ -39,7 +40,7 @@ def test_a_judge_goes_on_from_another_one(kind, recipe, tiny_lm, tiny_encoder, t
     assert after.trained_on.question_ids == sorted([*ids, *(f"other-{name}" for name in ids)])
     assert after.trained_on.files == {**before.trained_on.files, "other.jsonl": file_sha256(other)}
     assert (after.base_model, after.training["lora_r"]) == (str(base), 4)
-    assert f"started from `{first}`" in (second / "README.md").read_text()
+    assert f"continued from `{first}`" in (second / "README.md").read_text()
 
 
 def test_people_last_goes_on_from_the_judge_that_learned_from_the_teacher(
@@ -122,6 +123,13 @@ def test_a_judge_of_another_kind_or_base_is_no_start(recipe, tiny_encoder, tiny_
     options = {"start_from": first, "output_dir": tmp_path / "second"}
     assert refused(recipe("generative", tiny_lm, **options), capsys, "a judge of kind ordinal, and kind is generative")
     assert refused(recipe("ordinal", tiny_lm, **options), capsys, f"its base model is {tiny_encoder}, and")
+    for style, message in (
+        ("score-first", "trained in style score-first; set style score-first"),
+        ("reason-first", "gives its reasons before the score, and such judges can no longer be trained"),
+    ):
+        judge = build_generative_judge(tmp_path / style, tiny_lm, style=style)
+        arguments = recipe("generative", tiny_lm, start_from=judge, style="brief", output_dir=tmp_path / "second")
+        assert refused(arguments, capsys, message)
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         (first / name).unlink()
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):  # as where the whole body was trained

@@ -45,4 +45,4 @@ def test_wrong_names_and_options_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"--config minilm: no such file, and no config in .*minilm-ordinal"):
         medjudge.train_judge("minilm")
     with pytest.raises(InputError, match="config: style is for generative judges, and kind is ordinal"):
-        medjudge.train_judge("minilm-ordinal", options=["--style", "reason-first"])
+        medjudge.train_judge("minilm-ordinal", options=["--style", "brief"])

@@ -12,11 +12,11 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from medjudge.models.loading import load_config, load_tokenizer
 from medjudge.train.command_line import TrainingConfig, parse_arguments
-from medjudge.train.features import TrainingData, data_with_room, packed_lengths, read_training_lines
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, generative_trainer
 from medjudge.train.memory import BatchSize, shape_of, step_memory
-from medjudge.train.plan import GIB, estimated_memory, plan_of
-from medjudge.train.preference import preference_trainer
+from medjudge.train.packs import packed_lengths
+from medjudge.train.plan import GIB, estimated_memory
 from medjudge.train.quantized import quantization_of
 from medjudge.workflows.train import plan_training
 
@@ -89,34 +89,6 @@ def test_the_memory_of_a_step_is_within_a_fifth_of_what_is_measured(options, rec
     keep_largest_batch(trainer)
     measured = held(trainer) + peak_of(trainer.train)  # the second step has Adam's moments
     assert estimate.total == pytest.approx(measured, rel=0.2)
-
-
-@pytest.mark.parametrize("size", [1, 4])
-def test_the_memory_of_a_preference_step_is_within_a_fifth_of_what_is_measured(
-    size, recipe, wider_lm, training_files
-) -> None:
-    options = {"stage": "preference", "per_device_train_batch_size": size, "lora_r": 8, "max_length": 3072}
-    options |= {"dtype": "float32", "eval_strategy": "no", "save_strategy": "no", "use_cpu": True}
-    for path in training_files:
-        changed(path, lambda number, line: line.update(source="teacher" if number == 0 else "physician"))
-    config = parse_arguments(recipe("generative", wider_lm, **options))
-    tokenizer = load_tokenizer(str(wider_lm))
-    before = TrainingData(*map(read_training_lines, training_files))
-    data = data_with_room(config.judge, config.training, tokenizer, before)
-    plan = plan_of("preference", config, before, data, shape_of(load_config(str(wider_lm)), config.model))
-    trainer = preference_trainer(config.judge, config.model, config.training, tokenizer, data)
-    rows = list(trainer.train_dataset)
-    assert plan.sequences == len(rows) == len(before.train) - 1
-    assert plan.longest == max(len(row["prompt_ids"]) for row in rows)
-    assert plan.tokens == sum(len(row["prompt_ids"]) for row in rows)
-    largest = sorted(range(len(rows)), key=lambda index: -len(rows[index]["prompt_ids"]))[:size]
-    trainer.train_dataset = trainer.train_dataset.select(largest)
-    measured = held(trainer) + peak_of(trainer.train)
-    assert plan.memory is not None
-    step = estimated_memory(
-        config, data.encoded[0][1:], [plan.longest], shape_of(load_config(str(wider_lm)), config.model)
-    )
-    assert step.total == pytest.approx(measured, rel=0.2)
 
 
 def held(trainer: GenerativeTrainer) -> int:

@@ -7,12 +7,10 @@ import pytest
 
 from medjudge.benchmark.llmeval2 import scheme_of
 from medjudge.errors import InputError
-from medjudge.judge.pair_store import physician_pairs
 from medjudge.records import Answer, PhysicianScore, Question
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, write_records, write_scheme
 from medjudge.train.features import read_training_lines
-from medjudge.train.pairs import read_training_pairs
 from medjudge.workflows.distill import DistillOptions, distill_training_set
 
 
@@ -118,37 +116,3 @@ def test_runs_of_one_subject_with_two_rubrics_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"b/run-Optics: its scheme .* in rubrics; distil them one by one"):
         distill_training_set(runs, tmp_path / "data")
     assert not (tmp_path / "data").exists()
-
-
-def test_pairs_of_a_run_become_training_pairs_on_the_side_of_their_conversation(
-    medjudge, sample_run: Path, tmp_path: Path
-) -> None:
-    done = medjudge("distill", sample_run, "--out", "data", "--pairs")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads((tmp_path / "data" / "summary.json").read_text(encoding="utf-8"))["pairs"]
-    assert summary["sources"] == {"constructed": summary["train"] + summary["validation"]}
-    compared = physician_pairs(Run(sample_run))
-    assert summary["ties"] == sum(pair.preferred == "tie" for pair in compared)
-    assert summary["train"] + summary["validation"] + summary["ties"] == len(compared)
-    assert f"pairs: {summary['train']} to train on, {summary['validation']} to validate on" in done.stdout
-    assert "--train_pairs_file data/train_pairs.jsonl" in done.stdout
-    winners = {
-        (pair.question_id, *sorted((pair.first, pair.second))): pair.first if pair.preferred == "first" else pair.second
-        for pair in compared
-    }
-    groups = []
-    for side in ("train", "validation"):
-        pairs = read_training_pairs(tmp_path / "data" / f"{side}_pairs.jsonl")
-        assert len(pairs) == summary[side]
-        groups.append({pair.question.group for pair in pairs})
-        for pair in pairs:
-            key = (pair.question.id, *sorted((pair.chosen.model, pair.rejected.model)))
-            assert winners[key] == pair.chosen.model
-    lines = read_training_lines(tmp_path / "data" / "train.jsonl")
-    assert not groups[0] & groups[1]
-    assert not {line.question.group for line in lines} & groups[1]
-    (sample_run / "physician_pairs.jsonl").unlink()
-    refused = medjudge("distill", sample_run, "--out", "none", "--pairs")
-    assert refused.returncode == 2
-    assert "--pairs: no pair to train on" in refused.stderr
-    assert not (tmp_path / "none").exists()

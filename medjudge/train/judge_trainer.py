@@ -1,19 +1,35 @@
-"""A step's loss is the mean over its lines by their weights, however they are spread over processes and batches."""
+"""The trainer of both kinds of judges: losses weighted over a whole step, evaluations that are kept."""
 
 from typing import Any
 
 import torch
 from transformers import Trainer
+from transformers.trainer_utils import EvalLoopOutput
 
 
-class WeightedSteps(Trainer):
-    """A Trainer whose `compute_loss` gets the weight of all lines of a step, as `num_items_in_batch`.
+class JudgeTrainer(Trainer):
+    """A Trainer whose step is the mean over its lines by their weights, and which keeps what evaluations predicted.
 
-    Two processes then give the gradient, and the loss, of one with double batch; so do two steps of accumulation. A
-    batch needs an entry `weight`, shape (lines,).
+    `compute_loss` gets the weight of all lines of a step as `num_items_in_batch`. Two processes then give the gradient,
+    and the loss, of one with double batch; so do two steps of accumulation. A batch needs an entry `weight`, shape
+    (lines,).
+
+    Attributes:
+        evaluations: What each evaluation predicted, by step, so that the checkpoint that becomes the judge is not read
+            again.
     """
 
     loss_is_scaled_for_ga = True  # by the weights of the step
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.evaluations: dict[int, EvalLoopOutput] = {}
+        super().__init__(*arguments, **options)
+
+    def evaluation_loop(self, *arguments: Any, **options: Any) -> EvalLoopOutput:
+        options["prediction_loss_only"] = self.compute_metrics is None
+        output = super().evaluation_loop(*arguments, **options)
+        self.evaluations[self.state.global_step] = output
+        return output
 
     def _run_epoch(self, *arguments: Any, **options: Any) -> None:
         # A run that resumes from its last step, within an epoch, has no step left; the Trainer would take one more.
