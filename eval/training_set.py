@@ -2,8 +2,8 @@
 
     python eval/training_set.py DATA WORK OUT [--only SOURCE …] [--without SOURCE …]
 
-DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/ as
-`medjudge data convert` writes them (`eval/built_in.py` makes them where they are missing). OUT gets
+DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
+as `medjudge data convert` writes them (`eval/built_in.py` makes them where they are missing). OUT gets
 train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
 answers to unseen questions, one half to choose by and one half to report once.
 """
