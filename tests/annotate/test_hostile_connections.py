@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 from scoring_run import build_run, planned
 
-from medjudge.workflows.connections import repetitions_dropped
+from medjudge.workflows import connections
+from medjudge.workflows.connections import MOST_OF_AN_ADDRESS, Door, repetitions_dropped
 
 STARTS = (b"", b"GET / HTTP/1.1\r\nHo", b"POST /answer/1 HTTP/1.1\r\nContent-Length: 9\r\n\r\n1")
+REQUEST_SECONDS = 3.0
 FILES = 300
 """How many files each server may have open, sockets included."""
 
@@ -41,31 +44,26 @@ class Served(NamedTuple):
         return page
 
 
-@pytest.fixture(params=["scoring pages", "run pages"])
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Starts one of the two kinds of servers; a test may set constants of the connections."""
-    run = build_run(tmp_path / "runs" / "run")
+@pytest.fixture(scope="module", params=["scoring pages", "run pages"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One of the two kinds of servers, with a short time for a request and few files."""
+    folder = tmp_path_factory.mktemp("served")
+    run = build_run(folder / "runs" / "run")
     planned(run)
     scoring = ["annotate", "serve", str(run.path), "--rater", "dr-a", "--no-open", "--json"]
     command = scoring if request.param == "scoring pages" else ["serve", str(run.path.parent), "--port", "0", "--json"]
-    started: list[subprocess.Popen[str]] = []
-
-    def start(**constants: float) -> Served:
-        program = (
-            "import sys, medjudge.workflows.connections as connections\n"
-            f"vars(connections).update({constants})\n"
-            f"sys.argv = ['medjudge', *{command}]\n"
-            "from medjudge.cli.main import main\nmain()"
-        )
-        stderr = tmp_path / "stderr"
-        process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdout=subprocess.PIPE,
-            stderr=stderr.open("w"),
-            text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES)),
-        )
-        started.append(process)
+    program = (
+        "import resource, sys, medjudge.workflows.connections as connections\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))\n"
+        f"connections.REQUEST_SECONDS = {REQUEST_SECONDS}\n"
+        f"sys.argv = ['medjudge', *{command}]\n"
+        "from medjudge.cli.main import main\nmain()"
+    )
+    stderr = folder / "stderr"
+    with (
+        stderr.open("w") as errors,
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         assert process.stdout is not None
         printed = ""
         while not printed.endswith("\n}\n"):
@@ -75,14 +73,8 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
         told = json.loads(printed)
         link = told.get("link") or told["address"] + "/"
         parts = urlsplit(link)
-        return Served(process, (str(parts.hostname), int(parts.port or 0)), link, stderr)
-
-    yield start
-    for process in started:
+        yield Served(process, (str(parts.hostname), int(parts.port or 0)), link, stderr)
         process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 def closed_within(connection: socket.socket, seconds: float) -> bool:
@@ -95,12 +87,11 @@ def closed_within(connection: socket.socket, seconds: float) -> bool:
         return False
 
 
-def test_a_thousand_half_open_connections_do_not_stop_the_pages(served: Callable[..., Served]) -> None:
+def test_a_thousand_half_open_connections_do_not_stop_the_pages(server: Served) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2000:
         pytest.skip(f"this machine allows {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
-    server = served()
     waiting = []
     try:
         for number in range(1100):
@@ -128,8 +119,7 @@ def test_a_thousand_half_open_connections_do_not_stop_the_pages(served: Callable
     ],
     ids=["nothing", "half a header", "half a form"],
 )
-def test_a_request_that_does_not_end_is_cut_off(served: Callable[..., Served], start: bytes) -> None:
-    server = served(REQUEST_SECONDS=1.0)
+def test_a_request_that_does_not_end_is_cut_off(server: Served, start: bytes) -> None:
     with server.connect() as connection:
         connection.send(start)
         for _ in range(3):  # a byte now and then does not prolong it
@@ -146,8 +136,7 @@ def test_a_request_that_does_not_end_is_cut_off(served: Callable[..., Served], s
     assert "<html" in server.page()
 
 
-def test_a_second_request_that_does_not_end_is_cut_off(served: Callable[..., Served]) -> None:
-    server = served(REQUEST_SECONDS=1.0)
+def test_a_second_request_that_does_not_end_is_cut_off(server: Served) -> None:
     host = f"{server.address[0]}:{server.address[1]}"
     with server.connect() as connection:
         connection.send(f"GET /none HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -159,30 +148,43 @@ def test_a_second_request_that_does_not_end_is_cut_off(served: Callable[..., Ser
             pass
 
 
-def test_an_address_has_a_limited_number_of_connections(served: Callable[..., Served]) -> None:
-    server = served(MOST_OF_AN_ADDRESS=5)
-    waiting = [server.connect() for _ in range(8)]
-    assert [closed_within(connection, 10) for connection in waiting[:3]] == [True] * 3  # the oldest make room
-    assert not any(closed_within(connection, 0.1) for connection in waiting[3:])
-    assert "<html" in server.page()
-    for connection in waiting:
-        connection.close()
-
-
-def test_without_a_handshake_tls_connections_are_limited_as_well(tmp_path: Path) -> None:
-    from medjudge.workflows.connections import MOST_OF_AN_ADDRESS, Door
-
+def test_the_oldest_connection_without_a_request_makes_room() -> None:
+    """The socket itself counts: a TLS connection without a handshake never reaches the protocol."""
+    answering = SimpleNamespace(is_answering=True)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         door = Door(listening)
-        accepted = []
-        peers = []
-        for _ in range(MOST_OF_AN_ADDRESS + 5):
+        accepted, peers = [], []
+        for number in range(MOST_OF_AN_ADDRESS + 5):
             peers.append(socket.create_connection(door.getsockname()[:2]))
             accepted.append(door.accept()[0])
-        assert [closed_within(peer, 10) for peer in peers[:5]] == [True] * 5
-        assert not closed_within(peers[5], 0.05)
-        for each in [*accepted, *peers, door]:
+            if number == 0:
+                door.protocols[peers[0].getsockname()] = answering  # type: ignore[assignment]
+        assert not closed_within(peers[0], 0.05)  # a request is under way on it
+        assert [closed_within(peer, 10) for peer in peers[1:6]] == [True] * 5
+        assert not closed_within(peers[6], 0.05)
+        for each in accepted:
             each.close()
+        fresh = socket.create_connection(door.getsockname()[:2])
+        accepted = [door.accept()[0]]
+        assert not closed_within(fresh, 0.05)
+        for open_socket in [*accepted, *peers, fresh, door]:
+            open_socket.close()
+
+
+def test_where_every_connection_answers_a_new_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_AN_ADDRESS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        door = Door(listening)
+        first = socket.create_connection(door.getsockname()[:2])
+        accepted, peer = door.accept()
+        door.protocols[peer] = SimpleNamespace(is_answering=True)  # type: ignore[assignment]
+        second = socket.create_connection(door.getsockname()[:2])
+        with pytest.raises(BlockingIOError):
+            door.accept()
+        assert closed_within(second, 10)
+        assert not closed_within(first, 0.05)
+        for open_socket in (accepted, first, second, door):
+            open_socket.close()
 
 
 def test_a_repeated_fault_is_written_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
