@@ -15,7 +15,7 @@ class BoundedLoader(yaml.SafeLoader):
     """A SafeLoader that refuses what a small file can hide: a second value for a key, repetition, endless numbers."""
 
     def get_single_node(self) -> yaml.Node | None:
-        node: yaml.Node | None = super().get_single_node()  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().get_single_node()
         if node is not None and _repeated(node) > _MOST_REPEATED:
             raise yaml.YAMLError(f"its aliases repeat more than {_MOST_REPEATED:,} characters; write the values out")
         return node
@@ -27,7 +27,7 @@ class BoundedLoader(yaml.SafeLoader):
             raise yaml.YAMLError(f"'{twice[0][:60]}' occurs twice in the mapping that starts in line {line}")
         return super().construct_mapping(node, deep)
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float") and len(node.value) > _LONGEST_NUMBER:
             line = node.start_mark.line + 1
             raise yaml.YAMLError(f"the number in line {line} has more than {_LONGEST_NUMBER} characters")

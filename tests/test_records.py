@@ -108,7 +108,7 @@ def test_no_two_raters_look_the_same(rater: str) -> None:
     records = [
         (PhysicianScore, {"question_id": "q", "model": "m", "score": 4}),
         (ItemScore, {"question_id": "q", "model": "m", "item": "i", "verdict": "met"}),
-        (PhysicianPair, {"question_id": "q", "first": "a", "second": "b", "verdict": "first"}),
+        (PhysicianPair, {"question_id": "q", "first": "a", "second": "b", "preferred": "first"}),
     ]
     for record, fields in records:
         with pytest.raises(ValidationError, match="which nobody sees"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,9 @@ def test_labels_are_read_as_carefully(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_hostile_project_file_ends_a_command_with_status_2(medjudge: Callable, tmp_path: Path, name: str) -> None:
+def test_a_hostile_project_file_ends_a_command_with_status_2(
+    medjudge: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
     (tmp_path / "medjudge.yaml").write_text(REFUSED[name][0])
     done = medjudge("run")
     assert done.returncode == 2
@@ -72,7 +75,7 @@ def test_a_hostile_project_file_ends_a_command_with_status_2(medjudge: Callable,
     ],
 )
 def test_a_message_quotes_no_more_than_a_line_of_a_value(
-    medjudge: Callable, tmp_path: Path, entry: str, start: str
+    medjudge: Callable[..., Any], tmp_path: Path, entry: str, start: str
 ) -> None:
     (tmp_path / "medjudge.yaml").write_text(entry)
     done = medjudge("run")
