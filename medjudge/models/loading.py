@@ -106,7 +106,7 @@ def _check_config(place: str, revision: str | None, of_weights: bool) -> None:
 def _require_finite(model: torch.nn.Module) -> None:
     """Raises ValueError if a weight is NaN or infinite: every score would be."""
     for name, weight in model.named_parameters():
-        checked = weight.is_floating_point() and weight.numel() and weight.element_size() > 1
+        checked = weight.is_floating_point() and weight.numel() and weight.element_size() > 1 and not weight.is_meta
         if checked and not all(torch.isfinite(end) for end in weight.detach().aminmax()):
             raise ValueError(f"{name} holds numbers that are not finite")
 
