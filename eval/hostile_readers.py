@@ -33,6 +33,7 @@ from medjudge.rubrics.verdict import read_reasoned, read_verdict
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, read_questions, read_records
 from medjudge.validation.gate import read_gate
+from medjudge.workflows.project import read_project
 
 MOST_SECONDS = 10.0
 """Processor time for one input of at most some hundred kilobytes; what takes longer grows faster than its input."""
@@ -146,6 +147,7 @@ _FLAT = [
 ]
 _LABELS = {"good": 5, "bad": 1}
 _PACKAGE = Path(__file__).parent.parent / "medjudge"
+_PROJECT = "benchmark: sample\njudges: [built-in]\nraters: [dr-a]\ngate: {cohen_kappa: 0.6}\neval: {samples: 3}\n"
 _SCHEME_YAML = """name: own
 title: Own
 languages: [en]
@@ -305,6 +307,7 @@ def _yaml_files() -> tuple[Reader, ...]:
         Reader("label map, YAML", "labels.yaml", (_json(_LABELS),), "yaml", lambda path: parse_label_map(str(path))),
         Reader("gate", "gate.yaml", (_GATE.encode(),), "yaml", read_gate),
         Reader("prices", "prices.yaml", (_PRICES.encode(),), "yaml", read_prices),
+        Reader("project", "medjudge.yaml", (_PROJECT.encode(),), "yaml", read_project),
         Reader("texts of a language", "probes.yaml", (probes,), "yaml", _probe_texts),
     )
 

@@ -15,15 +15,16 @@ import tarfile
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Annotated, BinaryIO, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
-from medjudge.files import file_sha256, first_problem
+from medjudge.files import file_sha256, first_problem, model_from_json, remove_leftovers, temporary_beside
 
 MANIFEST, SUMS, SIGNATURE = "manifest.json", "SHA256SUMS", "manifest.json.minisig"
 _LARGEST = {MANIFEST: 16 << 20, SUMS: 16 << 20, SIGNATURE: 16 << 10}
@@ -50,26 +51,47 @@ class PackedFile(_Data):
         return self
 
 
-class About(_Data):
-    """What a bundle holds. `python` and `platforms` are those of its wheels, `None` and empty without any."""
+def _plain(text: str) -> str:
+    if any(unicodedata.category(character).startswith("C") for character in text):
+        raise ValueError("has a control character")
+    return text
 
-    judge: str
-    kind: str
-    base_model: str
-    base_revision: str | None
-    questions: int
-    answers: int
-    scheme: str
-    scheme_sha256: str
-    python: str | None = None
-    platforms: list[str] = Field(default_factory=list)
+
+def _name(text: str) -> str:
+    if problem := "is a path, not a name" if "/" in text else _problem_with(text):
+        raise ValueError(f"{ascii(text)[:80]} {problem}")
+    return text
+
+
+_Line = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\A[^-~]"), AfterValidator(_name)]
+_Count = Annotated[int, Field(ge=0)]
+_Tag = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.]{1,100}\z")]
+
+
+class About(_Data):
+    """What a bundle holds. `python` and `platforms` are those of its wheels, `None` and empty without any.
+
+    Whoever unpacks a bundle sees these texts, and runs a command with some of them in it.
+    """
+
+    judge: _Name
+    kind: Literal["generative", "ordinal", "similarity"]
+    base_model: _Line
+    base_revision: _Line | None
+    questions: _Count
+    answers: _Count
+    scheme: _Line
+    scheme_sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
+    python: str | None = Field(default=None, pattern=r"\A3\.[0-9]{1,2}\z")
+    platforms: list[_Tag] = Field(default=[], max_length=50)
 
 
 class Manifest(_Data):
     """`manifest.json`."""
 
     format: Literal[1] = 1
-    medjudge: str = Field(description="the version that packed it")
+    medjudge: str = Field(description="the version that packed it", pattern=r"\A[0-9A-Za-z.+!-]{1,100}\z")
     about: About
     files: list[PackedFile] = Field(min_length=1, max_length=100_000)
 
@@ -133,7 +155,7 @@ def write_bundle(
         raise InputError(f"--out {out}: {first_problem(error)}; rename it") from None
     data = (manifest.model_dump_json(indent=2) + "\n").encode()
     signature = None if sign is None else sign(data)
-    temporary = out.with_name(f"{out.name}.{os.getpid()}.part")
+    temporary = temporary_beside(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as archive:
@@ -231,7 +253,9 @@ def _require_space(archive: Path, folder: Path, manifest: Manifest) -> None:
 @contextmanager
 def _staging(target: Path) -> Iterator[Path]:
     """A private folder beside the target; what is left of it at the end is removed."""
-    folder = Path(mkdtemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent))
+    name = f".{target.name[:80]}"
+    remove_leftovers(target.parent, f"{escape(name)}.*.part")
+    folder = Path(mkdtemp(prefix=f"{name}.", suffix=f".{os.getpid()}.part", dir=target.parent))
     try:
         yield folder
     finally:
@@ -254,8 +278,8 @@ class _Reader:
         signed = sums.split(b"\n", 2)[1:2] == [f"{self._peeked_hash()}  {SIGNATURE}".encode()]
         signature = self._own_file(SIGNATURE) if signed else None
         try:
-            manifest = Manifest.model_validate_json(data)
-        except ValidationError as error:
+            manifest = model_from_json(Manifest, data.decode("utf-8"))
+        except ValueError as error:
             raise InputError(f"{self.path}, {MANIFEST}: {first_problem(error)}; {_FIX}") from None
         self.own_files = _own_files(manifest, data, signature)
         if dict(self.own_files)[SUMS] != sums:

@@ -7,18 +7,22 @@ import errno
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from glob import escape
 from hashlib import sha256
 from itertools import count
+from math import isfinite
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from medjudge.errors import InputError, notify, printable
+from medjudge.yaml_loader import BoundedLoader
 
 LARGEST_DOCUMENT = 256 << 20
 """Bytes of a file that is read as a whole: 256 MiB."""
@@ -31,11 +35,14 @@ LONGEST_LINE = 16 << 20
 
 _LONGEST_VALUE = 60
 """Characters of a wrong value in a message."""
+_LONGEST_PROBLEM = 400
+"""Characters of a message about a value."""
 
 _BOM = b"\xef\xbb\xbf"
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # neither flag exists on Windows
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to would block for ever
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read_bytes(path: Path, largest: int = LARGEST_DOCUMENT) -> bytes:
@@ -77,6 +84,16 @@ def read_json(path: Path, fix: str = "", surrogates: bool = False) -> Any:
         raise InputError(f"{path}: not valid JSON ({error}){f'; {fix}' if fix else ''}") from None
 
 
+def model_from_json(model: type[_Model], text: str) -> _Model:
+    """Reads a record from a JSON text as strictly as `parse_json`: pydantic takes the last of two values of one name.
+
+    Raises:
+        ValueError: The text is not such JSON, or not such a record; `first_problem` explains it.
+    """
+    parse_json(text, constants=False)
+    return model.model_validate_json(text)
+
+
 def read_yaml(path: Path) -> Any:
     """Reads a YAML document; a key that occurs twice in one mapping is refused.
 
@@ -93,10 +110,11 @@ def parse_yaml(text: str, place: Path | str) -> Any:
         place: Where the text comes from; starts the message.
 
     Raises:
-        InputError: The text is not YAML, or a key occurs twice in one mapping.
+        InputError: The text is not YAML, a key occurs twice in one mapping, an alias leads into itself, aliases repeat
+            too much, or a number is too long.
     """
     with _yaml_errors_explained(place):
-        return yaml.load(text, Loader=_UniqueKeys)
+        return yaml.load(text, Loader=BoundedLoader)
 
 
 def read_yaml_texts(path: Path) -> list[tuple[str, Any]] | None:
@@ -110,17 +128,18 @@ def read_yaml_texts(path: Path) -> list[tuple[str, Any]] | None:
     """
     text = read_text(path)
     with _yaml_errors_explained(path):
-        top = yaml.compose(text, Loader=yaml.SafeLoader)
-    if not isinstance(top, yaml.MappingNode):
-        return None
-    return [(str(key.value), value.value) for key, value in top.value]
+        top = yaml.compose(text, Loader=BoundedLoader)
+        if not isinstance(top, yaml.MappingNode):
+            return None
+        return [(str(key.value), value.value) for key, value in top.value]
 
 
 @contextmanager
 def _yaml_errors_explained(place: Path | str) -> Iterator[None]:
     try:
         yield
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    # PyYAML raises these besides its own where a tag does not fit its value, such as `!!bool x` or `!!timestamp x`.
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise InputError(f"{place}: not valid YAML ({' '.join(str(error).split())[:160]})") from None
 
 
@@ -163,12 +182,14 @@ def json_lines(
             yield number, fields
 
 
-def first_problem(error: ValidationError) -> str:
-    """Explains the first problem that pydantic found: the field, what is wrong, and the value."""
+def first_problem(error: ValueError) -> str:
+    """Explains why a record cannot be read: its first field that is wrong, the reason, and the value."""
+    if not isinstance(error, ValidationError):
+        return f"not valid JSON ({str(error)[:_LONGEST_PROBLEM]})"
     problems = error.errors()
     first = problems[0]
-    field = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
+    field = ".".join(str(part) for part in first["loc"])[:_LONGEST_PROBLEM]
+    message = first["msg"].removeprefix("Value error, ")[:_LONGEST_PROBLEM]
     value = "" if first["type"] in ("missing", "value_error", "json_invalid") else f" (found {clipped(first['input'])})"
     count = len(problems) - 1
     more = f"; and {count} more problem{'s' if count > 1 else ''}" if count else ""
@@ -223,8 +244,7 @@ def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
         OSError: The file cannot be written; the error names it.
     """
     path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-    # The process id, because two processes may write the same file at the same time, such as `report` and `eval`.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary = temporary_beside(path)
     try:
         temporary.unlink(missing_ok=True)  # of a process that had the same id
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -245,14 +265,40 @@ def replacing(path: Path, private: bool = True) -> Iterator[IO[bytes]]:
         raise
 
 
+def temporary_beside(path: Path) -> Path:
+    """Where this process may write what becomes `path`; what killed processes left of theirs is removed.
+
+    The name has the process id, because two processes may write the same file at the same time, such as `report` and
+    `eval`.
+    """
+    remove_leftovers(path.parent, f"{escape(path.name)}.*.part")
+    return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
+def remove_leftovers(folder: Path, pattern: str) -> None:
+    """Removes the files and folders `*.PID.part` of a pattern whose processes are gone; those of living ones stay."""
+    for leftover in folder.glob(pattern):
+        import psutil  # late, because there hardly ever is one
+
+        pid = leftover.suffixes[-2][1:] if len(leftover.suffixes) > 1 else ""
+        if not re.fullmatch("[0-9]{1,9}", pid) or psutil.pid_exists(int(pid)):
+            continue
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
 @contextmanager
 def appending(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file to append to; a new one is readable by its owner only. What an error cut short is taken back.
+    """Opens a file to append to; a new one is readable by its owner only. What an error cut short is taken back, and a
+    file that would be new and empty is removed.
 
     Raises:
         OSError: The file is a link or not a regular file, or the disk is full or gone; the error names the file.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAITING
+    is_new = not os.path.lexists(path)
     descriptor = os.open(path, flags, 0o600)
     try:
         information = os.fstat(descriptor)
@@ -263,6 +309,8 @@ def appending(path: Path) -> Iterator[IO[bytes]]:
                 yield file
         except OSError as error:
             os.ftruncate(descriptor, information.st_size)
+            if is_new and not information.st_size:
+                path.unlink(missing_ok=True)
             raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(descriptor)
@@ -304,15 +352,15 @@ def parse_json(text: str, constants: bool = True, surrogates: bool = False) -> A
     """`json.loads` that refuses a name which occurs twice in one object.
 
     Args:
-        constants: Whether NaN and infinity are accepted.
+        constants: Whether NaN, infinity and numbers too large for a float are accepted.
         surrogates: Whether a text may hold a lone surrogate.
 
     Raises:
         ValueError: The text is not such JSON.
     """
-    parse_constant = None if constants else _refuse_constant
+    numbers: dict[str, Any] = {} if constants else {"parse_constant": _refuse_constant, "parse_float": _finite}
     try:
-        value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_refuse_duplicates)
+        value = json.loads(text, object_pairs_hook=_refuse_duplicates, **numbers)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not surrogates and _SURROGATE.search(text):
@@ -354,26 +402,21 @@ def _complete(data: bytes) -> bool:
     return True
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """A SafeLoader that refuses a key which occurs twice; plain YAML loaders take the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
-        if (twice := _first_twice(keys)) is not None:
-            line = node.start_mark.line + 1
-            raise yaml.YAMLError(f"'{twice}' occurs twice in the mapping that starts in line {line}")
-        return super().construct_mapping(node, deep)
-
-
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError(f"'{_first_twice(name for name, _ in pairs)}' occurs twice in one object")
+        raise ValueError(f"'{str(_first_twice(name for name, _ in pairs))[:60]}' occurs twice in one object")
     return fields
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value; write null where a value is missing")
+
+
+def _finite(literal: str) -> float:
+    if not isfinite(value := float(literal)):
+        raise ValueError(f"{literal[:40]} is too large; every number must be finite")
+    return value
 
 
 def _first_twice(names: Iterable[str]) -> str | None:
@@ -387,8 +430,12 @@ def _first_twice(names: Iterable[str]) -> str | None:
 
 def clipped(value: Any) -> str:
     """A value as JSON for a message, cut where it is long."""
+    if isinstance(value, str):
+        value = value[:_LONGEST_VALUE]  # encoding the rest would take as long as the text is
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
         return "a deeply nested value"
+    except (TypeError, ValueError):  # a key that is no text, or a number of more digits than Python writes
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from medjudge.records import AnswerKey, Count, ErrorKind, StrictRecord, Text
+from medjudge.records import AnswerKey, Count, ErrorKind, Id, Rater, StrictRecord, Text
 
 
 class ItemScore(StrictRecord):
@@ -13,10 +13,10 @@ class ItemScore(StrictRecord):
     `item` is the item's text. `contradicted` is more than `not_met`: the answer says the opposite.
     """
 
-    question_id: Text
-    model: Text
+    question_id: Id
+    model: Id
     sample: Count = 0
-    rater: Text
+    rater: Rater
     item: Text
     verdict: Literal["met", "not_met", "contradicted"]
 
@@ -44,10 +44,10 @@ class ItemVerdict(StrictRecord):
 class ItemJudgment(StrictRecord):
     """A judge's verdicts on the items of one answer, in the order of the question's items, or none and the reason."""
 
-    question_id: Text
-    model: Text
+    question_id: Id
+    model: Id
     sample: Count = 0
-    judge: Text
+    judge: Id
     items: Annotated[list[ItemVerdict], Field(min_length=1)] | None
     raw: str | None = None
     error_kind: Annotated[ErrorKind, Field(strict=False)] | None = None

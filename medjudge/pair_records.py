@@ -4,7 +4,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from medjudge.records import AnswerKey, Count, ErrorKind, StrictRecord, Text
+from medjudge.records import AnswerKey, Count, ErrorKind, Id, Rater, StrictRecord
 
 Preferred = Literal["first", "tie", "second"]
 """The better one of two answers."""
@@ -22,9 +22,9 @@ class PairKey(NamedTuple):
 class _Pair(StrictRecord):
     """Two models' answers to one question; `first` and `second` are the models, and both answers have `sample`."""
 
-    question_id: Text
-    first: Text
-    second: Text
+    question_id: Id
+    first: Id
+    second: Id
     sample: Count = 0
 
     @model_validator(mode="after")
@@ -53,7 +53,7 @@ class PairJudgment(_Pair):
     `probabilities` are those of `first`, `tie` and `second`.
     """
 
-    judge: Text
+    judge: Id
     preferred: Preferred | None
     probabilities: Annotated[list[PairShare], Field(min_length=3, max_length=3)] | None = None
     rationale: str | None = None
@@ -85,7 +85,7 @@ class PairJudgment(_Pair):
 class PhysicianPair(_Pair):
     """One rater's preference between two answers; `first` was shown as A."""
 
-    rater: Text
+    rater: Rater
     preferred: Preferred
     comment: str | None = None
 

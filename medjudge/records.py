@@ -1,10 +1,19 @@
 """The records that the stations exchange, one JSON object per line."""
 
+import unicodedata
 from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 CONSTRUCTED = "constructed"
 """The rater of answers that were written to match a level; no physician scored them."""
@@ -15,6 +24,33 @@ Source = Literal["physician", "teacher", "constructed", "synthetic"]
 Level = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0, le=5)]
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which tables and file names lose; remove it")
+    return text
+
+
+def _visible(name: str) -> str:
+    if unseen := invisible(name):
+        raise ValueError(f"holds {unseen}, which nobody sees; type the name again")
+    return name
+
+
+def invisible(name: str) -> str | None:
+    """The first character by which a name could differ from another one and look the same; None where it has none."""
+    for character in name:
+        unseen = character != " " and unicodedata.category(character)[0] in "CZ"
+        if unseen or character in _BLANK or "\ufe00" <= character <= "\ufe0f":
+            return f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
+    return None
+
+
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Letters and marks that take no ink."""
+Id = Annotated[Text, AfterValidator(_without_nul)]
+Rater = Annotated[Text, AfterValidator(_visible)]
 Count = Annotated[int, Field(ge=0)]
 
 MOST_TURNS = 1000
@@ -123,12 +159,12 @@ class Question(_WithExtra):
     rubric of single points, if the benchmark has one.
     """
 
-    id: Text
+    id: Id
     category: Text
     subcategory: str = ""
     scene: str = ""
     difficulty: str = ""
-    group: Text
+    group: Id
     round: Annotated[int, Field(ge=1, le=MOST_TURNS)] = 1
     prompt: Text
     reference: str | None = None
@@ -162,8 +198,8 @@ class Answer(_WithExtra):
     `thinking` is what the model thought before it answered; it is no part of the answer and is not judged.
     """
 
-    question_id: Text
-    model: Text
+    question_id: Id
+    model: Id
     sample: Count = 0
     text: str
     finish_reason: str | None = None
@@ -214,10 +250,10 @@ class Judgment(StrictRecord):
     reference and checklist together, that did not fit the judge's window.
     """
 
-    question_id: Text
-    model: Text
+    question_id: Id
+    model: Id
     sample: Count = 0
-    judge: Text
+    judge: Id
     round: Annotated[int, Field(ge=1)] = 1
     score: Level | None
     expected: Annotated[float, Field(ge=1, le=5)] | None = None
@@ -295,10 +331,10 @@ class MTGDimensions(StrictRecord):
 class PhysicianScore(StrictRecord):
     """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
 
-    question_id: Text
-    model: Text
+    question_id: Id
+    model: Id
     sample: Count = 0
-    rater: Text
+    rater: Rater
     score: Level | None = None
     dimensions: MTGDimensions | None = None
     comment: str | None = None

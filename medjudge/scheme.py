@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text, read_yaml
+from medjudge.files import first_problem, model_from_json, read_text, read_yaml
 
 SCHEME_FILE = "scheme.json"
 """A run folder's copy of its scheme; also beside a benchmark's questions.jsonl, whose scheme it is."""
@@ -265,8 +265,8 @@ def read_scheme(path: Path) -> Scheme:
         InputError: It is missing or corrupt.
     """
     try:
-        return Scheme.model_validate_json(read_text(path))
-    except ValidationError as error:
+        return model_from_json(Scheme, read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: {first_problem(error)}") from None
 
 

@@ -24,6 +24,7 @@ from medjudge.files import (
     json_lines,
     read_json,
     read_text,
+    remove_leftovers,
     require_own_files,
     write_json,
     write_whole,
@@ -166,14 +167,6 @@ def append_lines(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Removes what killed processes left half written in a folder; the files of living ones stay."""
-    for temporary in folder.rglob("*.part"):
-        pid = temporary.suffixes[-2:-1]
-        if pid and pid[0][1:].isdecimal() and not psutil.pid_exists(int(pid[0][1:])):
-            temporary.unlink(missing_ok=True)
-
-
 class Run:
     """A run folder (`runs/NAME`): questions, answers, judgments, physicians' scores, and the results made from them.
 
@@ -266,7 +259,7 @@ class Run:
         for file in (self.answers_file, self.spending_file, *judged):
             if file.exists():
                 repair_last_line(file)
-        remove_leftovers(self.path)
+        remove_leftovers(self.path, "**/*.part")
 
     def part(self, rank: int) -> "Run":
         """The run folder in which one of several processes appends; `merge_parts` brings it into this one."""

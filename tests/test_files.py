@@ -1,8 +1,15 @@
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_json
+from medjudge.files import first_problem, model_from_json, read_json, write_whole
+from medjudge.store import append_lines
 
 
 class _Inner(BaseModel):
@@ -63,3 +70,55 @@ def test_a_broken_document_names_the_file_and_the_fix(tmp_path, text: str, reaso
         read_json(path, "restore it")
     assert str(caught.value).startswith(f"{path}: not valid JSON (")
     assert str(caught.value).endswith("; restore it")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"inner": [], "inner": []}', "not valid JSON ('inner' occurs twice in one object)"),
+        ('{"inner": [], "other": 1e999}', "not valid JSON (1e999 is too large; every number must be finite)"),
+        (
+            '{"inner": [], "other": NaN}',
+            "not valid JSON (NaN is not a JSON value; write null where a value is missing)",
+        ),
+        ('{"inner": 3}', "inner: Input should be a valid array (found 3)"),
+    ],
+)
+def test_a_record_is_read_as_strictly_as_any_json(text: str, reason: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011, the reason is compared below
+        model_from_json(_Outer, text)
+    assert first_problem(caught.value) == reason
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_write_removes_what_killed_processes_left_of_theirs(tmp_path: Path) -> None:
+    file = tmp_path / "report [1].html"
+    dead = tmp_path / f"{file.name}.{dead_pid()}.part"
+    dead.write_text("half")
+    others = [tmp_path / f"{file.name}.{os.getppid()}.part", tmp_path / "report 1.html.1.part", tmp_path / "own.part"]
+    for other in others:
+        other.write_text("of a living process, of another file, or of the user")
+    write_whole(file, "whole")
+    assert not dead.exists()
+    assert all(other.exists() for other in others)
+    assert file.read_text() == "whole"
+
+
+def test_a_full_disk_leaves_no_empty_file(tmp_path: Path) -> None:
+    before = tmp_path / "before.jsonl"
+    before.touch()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for file in (tmp_path / "new.jsonl", before):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
+        try:
+            with pytest.raises(OSError, match="File too large") as caught:
+                append_lines(file, "a score\n")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert caught.value.filename == str(file)
+    assert list(tmp_path.iterdir()) == [before]  # what was there stays

@@ -3,7 +3,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from medjudge.records import ErrorKind, Judgment, MTGDimensions, earlier_turns
+from medjudge.item_records import ItemScore
+from medjudge.pair_records import PhysicianPair
+from medjudge.records import Answer, ErrorKind, Judgment, MTGDimensions, PhysicianScore, Question, earlier_turns
 from medjudge.scale import consensus
 
 
@@ -97,3 +99,32 @@ def test_earlier_turns_are_those_of_the_same_conversation_in_order(question) -> 
         question(id="b2", group="b", round=2, prompt="second"),
     ]
     assert earlier_turns(turns) == {"b1": (), "b2": ("first",), "b3": ("first", "second"), "a1": ()}
+
+
+@pytest.mark.parametrize(
+    "rater", ["dr-a\u200b", "dr-a\u2060", "dr\u00ada", "dr\u00a0a", "dr\u3000a", "dr-a\u115f", "dr-a\0"]
+)
+def test_no_two_raters_look_the_same(rater: str) -> None:
+    records = [
+        (PhysicianScore, {"question_id": "q", "model": "m", "score": 4}),
+        (ItemScore, {"question_id": "q", "model": "m", "item": "i", "verdict": "met"}),
+        (PhysicianPair, {"question_id": "q", "first": "a", "second": "b", "preferred": "first"}),
+    ]
+    for record, fields in records:
+        with pytest.raises(ValidationError, match="which nobody sees"):
+            record.model_validate({**fields, "rater": rater})
+        record.model_validate({**fields, "rater": "医生 李"})
+
+
+def test_an_id_holds_no_nul() -> None:
+    question = {"id": "q", "category": "MK", "group": "q", "prompt": "p", "language": "en"}
+    answer = {"question_id": "q", "model": "m", "text": "t"}
+    judgment = {"question_id": "q", "model": "m", "judge": "j", "score": 4}
+    for record, fields, names in (
+        (Question, question, ("id", "group")),
+        (Answer, answer, ("question_id", "model")),
+        (Judgment, judgment, ("question_id", "model", "judge")),
+    ):
+        for name in names:
+            with pytest.raises(ValidationError, match="holds a NUL character"):
+                record.model_validate({**fields, name: "q\0"})

@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from fastapi import Request
-from fastapi.responses import Response
+from fastapi import HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
 
 from medjudge.annotate.rendering import message_page
 
@@ -23,6 +23,7 @@ HEADERS = {
 }
 """What every response carries."""
 
+LANGUAGE_COOKIE = "medjudge-language"
 LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 LARGEST_FORM = 1 << 20
 """Bytes of a posted form."""
@@ -70,6 +71,15 @@ class Access(NamedTuple):
         """Where forms may come from."""
         own = {f"{'https' if self.encrypted else 'http'}://{host}"}
         return own | ({self.public_url} if self.public_url else set())
+
+
+def switch_language(language: str, item: str) -> Response:
+    """Shows the pages of this browser in another language from here on; `/language/{language}/{item}`."""
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,35}", language):  # a cookie holds no other letters
+        raise HTTPException(404)
+    response = RedirectResponse(f"/answer/{item}", 303)
+    response.set_cookie(LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=365 * 86400)
+    return response
 
 
 def names_host(header: str, hosts: Container[str]) -> bool:

@@ -6,13 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from medjudge.annotate.forms import printable
 from medjudge.annotate.plan import plan_file, rater_problem
 from medjudge.annotate.wording import form_texts
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text, write_whole
+from medjudge.files import first_problem, model_from_json, read_text, write_whole
 from medjudge.item_records import ItemScore
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
 from medjudge.records import AnswerKey, Question, RubricItem, earlier_turns
@@ -169,8 +169,8 @@ def read_item_plan(run: Run) -> ItemPlan:
     if not file.exists():
         raise InputError(f"{run.path}: no plan of items; `medjudge annotate items export` makes one")
     try:
-        return ItemPlan.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(ItemPlan, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 

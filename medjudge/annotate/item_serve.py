@@ -8,7 +8,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from medjudge.annotate.access import HEADERS, Access, refusal
+from medjudge.annotate.access import HEADERS, LANGUAGE_COOKIE, Access, refusal, switch_language
 from medjudge.annotate.item_intake import add_items
 from medjudge.annotate.item_plan import CHOICES, AnswerToMark, ItemChoice, ItemPlan, answers_to_mark, item_form_texts
 from medjudge.annotate.rendering import message_page, page_template
@@ -16,7 +16,6 @@ from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
 from medjudge.store import Run
 
-_LANGUAGE_COOKIE = "medjudge-language"
 _KEYS: dict[str, ItemChoice] = {str(key): choice for key, choice in enumerate(CHOICES, 1)}
 
 
@@ -44,7 +43,7 @@ def item_app(run: Run, plan: ItemPlan, access: Access) -> FastAPI:
     server.add_exception_handler(404, lambda request, error: message_page("There is nothing here.", 404))
     server.get("/", response_class=HTMLResponse)(_start)
     server.get("/answer/{item}", response_class=HTMLResponse)(_show)
-    server.get("/language/{language}/{item}")(_switch)
+    server.get("/language/{language}/{item}")(switch_language)
     server.post("/answer/{item}", response_class=HTMLResponse)(_save)
     return server
 
@@ -150,7 +149,7 @@ def _own(request: Request) -> _ItemPages:
 
 
 def _language(request: Request) -> str | None:
-    chosen = request.cookies.get(_LANGUAGE_COOKIE)
+    chosen = request.cookies.get(LANGUAGE_COOKIE)
     return chosen if chosen in ("en", "zh") else None
 
 
@@ -169,12 +168,6 @@ def _start(pages: _OwnPages) -> Any:
 
 def _show(pages: _OwnPages, language: _Language, item: str) -> str:
     return pages.show(item, language)
-
-
-def _switch(language: str, item: str) -> Response:
-    response = RedirectResponse(f"/answer/{item}", 303)
-    response.set_cookie(_LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=365 * 86400)
-    return response
 
 
 def _save(pages: _OwnPages, language: _Language, item: str, fields: Annotated[dict[str, str], Depends(_fields)]) -> Any:

@@ -7,13 +7,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from medjudge.annotate.forms import printable
 from medjudge.annotate.plan import plan_file, rater_problem
 from medjudge.annotate.wording import form_texts
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text, write_whole
+from medjudge.files import first_problem, model_from_json, read_text, write_whole
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
 from medjudge.pair_records import PhysicianPair, Preferred
 from medjudge.records import Answer, AnswerKey, Question, earlier_turns
@@ -166,8 +166,8 @@ def read_pair_plan(run: Run) -> PairPlan:
     if not file.exists():
         raise InputError(f"{run.path}: no plan of pairs; `medjudge annotate pairs export` makes one")
     try:
-        return PairPlan.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(PairPlan, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 

@@ -1,16 +1,17 @@
 """The plan of who scores what, and its files in a run folder."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from medjudge.errors import InputError, printable
-from medjudge.files import first_problem, read_text, write_whole
-from medjudge.records import AnswerKey
+from medjudge.files import first_problem, model_from_json, read_text, write_whole
+from medjudge.records import AnswerKey, invisible
 from medjudge.store import Run
 
 Which = Literal["random", "informative", "deferred"]
@@ -112,6 +113,10 @@ def rater_problem(name: str) -> str | None:
     """Why a name cannot be a rater's, whose form is a file of that name; None if it can."""
     if not name.strip() or _NO_FILE_NAME.search(name) or printable(name) != name:
         return "becomes a file name; use letters, digits, '-', '.', '_' or '@'"
+    if unseen := invisible(name):
+        return f"holds {unseen}, which nobody sees; type the name again"
+    if unicodedata.normalize("NFC", name) != name:
+        return "has accents as separate characters, so that two names could look the same; type the name again"
     if len(name) > _LONGEST_NAME or len(name.encode()) > _MOST_BYTES:
         return f"becomes a file name; use at most {_LONGEST_NAME} characters and {_MOST_BYTES} bytes"
     if name[0] in "-+=@":
@@ -166,8 +171,8 @@ def _number(file: Path) -> int:
 
 def _read(file: Path) -> Plan:
     try:
-        return Plan.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(Plan, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: not a plan ({first_problem(error)}); restore it from a copy") from None
 
 

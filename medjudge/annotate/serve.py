@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
+from shlex import quote
 from statistics import median
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -17,7 +18,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import ValidationError
 
-from medjudge.annotate.access import HEADERS, Access, refusal
+from medjudge.annotate.access import HEADERS, LANGUAGE_COOKIE, Access, refusal, switch_language
 from medjudge.annotate.add_scores import add_scores, scores_lock
 from medjudge.annotate.adjudicate import disputed
 from medjudge.annotate.cells import DIMENSIONS
@@ -37,7 +38,6 @@ from medjudge.errors import InputError, notify
 from medjudge.records import AgreedScore, AnswerKey, PhysicianScore
 from medjudge.store import Run
 
-_LANGUAGE_COOKIE = "medjudge-language"
 _BREAK_SECONDS = 600
 """A longer time between two saves is a break."""
 
@@ -72,7 +72,7 @@ def scoring_app(run: Run, plan: Plan, access: Access, adjudicates: bool = False)
     server.get("/", response_class=HTMLResponse)(_start)
     server.get("/answer/{item}", response_class=HTMLResponse)(_show)
     server.get("/next/{item}")(_skip)
-    server.get("/language/{language}/{item}")(_switch)
+    server.get("/language/{language}/{item}")(switch_language)
     server.post("/answer/{item}", response_class=HTMLResponse)(_save)
     return server
 
@@ -113,7 +113,7 @@ class _Pages:
         item = self._first_open()
         if item is not None:
             return RedirectResponse(f"/answer/{item}", 303)
-        command = "" if self.for_others else f"medjudge validate {self.run.path} --judge JUDGE"
+        command = "" if self.for_others else f"medjudge validate {quote(str(self.run.path))} --judge JUDGE"
         return end_page(self.items, self.rater, self.scores(), command, language)
 
     def show(self, item: str, saved: str, language: str | None) -> str:
@@ -188,7 +188,7 @@ _OwnPages = Annotated[_Pages, Depends(_own)]
 
 
 def _language(request: Request) -> str | None:
-    return request.cookies.get(_LANGUAGE_COOKIE)
+    return request.cookies.get(LANGUAGE_COOKIE)
 
 
 _Language = Annotated[str | None, Depends(_language)]
@@ -200,13 +200,6 @@ def _start(pages: _OwnPages, language: _Language) -> Any:
 
 def _show(pages: _OwnPages, language: _Language, item: str, saved: str = "") -> str:
     return pages.show(item, saved, language)
-
-
-def _switch(language: str, item: str) -> Response:
-    """Shows the pages of this browser in another language from here on."""
-    response = RedirectResponse(f"/answer/{item}", 303)
-    response.set_cookie(_LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=365 * 86400)
-    return response
 
 
 def _skip(pages: _OwnPages, item: str) -> Response:

@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -121,7 +122,7 @@ def _print_export(screen: "Console", exported: "ExportedForms", run: Path, forma
             f"make one project per file, with the labelling configuration label-studio.xml or label-studio-MTG.xml in "
             f"{exported.folder}"
         )
-    screen.print(f"Next, when the forms come back: medjudge annotate import {run} FILE …")
+    screen.print(f"Next, when the forms come back: medjudge annotate import {quote(str(run))} FILE …")
 
 
 @app.command("import")
@@ -178,11 +179,11 @@ def _print_import(screen: "Console", imported: "ImportedScores", run: Path) -> N
     if imported.disputed:
         screen.print(
             f"physicians differ by two levels or across usable on {imported.disputed} answers; a third one settles "
-            f"them: medjudge annotate serve {run} --adjudicate --rater NAME"
+            f"them: medjudge annotate serve {quote(str(run))} --adjudicate --rater NAME"
         )
     if imported.informative:
         screen.print(_INFORMATIVE)
-    screen.print(f"{Run(run).physicians_file}; next: medjudge validate {run} --judge local")
+    screen.print(f"{Run(run).physicians_file}; next: medjudge validate {quote(str(run))} --judge local")
 
 
 def _print_agreement(screen: "Console", imported: "ImportedScores") -> None:

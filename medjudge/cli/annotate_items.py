@@ -1,6 +1,7 @@
 """`medjudge annotate items`: physicians mark which items an answer meets."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Optional
 
 import typer
@@ -47,7 +48,7 @@ def export(
     )
     for name, file in forms.files.items():
         screen.print(f"  {name}: {counts[name]} answers in {file}")
-    screen.print(f"Next, when the forms come back: medjudge annotate items import {run} FILE …")
+    screen.print(f"Next, when the forms come back: medjudge annotate items import {quote(str(run))} FILE …")
 
 
 @app.command("import")
@@ -88,7 +89,7 @@ def import_(
     screen.print(f"{added.new} verdicts imported, {added.same} imported before, {added.replaced} replaced")
     if added.blank:
         screen.print(f"{added.blank} items have no verdict yet")
-    screen.print(f"{folder.items_file}; next: medjudge validate {run} --judge JUDGE")
+    screen.print(f"{folder.items_file}; next: medjudge validate {quote(str(run))} --judge JUDGE")
     if added.problems:
         screen.print(f"{len(added.problems)} problem{'s' if len(added.problems) > 1 else ''} to fix")
         raise typer.Exit(1)
@@ -118,4 +119,4 @@ def serve(
 
     pages = open_item_pages(run, rater or (), network=network_of(host, port, certificate, key, public_url))
     serve_links(pages, "answers", "answer", open_page, as_json)
-    notify(f"stopped; the same command goes on, and `medjudge validate {run}` shows the agreement")
+    notify(f"stopped; the same command goes on, and `medjudge validate {quote(str(run))}` shows the agreement")

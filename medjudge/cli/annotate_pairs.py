@@ -1,6 +1,7 @@
 """`medjudge annotate pairs`: physicians compare two answers at a time."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Optional
 
 import typer
@@ -49,7 +50,7 @@ def export(
     screen.print(f"{len(forms.plan.items)} pairs, each to {forms.plan.overlap} of {len(counts)} raters, seed {seed}")
     for name, file in forms.files.items():
         screen.print(f"  {name}: {counts[name]} pairs in {file}")
-    screen.print(f"Next, when the forms come back: medjudge annotate pairs import {run} FILE …")
+    screen.print(f"Next, when the forms come back: medjudge annotate pairs import {quote(str(run))} FILE …")
 
 
 @app.command("import")
@@ -91,7 +92,7 @@ def import_(
     screen.print(f"{added.new} pairs imported, {added.same} imported before, {added.replaced} replaced")
     if added.blank:
         screen.print(f"{added.blank} pairs are not compared yet")
-    screen.print(f"{physician_pairs_file(folder)}; next: medjudge compare {run} --judge JUDGE")
+    screen.print(f"{physician_pairs_file(folder)}; next: medjudge compare {quote(str(run))} --judge JUDGE")
     if added.problems:
         screen.print(f"{len(added.problems)} problem{'s' if len(added.problems) > 1 else ''} to fix")
         raise typer.Exit(1)
@@ -121,4 +122,4 @@ def serve(
 
     pages = open_pair_pages(run, rater or (), network=network_of(host, port, certificate, key, public_url))
     serve_links(pages, "pairs", "verdict", open_page, as_json)
-    notify(f"stopped; the same command goes on, and `medjudge compare {run}` shows the agreement")
+    notify(f"stopped; the same command goes on, and `medjudge compare {quote(str(run))}` shows the agreement")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -96,7 +97,9 @@ def serve(
     serve_links(pages, "answers", "score", open_page, as_json)
     left = pages.open_answers()
     advice = (
-        "run the same command to continue" if any(left.values()) else f"next: medjudge validate {run} --judge JUDGE"
+        "run the same command to continue"
+        if any(left.values())
+        else f"next: medjudge validate {quote(str(run))} --judge JUDGE"
     )
     counts = "; ".join(
         f"{name}: {count} of {pages.links[name].answers} answers are open" for name, count in left.items()

@@ -1,5 +1,6 @@
 """`medjudge answer`: only the answers."""
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -61,5 +62,6 @@ def answer(
     if as_json:
         print_json({"run": str(result.run.path), "answers": len(result.answers), "empty": result.empty})
     console(as_json).print(
-        f"{result}; next: medjudge eval --judge local --benchmark {benchmark} --run {result.run.path}"
+        f"{result}; next: medjudge eval --judge local --benchmark {quote(benchmark)} "
+        f"--run {quote(str(result.run.path))}"
     )

@@ -1,5 +1,6 @@
 """`medjudge compare`: two models' answers at a time, and the ranking."""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -81,7 +82,7 @@ def _print(comparison: "Comparison", as_json: bool) -> None:
     if comparison.spent_usd is not None:
         screen.print(f"spent on this run in total: {comparison.spent_usd:.4f} USD ({comparison.run.spending_file})")
     file = comparison_file(comparison.run, study.judge)
-    screen.print(f"\n{file} has everything; next: medjudge report {comparison.run.path}")
+    screen.print(f"\n{file} has everything; next: medjudge report {quote(str(comparison.run.path))}")
 
 
 def summary_lines(study: "PairStudy") -> list[str]:

@@ -1,6 +1,7 @@
 """`medjudge eval`: the answer-and-judge benchmark."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -226,7 +227,7 @@ def _print_evaluation(result: "Evaluation", as_json: bool) -> None:
         print_items(result.items, screen)
     for line in result.variance.lines if result.variance else ():
         screen.print(line)
-    screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {result.run.path}")
+    screen.print(f"{result.run.path / 'scores.json'}; next: medjudge report {quote(str(result.run.path))}")
 
 
 def _print_cascade(result: "Evaluation", cascade: "CascadeRecord", screen: "Console") -> None:

@@ -1,6 +1,7 @@
 """`medjudge judge`: signs judge folders, and checks signatures."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Optional
 
 import typer
@@ -29,7 +30,8 @@ def sign(
     if as_json:
         print_json(signed.as_json())
     console(as_json).print(
-        f"{signed.folder}: {signed.files} files signed; check with: medjudge judge verify {signed.folder} --key KEY.pub"
+        f"{signed.folder}: {signed.files} files signed; check with: "
+        f"medjudge judge verify {quote(str(signed.folder))} --key KEY.pub"
     )
 
 

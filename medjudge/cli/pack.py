@@ -1,6 +1,7 @@
 """`medjudge pack`: a judge and a benchmark in one file."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Optional
 
 import typer
@@ -62,5 +63,5 @@ def pack(
         f"sha256 of the manifest: {packed.manifest_sha256}"
     )
     screen.print(
-        f"\non the other machine: medjudge unpack {packed.out.name}{' --key KEY.pub' if packed.signed else ''}"
+        f"\non the other machine: medjudge unpack {quote(packed.out.name)}{' --key KEY.pub' if packed.signed else ''}"
     )

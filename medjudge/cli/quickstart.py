@@ -1,6 +1,7 @@
 """`medjudge quickstart`: the full pipeline on the bundled sample."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -47,5 +48,5 @@ def quickstart(
     screen.print(NOTICE)
     screen.print(
         f"\nDone in {time.monotonic() - start:.0f} s. Report: {result.page}\n"
-        f"Next: medjudge eval --judge {result.judge} --benchmark FILE --answers FILE"
+        f"Next: medjudge eval --judge {quote(str(result.judge))} --benchmark FILE --answers FILE"
     )

@@ -1,6 +1,7 @@
 """`medjudge refine`: better checklists and rubrics from what judge and physicians disagree on."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -104,7 +105,7 @@ def refine(
             f"{refinement.why_not_refinable}"
         )
     else:
-        command = f"medjudge refine {run} --judge {judge} --proposer ..."
+        command = f"medjudge refine {quote(str(run))} --judge {quote(judge)} --proposer ..."
         screen.print(f"\n{refinement.folder / 'disagreements.jsonl'}; next: {command}")
     if not refinement.complete:
         raise typer.Exit(1)
@@ -181,4 +182,6 @@ def _print_changes(screen: "Console", revision: "Revision", folder: Path) -> Non
             if before is not None and after is not None:
                 screen.print(f"{name} on all {agreement.answers} held-out answers: {before:.2f} to {after:.2f}")
         screen.print(SELECTION_NOTE)
-    screen.print(f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {folder / 'questions.jsonl'}")
+    screen.print(
+        f"\n{folder / 'changes.diff'}; next: medjudge eval --benchmark {quote(str(folder / 'questions.jsonl'))}"
+    )

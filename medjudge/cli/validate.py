@@ -2,6 +2,7 @@
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -252,9 +253,11 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
     for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
         screen.print(line)
     if plan_width is not None and study.usability is None:
-        screen.print(f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {run}` first")
+        screen.print(
+            f"\n--plan-width: only the scored answers are judged; run `medjudge eval --run {quote(str(run))}` first"
+        )
     file = Run(run).agreement_file(study.judge, against)
-    screen.print(f"\n{file} has everything; next: medjudge report {run}")
+    screen.print(f"\n{file} has everything; next: medjudge report {quote(str(run))}")
 
 
 def _print_marks(study: "MarksStudy", as_json: bool) -> None:
@@ -268,4 +271,4 @@ def _print_marks(study: "MarksStudy", as_json: bool) -> None:
     screen.print(f"Judge {study.judge}: physicians scored no answer, so there is no gate to check")
     for line in (*physician_lines(study.pairs), *physician_item_lines(study.items)):
         screen.print(line)
-    screen.print(f"\nnext: medjudge report {study.run.path}")
+    screen.print(f"\nnext: medjudge report {quote(str(study.run.path))}")

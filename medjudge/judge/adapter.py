@@ -1,15 +1,17 @@
 """Loads LoRA adapters of judge folders, with checks: peft itself accepts missing or extra tensors, and any config."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import nn
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import clipped, first_problem, model_from_json, read_text
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -17,9 +19,22 @@ if TYPE_CHECKING:
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FILE = "adapter_model.safetensors"
 
+_PLAIN = r"[A-Za-z0-9_.-]{1,200}"
+_OWN_EXCLUSION = re.compile(r"(\.\*\\\.layers\?\\\.\([0-9|]{1,2000}\)\\\.\.\*\|)?\.\*pooler\.\*")
+"""The patterns that training writes, for `upper_layers` and an encoder's pooler."""
 
-_Positive = Annotated[int, Field(ge=1)]
-_Module = Annotated[str, Field(max_length=200)]
+
+def _excluded(name: str) -> str:
+    if not re.fullmatch(_PLAIN, name) and not _OWN_EXCLUSION.fullmatch(name):
+        raise ValueError("is no module's name; a list of names is expected")
+    return name
+
+
+# peft reads most of these as regular expressions, and a short one can take hours.
+_Module = Annotated[str, Field(pattern=rf"\A{_PLAIN}\z")]
+_Modules = Annotated[list[_Module], Field(min_length=1, max_length=10_000)]
+_Rank = Annotated[int, Field(ge=1)]
+_Alpha = Annotated[float, Field(gt=0, le=1e6)]
 
 
 class _AdapterConfig(BaseModel):
@@ -28,13 +43,13 @@ class _AdapterConfig(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
     peft_type: Literal["LORA"]
-    r: _Positive
-    lora_alpha: Annotated[float, Field(gt=0)]
+    r: _Rank
+    lora_alpha: _Alpha
     lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    target_modules: _Module | list[_Module]
-    exclude_modules: _Module | list[_Module] | None = None
-    rank_pattern: dict[str, _Positive] = {}
-    alpha_pattern: dict[str, Annotated[float, Field(gt=0)]] = {}
+    target_modules: _Module | _Modules
+    exclude_modules: Annotated[str, AfterValidator(_excluded)] | list[_Module] | None = None
+    rank_pattern: dict[_Module, _Rank] = {}
+    alpha_pattern: dict[_Module, _Alpha] = {}
     bias: Literal["none"] = "none"
     fan_in_fan_out: bool = False
     use_dora: bool = False
@@ -46,7 +61,7 @@ class _AdapterConfig(BaseModel):
     revision: str | None = None
     peft_version: str | None = None
     megatron_core: Literal["megatron.core"] | None = None
-    qalora_group_size: _Positive = 16
+    qalora_group_size: _Rank = 16
 
 
 def check_adapter_config(folder: Path) -> None:
@@ -59,12 +74,25 @@ def check_adapter_config(folder: Path) -> None:
     path = folder / ADAPTER_CONFIG
     fix = "restore the file or train the judge again"
     try:
-        config = _AdapterConfig.model_validate_json(read_text(path))
-    except ValidationError as error:
+        config = model_from_json(_AdapterConfig, read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: {first_problem(error)}; {fix}") from None
     for name, value in (config.model_extra or {}).items():
         if value not in (None, False, "", [], {}):
             raise InputError(f"{path}: {name[:80]!r} is set, and judges' adapters do not use it; {fix}")
+    largest = max([config.r, *config.rank_pattern.values()])
+    if largest > (most := _largest_rank(folder / ADAPTER_FILE, fix)):
+        raise InputError(f"{path}: rank {clipped(largest)}, and {ADAPTER_FILE} has ranks up to {most}; {fix}")
+
+
+def _largest_rank(weights: Path, fix: str) -> int:
+    """The largest rank of an adapter's tensors, from the file's header: no memory is taken."""
+    try:
+        with safe_open(weights, "pt") as opened:
+            names = [name for name in opened.keys() if "lora_A" in name]  # noqa: SIM118, no mapping
+            return max([0, *(opened.get_slice(name).get_shape()[0] for name in names)])
+    except (SafetensorError, OSError, IndexError) as error:
+        raise InputError(f"{weights}: {' '.join(str(error).split())[:200]}; {fix}") from None
 
 
 def load_adapter(body: nn.Module, folder: Path, trainable: bool = False) -> "PeftModel":

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of, carries_tokenizer
@@ -69,7 +70,7 @@ def stale_temperature(folder: Path | None, card: JudgeCard | None, scheme: Schem
         return None
     fitted = card.temperature_on
     here = measured_on(folder, card, scheme, fitted.models)
-    again = f"train it again with `medjudge train --output-dir {folder}`"
+    again = f"train it again with `medjudge train --output-dir {quote(str(folder))}`"
     if fitted.files_sha256 != here.files_sha256:
         return f"its temperature was fitted with other files; restore them or {again}"
     if fitted.scheme_sha256 != here.scheme_sha256:

@@ -3,10 +3,10 @@
 `medjudge.validation.items` fills these records. They live here because studies hold them.
 """
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.judge.alt_test_study import AltTestResult
 from medjudge.judge.item_store import item_study_file
 from medjudge.records import Importance
@@ -129,6 +129,6 @@ def read_item_study(run: Run, judge: str) -> ItemStudy | None:
     if not file.exists():
         return None
     try:
-        return ItemStudy.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(ItemStudy, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: {first_problem(error)}; run `medjudge eval --items` again") from None

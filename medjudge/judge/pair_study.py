@@ -3,12 +3,13 @@
 `medjudge.validation.pair_study` fills it.
 """
 
+from shlex import quote
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.judge.pair_store import comparison_file
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run
@@ -127,8 +128,9 @@ def read_pair_study(run: Run, judge: str) -> PairStudy | None:
     if not file.exists():
         return None
     try:
-        return PairStudy.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(PairStudy, read_text(file))
+    except ValueError as error:
         raise InputError(
-            f"{file}: {first_problem(error)}; run `medjudge compare {run.path} --judge {judge}` again"
+            f"{file}: {first_problem(error)}; run "
+            f"`medjudge compare {quote(str(run.path))} --judge {quote(judge)}` again"
         ) from None

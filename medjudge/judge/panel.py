@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text, read_yaml
+from medjudge.files import first_problem, model_from_json, read_text, read_yaml
 from medjudge.records import Judgment
 from medjudge.statistics.panels import Rule
 from medjudge.store import Run
@@ -201,8 +201,8 @@ def read_fit(file: Path) -> PanelFit:
         InputError: The file is missing, or is not such a record.
     """
     try:
-        return PanelFit.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(PanelFit, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: {first_problem(error)}; remove the file to calibrate the panel again") from None
 
 

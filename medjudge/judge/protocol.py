@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from medjudge.errors import InputError
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, earlier_turns
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -68,8 +69,16 @@ def scored(
     Args:
         probabilities: Probabilities that add up to 1, level 1 first, shape (5,).
         points: What the judge says of each point, if it reads points.
+
+    Raises:
+        InputError: The probabilities are not finite.
     """
     exact = np.asarray(probabilities, dtype=np.float64)
+    if not np.isfinite(exact).all() or exact.sum() <= 0:
+        raise InputError(
+            f"judge {judge_name}: its probabilities for the answer of {assignment.answer.model} to "
+            f"{assignment.answer.question_id} are not finite; its weights or its base model's are damaged, restore them"
+        )
     exact = exact / exact.sum()
     return Judgment(
         question_id=assignment.answer.question_id,

@@ -6,13 +6,14 @@ floors below validation.
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.judge.alt_test_study import AltTestResult
 from medjudge.judge.drift_study import DriftStudy
 from medjudge.judge.item_study import PhysicianItemStudy
@@ -399,8 +400,8 @@ def read_study(run: Run, judge: str, against: str | None = None) -> Study | None
     file = run.agreement_file(judge, against)
     if not file.exists():
         return None
-    other = f" --against {against}" if against else ""
-    fix = f"run `medjudge validate {run.path} --judge {judge}{other}` again"
+    other = f" --against {quote(against)}" if against else ""
+    fix = f"run `medjudge validate {quote(str(run.path))} --judge {quote(judge)}{other}` again"
     return parse_study(Study, read_text(file), file, fix)
 
 
@@ -418,6 +419,6 @@ def parse_study(record: type[_Record], json: str, file: Path, fix: str) -> _Reco
         InputError: The JSON is not such a record.
     """
     try:
-        return record.model_validate_json(json)
-    except ValidationError as error:
+        return model_from_json(record, json)
+    except ValueError as error:
         raise InputError(f"{file}: {first_problem(error)}; {fix}") from None

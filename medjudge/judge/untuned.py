@@ -8,6 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from medjudge.files import remove_leftovers
 from medjudge.judge.api import file_name
 from medjudge.judge.folder import UNTUNED, JudgeCard
 from medjudge.models.chat import with_chat_template
@@ -37,7 +38,8 @@ def untuned_folder(model_id: str) -> Path:
     with FileLock(f"{folder}.lock"):
         if folder.is_dir():
             return folder
-        staging = Path(tempfile.mkdtemp(prefix="untuned.", suffix=".part", dir=folder.parent))
+        remove_leftovers(folder.parent, "untuned.*.part")
+        staging = Path(tempfile.mkdtemp(prefix="untuned.", suffix=f".{os.getpid()}.part", dir=folder.parent))
         with_chat_template(load_tokenizer(model_id)).save_pretrained(staging)
         JudgeCard(
             kind="generative",

@@ -5,12 +5,12 @@ Code that lies beside a model never runs, and weights are read from safetensors 
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
 from httpx2 import HTTPError
 from huggingface_hub import snapshot_download, try_to_load_from_cache
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -22,9 +22,10 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, NetworkRefusedError
+from medjudge.files import read_json
 from medjudge.models.packaged import PACKAGED, located_gguf, packaged_folder
-from medjudge.models.safety import names_own_code, refuse_pickles
+from medjudge.models.safety import names_own_code, refuse_foreign_kernels, refuse_other_sizes, refuse_pickles
 
 _MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model")
 
@@ -53,26 +54,61 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
         refuse_pickles(folder, f"model {model_id}")
     disable_progress_bar()  # one bar per file would hide those of the stations
     try:
+        place = located(model_id)
+        _check_config(place, revision, of_weights="use_safetensors" in options)
         # False, not the default: without it, transformers asks on the terminal whether to run the code.
-        return auto.from_pretrained(located(model_id), revision=revision, trust_remote_code=False, **options)
+        loaded = auto.from_pretrained(place, revision=revision, trust_remote_code=False, **options)
+        if isinstance(loaded, torch.nn.Module):
+            _require_finite(loaded)
+        return loaded
     except torch.cuda.OutOfMemoryError:
         raise
-    except (OSError, ValueError, SafetensorError, RuntimeError, TypeError, AttributeError, KeyError) as error:
-        reason = " ".join(str(error).split())[:300]
-        if folder.is_dir() and (file := names_own_code(folder)) is not None:
-            raise InputError(
-                f"{file}: names code of its own in auto_map, which medjudge never runs; take a model that transformers "
-                "knows"
-            ) from None
-        if folder.is_dir():
-            raise InputError(f"model {model_id}: its files are missing or corrupt ({reason})") from None
-        if missing := _missing_package(model_id):
-            raise missing from None
-        source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
-        raise InputError(
-            f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
-            f"`hf download {model_id}` ({reason})"
-        ) from None
+    except Exception as error:  # whatever a hostile config makes transformers raise, ImportError to ZeroDivisionError
+        if isinstance(error, InputError) and not isinstance(error, NetworkRefusedError):
+            raise
+        raise _explained(error, model_id, folder) from None
+
+
+def _explained(error: Exception, model_id: str, folder: Path) -> InputError:
+    """Why a model cannot be loaded, and what to do, from what transformers raised."""
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    if folder.is_dir() and (file := names_own_code(folder)) is not None:
+        return InputError(
+            f"{file}: names code of its own in auto_map, which medjudge never runs; take a model that transformers "
+            "knows"
+        )
+    if folder.is_dir():
+        return InputError(f"model {model_id}: its files are missing or corrupt ({reason})")
+    if missing := _missing_package(model_id):
+        return missing
+    source = "no network is used (HF_HUB_OFFLINE)" if _offline() else "the hub was asked"
+    return InputError(
+        f"model {model_id}: cannot be loaded; {source}. Give a folder with the model, or download it first with "
+        f"`hf download {quote(model_id)}` ({reason})"
+    )
+
+
+def _check_config(place: str, revision: str | None, of_weights: bool) -> None:
+    """Checks `config.json` of a folder or hub id before transformers acts on it."""
+    file = Path(place) / "config.json"
+    if not Path(place).is_dir():
+        if of_weights:  # a tokenizer runs nothing that a config names
+            refuse_foreign_kernels(PretrainedConfig.get_config_dict(place, revision=revision)[0], f"model {place}")
+    elif file.is_file():
+        config = read_json(file, "restore the file")
+        if not isinstance(config, dict):
+            raise InputError(f"{file}: not a JSON object; restore the file")
+        refuse_foreign_kernels(config, str(file))
+        if of_weights:
+            refuse_other_sizes(config, file.parent)
+
+
+def _require_finite(model: torch.nn.Module) -> None:
+    """Raises ValueError if a weight is NaN or infinite: every score would be."""
+    for name, weight in model.named_parameters():
+        checked = weight.is_floating_point() and weight.numel() and weight.element_size() > 1 and not weight.is_meta
+        if checked and not all(torch.isfinite(end) for end in weight.detach().aminmax()):
+            raise ValueError(f"{name} holds numbers that are not finite")
 
 
 def _refuse_missing_folder(model_id: str, folder: Path) -> None:
@@ -139,7 +175,7 @@ def files_of_model(model_id: str, revision: str | None = None) -> list[Path]:
                 raise missing from None
             reason = " ".join(str(error).split())[:300]
             raise InputError(
-                f"model {model_id}: cannot be had; download it first with `hf download {model_id}` ({reason})"
+                f"model {model_id}: cannot be had; download it first with `hf download {quote(model_id)}` ({reason})"
             ) from None
     files = sorted({file for pattern in _MODEL_FILES for file in folder.glob(pattern) if file.is_file()})
     # The hub's cache has the files of all revisions beside the snapshots, and links to them.

@@ -18,7 +18,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
 from medjudge.errors import InputError
-from medjudge.files import file_sha256
+from medjudge.files import file_sha256, remove_leftovers
 from medjudge.models import gguf, multilingual_e5
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -250,7 +250,8 @@ def _needed(parts: Iterable[Path]) -> str:
 
 def _convert_into(source: Source, parts: tuple[Path, ...], convert: Callable[[Path, Path], None], folder: Path) -> None:
     """Writes the converted folder beside its place and moves it there, so that a kill leaves no half of it."""
-    staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".part", dir=folder.parent))
+    remove_leftovers(folder.parent, f"{folder.name}.*.part")
+    staging = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=f".{os.getpid()}.part", dir=folder.parent))
     try:
         whole = parts[0]
         if len(parts) > 1:

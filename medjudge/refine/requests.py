@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError, notify
-from medjudge.files import read_text
+from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.records import AnswerKey, PhysicianScore, earlier_turns
 from medjudge.refine.causes import CauseKind
 from medjudge.refine.findings import Finding
@@ -118,7 +118,6 @@ def _read_proposals(file: Path) -> list[Proposal]:
         return []
     repair_last_line(file)  # the lock of the run is held
     try:
-        return [Proposal.model_validate_json(line) for line in read_text(file).split("\n") if line]
+        return [model_from_json(Proposal, line) for line in read_text(file).split("\n") if line]
     except ValueError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{file}: not a proposal ({reason}); remove the line and run again") from None
+        raise InputError(f"{file}: not a proposal ({first_problem(error)}); remove the line and run again") from None

@@ -1,9 +1,11 @@
 """A run as logs of Inspect (inspect-ai), one per model, so that `inspect view` shows every judgment."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
+from glob import escape
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +38,7 @@ from inspect_ai.scorer import Score
 
 from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
+from medjudge.files import remove_leftovers
 from medjudge.records import CONSTRUCTED, AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.report.leaderboard import ModelUsability, score_models
 from medjudge.rounds import binding_by_answer
@@ -105,7 +108,8 @@ def write_inspect_logs(run: Run, judge: str, target: Path) -> list[Path]:
 def _write_log(log: EvalLog, path: Path) -> None:
     """Writes a log, all of it or nothing, readable by its owner only: it holds texts and physicians' scores."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f"{path.name}.", suffix=".part", dir=path.parent) as scratch:
+    remove_leftovers(path.parent, f"{escape(path.name)}.*.part")
+    with TemporaryDirectory(prefix=f"{path.name}.", suffix=f".{os.getpid()}.part", dir=path.parent) as scratch:
         written = Path(scratch) / "log.eval"
         write_eval_log(log, written, format="eval")
         written.chmod(0o600)

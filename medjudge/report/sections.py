@@ -1,6 +1,7 @@
 """What the page shows of a run, gathered from its records."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -177,7 +178,7 @@ def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable:
             "would mean nothing.",
             n=overlap,
         )
-    command = f"`medjudge validate {run.run.path} --judge {judge}`"
+    command = f"`medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(judge)}`"
     if run.against_kind == AgainstKind.PHYSICIANS:
         return words("Physicians scored answers of this run; {command} measures the agreement.", command=command)
     return words("This run has constructed levels; {command} measures the agreement.", command=command)

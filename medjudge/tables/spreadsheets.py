@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.errors import InputError
+from medjudge.errors import InputError, notify
 from medjudge.files import read_bytes
 from medjudge.tables.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
 
@@ -130,7 +130,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise _too_large(path, MOST_BYTES)
-        return [Sheet(*cells) for cells in read_xlsx(io.BytesIO(read_bytes(path)), is_blank)]
+        sheets = list(read_xlsx(io.BytesIO(read_bytes(path)), is_blank))
     except InputError:
         raise
     except LimitError as error:
@@ -142,3 +142,7 @@ def read_sheets(path: Path) -> list[Sheet]:
         raise InputError(
             f"{path}: not a readable .xlsx workbook ({reason}); save it as .xlsx again, without a password"
         ) from None
+    for sheet in sheets:
+        if sheet.hidden:
+            notify(f"{path}, sheet '{sheet.name}': {sheet.hidden}, and read all the same; remove what does not count")
+    return [Sheet(sheet.name, sheet.rows, sheet.unsaved) for sheet in sheets]

@@ -38,11 +38,15 @@ class LimitError(Exception):
 
 
 class SheetCells(NamedTuple):
-    """The rows of a sheet that are not blank, by number; and the places of formulas without a result, column from 0."""
+    """The rows of a sheet that are not blank, by number; and the places of formulas without a result, column from 0.
+
+    `hidden` names what a spreadsheet program does not show of it: the sheet, or rows.
+    """
 
     name: str
     rows: list[tuple[int, Sequence[object]]]
     unsaved: frozenset[tuple[int, int]]
+    hidden: str = ""
 
 
 class _Settings(NamedTuple):
@@ -98,21 +102,22 @@ def read_xlsx(file: BinaryIO, is_blank: Callable[[object], bool]) -> Iterator[Sh
         strings = [target for kind, target in parts.values() if kind == "sharedStrings"][:1]
         root = _small(archive, workbook)
         sheets = [
-            (str(sheet.get("name")), parts[identity][1])
+            (str(sheet.get("name")), parts[identity][1], sheet.get("state", "visible") != "visible")
             for sheet in _named(root, "sheet")
             for identity in [next(value for name, value in sheet.items() if name.endswith("}id"))]
             if parts[identity][0] == "worksheet"
         ]
-        total = sum(sizes[name] for name in [*strings, *(target for _, target in sheets)])
+        total = sum(sizes[name] for name in [*strings, *(target for _, target, _ in sheets)])
         if total > MOST_XML_BYTES:
             size = f"{total / 1e6:,.0f} MB unpacked, and the limit is {MOST_XML_BYTES // 1_000_000} MB"
             raise LimitError(f"its sheets have {size}; split the table into several files")
         texts = _shared_texts(archive, strings[0]) if strings else []
         settings = _settings(archive, root, parts, texts)
         budget = Budget()
-        for name, target in sheets:
+        for name, target, is_hidden in sheets:
             with archive.open(target) as stream:
-                yield _sheet(name, stream, settings, budget, is_blank)
+                sheet = _sheet(name, stream, settings, budget, is_blank)
+            yield sheet._replace(hidden="the sheet is hidden") if is_hidden and sheet.rows else sheet
 
 
 def _office_document(archive: ZipFile) -> str:
@@ -265,6 +270,8 @@ class _SheetReader(_Reader):
         self.place = f"sheet '{name}'"
         self.rows: list[tuple[int, Sequence[object]]] = []
         self.unsaved: set[tuple[int, int]] = set()
+        self.hidden: list[int] = []
+        self._row_is_hidden = False
         self._sheet = self.place
         self._settings = settings
         self._budget = budget
@@ -291,6 +298,7 @@ class _SheetReader(_Reader):
                 wrong = f"comes after row {self._number}" if number <= _LAST_ROW else f"is past the last, {_LAST_ROW:,}"
                 raise LimitError(f"{self._sheet}: row {number:,} {wrong}; copy the cells to a new workbook")
             self._number, self._column = number, -1
+            self._row_is_hidden = attributes.get("hidden") in ("1", "true") or attributes.get("ht") == "0"
             self.place = f"{self._sheet}, row {number}"
 
     def end(self, name: str) -> None:
@@ -309,6 +317,8 @@ class _SheetReader(_Reader):
             cells = tuple([self._cells.get(column) for column in range(width)])
             self._budget.add(self.place, cells)
             self.rows.append((self._number, cells))
+            if self._row_is_hidden:
+                self.hidden.append(self._number)
             self._cells.clear()
 
     def _column_of(self, letters: str) -> int:
@@ -350,4 +360,5 @@ def _sheet(
 ) -> SheetCells:
     reader = _SheetReader(name, settings, budget, is_blank)
     reader.parser.ParseFile(stream)
-    return SheetCells(name, reader.rows, frozenset(reader.unsaved))
+    hidden = f"{len(reader.hidden)} rows are hidden, the first is row {reader.hidden[0]}" if reader.hidden else ""
+    return SheetCells(name, reader.rows, frozenset(reader.unsaved), hidden)

@@ -1,6 +1,7 @@
 """The studies that say how far a judge's scores in a run may be trusted."""
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
 from pydantic import ValidationError
 
@@ -87,4 +88,4 @@ def use_in(run: Run, judge: str, models: Iterable[str] | None = None) -> Use:
 def validate_command(run: Run, judge: str, quantization: Quantization | None = None) -> str:
     """The command that validates a judge on the answers of a run, on a base that is quantised for this use or not."""
     quantised = "" if quantization is None else f" --judge-quantization {quantization_name(quantization)}"
-    return f"medjudge validate {run.path} --judge {judge}{quantised} --physicians FILE"
+    return f"medjudge validate {quote(str(run.path))} --judge {quote(judge)}{quantised} --physicians FILE"

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_text
+from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.records import Judgment
 from medjudge.rounds import expected_of
 from medjudge.statistics.variance_components import Components, Rows, Sizes, standard_error, variance_components
@@ -150,6 +150,6 @@ def read_variance(run: Run, judge: str) -> VarianceStudy | None:
     if not file.exists():
         return None
     try:
-        return VarianceStudy.model_validate_json(read_text(file))
-    except ValidationError as error:
+        return model_from_json(VarianceStudy, read_text(file))
+    except ValueError as error:
         raise InputError(f"{file}: {first_problem(error)}; run `medjudge eval` again") from None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,7 +185,7 @@ def physicians_pairs(run: Run, judge_ref: JudgeRef) -> PhysicianPairStudy | None
     study = refresh_pair_study(run, judge_ref) if compared else None
     if compared and study is None:
         say(
-            f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {run.path} --judge "
+            f"{physician_pairs_file(run)}: {len(compared)} pairs; `medjudge compare {quote(str(run.path))} --judge "
             f"{judge_ref.name}` lets this judge compare them, too"
         )
     return None if study is None else study.physicians

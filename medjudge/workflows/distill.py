@@ -19,10 +19,10 @@ from medjudge.distill.training_set import (
     side_summary,
 )
 from medjudge.errors import InputError
-from medjudge.files import json_lines, write_json, write_whole
+from medjudge.files import json_lines, remove_leftovers, write_json, write_whole
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine
 from medjudge.scheme import Scheme
-from medjudge.store import Run, remove_leftovers, write_records, write_scheme
+from medjudge.store import Run, write_records, write_scheme
 from medjudge.workflows.run_folder import adopt_scheme, start_run
 
 TRAIN_FILE, VALIDATION_FILE, SUMMARY_FILE = "train.jsonl", "validation.jsonl", "summary.json"
@@ -173,7 +173,7 @@ def distill_training_set(
         },
     }
     result = DistilledSet(folder, checked.train, training_set.validation, summary)
-    remove_leftovers(folder)
+    remove_leftovers(folder, "**/*.part")
     # A killed process leaves this file, so that the same command replaces what it left.
     write_whole(unfinished, "This folder is being written, or the process that wrote it was killed.\n")
     write_scheme(folder, sources.scheme)

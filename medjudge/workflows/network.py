@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -84,9 +85,15 @@ class Listener(NamedTuple):
         """Serves an app until Ctrl-C; requests that take longer than two seconds from then on are cut short."""
         import uvicorn
 
-        # No access log: it would contain the tokens of links.
+        from medjudge.workflows.connections import Door, GuardedProtocol, repetitions_dropped
+
+        door = Door(self.socket)
+        # No access log: it would contain the tokens of links. The loop is Python's, because uvloop accepts by itself.
         config = uvicorn.Config(
             app,
+            http=partial(GuardedProtocol, door=door),  # type: ignore[arg-type]
+            ws="none",
+            loop="asyncio",
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -97,8 +104,8 @@ class Listener(NamedTuple):
         server = uvicorn.Server(config)
         # A request that the end cuts short is no error of the app's.
         logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
-        with suppress(KeyboardInterrupt):  # not raised where the shell that started us ignores Ctrl-C
-            server.run(sockets=[self.socket])
+        with repetitions_dropped("uvicorn.error", "asyncio"), suppress(KeyboardInterrupt):
+            server.run(sockets=[door])  # KeyboardInterrupt is not raised where our shell ignores Ctrl-C
 
 
 def listen(network: Network) -> Listener:

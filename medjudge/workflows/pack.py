@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import yaml
+from pydantic import ValidationError
 
 from medjudge import __version__
 from medjudge.benchmark.files import read_benchmark
@@ -15,7 +16,7 @@ from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import sample_folder
 from medjudge.bundle import About, Manifest, write_bundle
 from medjudge.errors import InputError
-from medjudge.files import write_whole
+from medjudge.files import first_problem, write_whole
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import BASE_FOLDER, JudgeCard, base_of
 from medjudge.judge.open import QUICKSTART_MARK, JudgeRef, resolve_judge
@@ -144,15 +145,20 @@ def _write_benchmark(request: PackRequest, judge: JudgeRef, folder: Path) -> Abo
     write_whole(folder / "gate.yaml", yaml.safe_dump(gate.model_dump(mode="json"), allow_unicode=True))
     if answers:
         write_records(folder / Path(ANSWERS).name, answers)
-    return About(
-        judge=judge.name,
-        kind=judge.card.kind,
-        base_model=judge.card.base_model,
-        base_revision=judge.card.base_revision,
-        questions=len(benchmark.questions),
-        answers=len(answers),
-        scheme=benchmark.scheme.name,
-        scheme_sha256=benchmark.scheme.sha256,
-        python=None if request.wheels is None else request.wheels.python_or_own,
-        platforms=[] if request.wheels is None else list(request.wheels.platforms),
-    )
+    try:
+        return About(
+            judge=judge.name,
+            kind=judge.card.kind,
+            base_model=judge.card.base_model,
+            base_revision=judge.card.base_revision,
+            questions=len(benchmark.questions),
+            answers=len(answers),
+            scheme=benchmark.scheme.name,
+            scheme_sha256=benchmark.scheme.sha256,
+            python=None if request.wheels is None else request.wheels.python_or_own,
+            platforms=[] if request.wheels is None else list(request.wheels.platforms),
+        )
+    except ValidationError as error:
+        raise InputError(
+            f"--out {request.out}: cannot describe the bundle ({first_problem(error)}); rename it"
+        ) from None

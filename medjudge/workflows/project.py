@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_yaml, write_whole
@@ -75,6 +75,26 @@ class Project(BaseModel):
     eval: _Options = {}
     validate_: _Options = Field(default={}, alias="validate")
     report: _Options = {}
+
+    @field_validator("eval", "validate_", "report")
+    @classmethod
+    def _names_options_and_no_server(cls, section: _Options) -> _Options:
+        for name in section:
+            if not re.fullmatch("[a-z][a-z0-9_-]*", name):
+                raise ValueError(f"{name[:60]!r} is no option; write its name without the dashes, as samples: 3")
+            if name.replace("_", "-").endswith("base-url"):
+                raise ValueError(
+                    f"{name}: a project file may not choose where your key is sent; give --base-url on the command "
+                    "line, or set OPENAI_BASE_URL"
+                )
+        return section
+
+    @field_validator("run", "benchmark", "scheme", "answers", "physicians")
+    @classmethod
+    def _is_no_option(cls, value: str | None) -> str | None:
+        if value is not None and value.startswith("-"):
+            raise ValueError(f"{value[:60]!r} would be read as an option; write ./{value[:60]}")
+        return value
 
     @property
     def run_folder(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
@@ -238,7 +239,8 @@ def tables_for_papers(
     boards = [_board(*row) for row in zip(names_apart(folders), folders, judges, strict=True)]
     if "agreement" in kinds and not any(board.study for board in boards):
         raise InputError(
-            f"--table agreement: nothing is measured yet; run `medjudge validate {folders[0].path} --judge {judges[0]}`"
+            f"--table agreement: nothing is measured yet; run "
+            f"`medjudge validate {quote(str(folders[0].path))} --judge {quote(judges[0])}`"
         )
     if format != "csv":
         return TableText({"latex": latex, "markdown": markdown}[format](boards, kinds))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from medjudge.errors import InputError, notify
@@ -51,7 +52,7 @@ def open_run_pages(folder: Path | str, *, network: Network = Network(), language
     if not runs and any((folder / name).exists() for name in ("questions.jsonl", "answers.jsonl")):
         raise InputError(f"{folder}: is a run itself; name the folder that holds it, {folder.resolve().parent}")
     if not runs:
-        raise InputError(f"{folder}: no run in it; `medjudge eval --run {folder / 'NAME'}` makes one")
+        raise InputError(f"{folder}: no run in it; `medjudge eval --run {quote(str(folder / 'NAME'))}` makes one")
     listener = listen(network)
     app = site_app(folder, listener.host_names, language)
     network.warn_unencrypted("Questions, answers and scores")

@@ -25,18 +25,19 @@ class Unpacked:
     @property
     def commands(self) -> list[str]:
         """The commands that install and run: two where the bundle has wheels, else one."""
-        place, about = shlex.quote(str(self.folder)), self.manifest.about
+        about = self.manifest.about
+        place = f"./{self.folder}" if str(self.folder).startswith("-") else str(self.folder)  # else it is an option
         paths = {file.path for file in self.manifest.files}
-        judge = f"{place}/judges/{shlex.quote(about.judge)}"
-        run = f"medjudge eval --offline --judge {judge} --benchmark {place}/{QUESTIONS}"
-        run += f" --answers {place}/{ANSWERS}" if ANSWERS in paths else " --model MODEL"
+        run = ["medjudge", "eval", "--offline", "--judge", f"{place}/judges/{about.judge}"]
+        run += ["--benchmark", f"{place}/{QUESTIONS}"]
+        run += ["--answers", f"{place}/{ANSWERS}"] if ANSWERS in paths else ["--model", "MODEL"]
         if f"wheels/{REQUIREMENTS}" not in paths:
-            return [run]
-        install = (
-            f"python{about.python} -m venv {place}/venv && {place}/venv/bin/pip install --no-index --find-links "
-            f"{place}/wheels --require-hashes -r {place}/wheels/{REQUIREMENTS}"
-        )
-        return [install, f"{place}/venv/bin/{run}"]
+            return [shlex.join(run)]
+        python = f"python{about.python}" if about.python else "python3"
+        pip = [f"{place}/venv/bin/pip", "install", "--no-index", "--find-links", f"{place}/wheels"]
+        pip += ["--require-hashes", "-r", f"{place}/wheels/{REQUIREMENTS}"]
+        install = f"{shlex.join([python, '-m', 'venv', f'{place}/venv'])} && {shlex.join(pip)}"
+        return [install, shlex.join([f"{place}/venv/bin/{run[0]}", *run[1:]])]
 
     def as_json(self) -> dict[str, Any]:
         """The object that `unpack --json` prints."""

@@ -198,6 +198,12 @@ def test_the_rater_switches_the_language_of_the_page(knowledge: Run) -> None:
     assert '<html lang="en">' in client.get(f"/answer/{item}").text
 
 
+@pytest.mark.parametrize("language", ["中", "z%C3%A9", "zh%0d%0aSet-Cookie:x=1", "x%20y", "x" * 36])
+def test_a_language_that_no_cookie_can_hold_is_not_found(knowledge: Run, language: str) -> None:
+    reply = _client(knowledge).get(f"/language/{language}/{items_of(knowledge)[0]}")
+    assert (reply.status_code, "set-cookie" in reply.headers) == (404, False)
+
+
 def test_missing_dimensions_are_named_without_javascript(letters: Run) -> None:
     client, item = _client(letters), items_of(letters)[0]
     reply = client.post(f"/answer/{item}", data={"correctness": "3", "safety": "1", "readability": "2"})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from chat_server import completion
 
 from medjudge.annotate.add_scores import add_scores
 from medjudge.records import PhysicianScore
@@ -59,6 +60,48 @@ def test_a_study_from_the_file_to_the_verdict(medjudge: Callable, tmp_path: Path
     studies = [step["result"] for step in steps if step["command"][0] == "validate"]
     failed = any(each["gate"]["passed"] is False or each["coverage"] < 1 for each in studies)
     assert second.returncode == int(failed)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"eval": {"base-url": "URL"}},
+        {"eval": {"base_url": "URL"}},
+        {"eval": {"base-url=URL": True}},
+        {"eval": {"base_url=URL": True}},
+        {"validate": {"base-url": "URL"}},
+        {"eval": {"proposer-base-url": "URL"}},
+        {"run": "--base-url=URL"},
+        {"benchmark": "--base-url=URL"},
+    ],
+    ids=str,
+)
+def test_the_file_never_chooses_where_the_key_is_sent(
+    medjudge: Callable, project: Callable, chat_server: Callable, entries: dict[str, object]
+) -> None:
+    """A folder from elsewhere may hold a project file; its user's key must not go where that file says."""
+    server = chat_server(lambda body: completion("{}"))
+    hostile = yaml.safe_load(yaml.safe_dump(entries).replace("URL", server.url))
+    project(**{"judges": ["openai:m"], **hostile})
+    for command in ("eval", "run"):
+        done = medjudge(command, OPENAI_API_KEY="secret")
+        assert done.returncode == 2, done.stderr
+        assert "medjudge.yaml: " in done.stderr
+        assert "Traceback" not in done.stderr
+    assert server.asked == []
+
+
+def test_the_command_line_and_the_environment_choose_the_server(
+    medjudge: Callable, project: Callable, chat_server: Callable
+) -> None:
+    server = chat_server(lambda body: completion('{"score": 4, "rationale": "x"}'))
+    project(judges=["openai:m"], eval={"limit": 1})
+    assert medjudge("eval", "--base-url", server.url, OPENAI_API_KEY="k").returncode == 0
+    before = len(server.asked)
+    assert before > 0
+    project(judges=["openai:m"], eval={"limit": 1}, run="runs/again")
+    assert medjudge("run", OPENAI_API_KEY="k", OPENAI_BASE_URL=server.url).returncode == 0
+    assert len(server.asked) > before
 
 
 def test_commands_read_the_file_and_options_override_it(medjudge: Callable, project: Callable, tmp_path: Path) -> None:

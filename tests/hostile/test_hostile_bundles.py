@@ -3,6 +3,9 @@
 import io
 import json
 import os
+import shlex
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from hashlib import sha256
@@ -14,6 +17,7 @@ from example_bundle import ABOUT
 from medjudge.bundle import MANIFEST, SUMS, unpack_bundle, write_bundle
 from medjudge.errors import InputError
 from medjudge.workflows.unpack import unpack
+from medjudge.workflows.wheels import REQUIREMENTS
 
 FILES = {"benchmark/questions.jsonl": b"{}\n", "judges/j/judge.json": b"x" * 1000, "judges/j/" + "l" * 150: b""}
 
@@ -120,6 +124,22 @@ def test_a_member_that_the_manifest_does_not_have_is_named(bundle: Path, added, 
         bundle.write_bytes(before)
 
 
+def test_what_a_killed_pack_or_unpack_left_is_removed_at_the_next_start(bundle: Path) -> None:
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    kit = bundle.parent / f".kit.abcd.{killed.pid}.part"
+    (kit / "judges").mkdir(parents=True)
+    other = bundle.parent / f".kit.abcd.{os.getppid()}.part"
+    other.mkdir()
+    half = bundle.parent / f"again.tar.{killed.pid}.part"
+    half.write_bytes(b"half")
+    unpack(bundle, bundle.parent / "kit")
+    write_bundle(bundle.parent / "again.tar", {"a": bundle.parent / "source-0"}, "0.1.0", ABOUT)
+    assert not kit.exists()
+    assert not half.exists()
+    assert other.exists()  # of a process that lives
+
+
 def test_a_missing_file_is_refused(bundle: Path) -> None:
     rewritten(bundle, lambda members: members.pop(3))
     refused(bundle)
@@ -173,6 +193,73 @@ def test_paths_that_a_manifest_may_not_have(tmp_path: Path, paths: list[str]) ->
 def test_manifests_that_are_refused(tmp_path: Path, fields: dict[str, object]) -> None:
     self_consistent(tmp_path / "b.tar", ["a"], **fields)
     assert MANIFEST in refused(tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("python", "3.12; touch x"),
+        ("python", "3.12\n"),
+        ("python", "-c x"),
+        ("judge", "../../../home/user/judge"),
+        ("judge", "/etc"),
+        ("judge", "a/b"),
+        ("judge", ".."),
+        ("judge", "-rf"),
+        ("judge", "a\x1b[2J"),
+        ("judge", ""),
+        ("kind", "pickle"),
+        ("platforms", ["x; touch y"]),
+        ("platforms", ["x"] * 51),
+        ("base_model", "a\u202eb"),
+        ("base_revision", "x\n$ touch y"),
+        ("scheme", "s\ntouch y"),
+        ("scheme_sha256", "0"),
+        ("questions", -1),
+    ],
+)
+def test_a_bundle_describes_itself_in_plain_words_only(tmp_path: Path, field: str, value: object) -> None:
+    self_consistent(tmp_path / "b.tar", ["a"], about=ABOUT.model_dump() | {field: value})
+    assert f"about.{field}" in refused(tmp_path / "b.tar")
+
+
+def test_the_version_that_packed_is_a_version(tmp_path: Path) -> None:
+    self_consistent(tmp_path / "b.tar", ["a"], medjudge="1; touch x")
+    assert "medjudge: " in refused(tmp_path / "b.tar")
+
+
+def test_a_manifest_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    """Some readers take the first of two values, this one and its signature another."""
+    self_consistent(tmp_path / "b.tar", ["a"])
+    with tarfile.open(tmp_path / "b.tar") as archive:
+        manifest = archive.extractfile(MANIFEST).read().decode()  # type: ignore[union-attr]
+    twice = manifest.replace('"judge": "j"', '"judge": "other", "judge": "j"')
+    assert twice != manifest
+    data, empty = twice.encode(), sha256(b"").hexdigest()
+    sums = f"{sha256(data).hexdigest()}  {MANIFEST}\n{empty}  a\n".encode()
+    with tarfile.open(tmp_path / "b.tar", "w", format=tarfile.GNU_FORMAT) as out:
+        for name, content in [(MANIFEST, data), (SUMS, sums), ("a", b"")]:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+    assert "'judge' occurs twice" in refused(tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize("name", ["-e", "a b; touch x", "$(touch x)", "it's"])
+def test_a_shell_reads_the_printed_commands_as_they_were_meant(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(bundle.parent)
+    sources = {f"wheels/{REQUIREMENTS}": bundle, "judges/a b/judge.json": bundle}
+    about = ABOUT.model_copy(update={"judge": "a b;c", "python": "3.12"})
+    write_bundle(Path(f"{name}.tar"), sources, "0.1.0", about)
+    install, run = unpack(Path(f"{name}.tar")).commands
+    place = f"./{name}" if name.startswith("-") else name
+    assert shlex.split(install)[:4] == ["python3.12", "-m", "venv", f"{place}/venv"]
+    assert shlex.split(install).count("&&") == 1
+    words = shlex.split(run)
+    assert words[0] == f"{place}/venv/bin/medjudge"
+    assert words[words.index("--judge") + 1] == f"{place}/judges/a b;c"
 
 
 def test_a_claimed_size_reserves_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError
 from medjudge.tables import xlsx
+from medjudge.tables.columns import read_rows
 
 GOOD = ("q1", "m", 0, "dr_a", 3, "fine")
 
@@ -143,3 +144,20 @@ def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, mo
     file.write_text("".join([*lines, json.dumps({**question, "id": "q3", "group": "q3"}), "\nnot read at all"]))
     with pytest.raises(InputError, match="line 4: the limit of 3 questions is reached; split the file"):
         store.read_questions(file)
+
+
+def test_hidden_rows_and_sheets_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "scores"
+    for cells in (["id", "score"], ["a", 1], ["b", 2], ["c", 3]):
+        book.active.append(cells)
+    book.active.row_dimensions[3].hidden = True
+    book.create_sheet("old").append(["id", "score"])
+    book["old"].sheet_state = "veryHidden"
+    book.create_sheet("empty").sheet_state = "hidden"
+    book.save(tmp_path / "x.xlsx")
+    assert len(read_rows(tmp_path / "x.xlsx", ["id", "score"])) == 3
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"{tmp_path / 'x.xlsx'}, sheet 'scores': 1 rows are hidden, the first is row 3, and read")
+    assert second.startswith(f"{tmp_path / 'x.xlsx'}, sheet 'old': the sheet is hidden, and read")

@@ -104,6 +104,12 @@ def test_a_rater_of_a_score_file_has_a_rater_s_name(kind: str, tmp_path: Path) -
         ("a\x7f", "becomes a file name"),
         ("../x", "becomes a file name"),
         ("医" * 79, "at most 80 characters"),
+        ("dr-a\u200b", "holds U\\+200B ZERO WIDTH SPACE"),
+        ("dr\u00ada", "holds U\\+00AD SOFT HYPHEN"),
+        ("dr\u00a0a", "holds U\\+00A0 NO-BREAK SPACE"),
+        ("dr-a\u3164", "holds U\\+3164 HANGUL FILLER"),
+        ("dr-a\ufe0f", "holds U\\+FE0F VARIATION SELECTOR-16"),
+        ("dr-e\u0301", "accents as separate characters"),
     ],
 )
 def test_a_rater_s_name_that_no_file_can_have_is_refused_with_the_reason(

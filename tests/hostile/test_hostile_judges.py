@@ -1,0 +1,212 @@
+"""Judge folders and base models whose configs ask for code, memory or time: one line each, and at once."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_judges import build_ordinal_judge
+
+from medjudge.errors import InputError
+from medjudge.models.loading import load_causal_lm, load_encoder
+
+
+@pytest.fixture
+def base(tiny_encoder: Path, tmp_path: Path) -> Path:
+    """A base model that a test may damage."""
+    return Path(shutil.copytree(tiny_encoder, tmp_path / "base-model"))
+
+
+@pytest.fixture
+def judge(base: Path, tmp_path: Path) -> Path:
+    """An ordinal judge on it."""
+    return build_ordinal_judge(tmp_path / "judge", base)
+
+
+@pytest.fixture
+def refused(medjudge: Callable, judge: Path, tmp_path: Path) -> Callable[[], str]:
+    """Judges with the folder, and returns the one line that refuses it."""
+
+    def run() -> str:
+        done = medjudge("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        return line
+
+    return run
+
+
+def change(path: Path, **fields: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"attn_implementation": "owner/kernel"},
+        {"_attn_implementation": "owner/kernel@v1:forward"},
+        {"attn_implementation": {"": "owner/kernel"}},
+        {"attn_implementation": {"text_config": "owner/kernel"}},
+        {"text_config": {"attn_implementation": "owner/kernel"}},
+        {"sub": [{"_attn_implementation_internal": "owner/kernel"}]},
+        {"experts_implementation": "owner/kernel"},
+        {"attn_implementation": "flash_attention_2"},
+        {"attn_implementation": "paged|flash_attention_3"},
+        {"attn_implementation": 3},
+    ],
+    ids=str,
+)
+def test_a_config_names_no_code_of_the_hub(base: Path, fields: dict[str, object]) -> None:
+    change(base / "config.json", **fields)
+    for load in (load_encoder, load_causal_lm):
+        with pytest.raises(InputError, match=r"config\.json: \w+ is .*, whose code may come from the hub"):
+            load(str(base))
+
+
+def test_a_model_of_the_hub_names_no_code_of_the_hub_either(base: Path, tmp_path: Path) -> None:
+    change(base / "config.json", attn_implementation="owner/kernel")
+    cached = tmp_path / "hub" / "models--owner--model"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(base, cached / "snapshots" / ("0" * 40))
+    code = "from medjudge.models.loading import load_encoder; load_encoder('owner/model')"
+    environment = os.environ | {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert 'InputError: model owner/model: attn_implementation is "owner/kernel", whose code may come' in done.stderr
+
+
+@pytest.mark.parametrize("named", ["eager", "sdpa", None])
+def test_a_config_may_name_what_transformers_brings(base: Path, named: str | None) -> None:
+    change(base / "config.json", attn_implementation=named)
+    load_encoder(str(base))
+
+
+def test_a_judge_whose_base_names_a_kernel_is_refused(base: Path, refused: Callable[[], str]) -> None:
+    change(base / "config.json", attn_implementation="flash_attention_2")
+    assert "attn_implementation" in refused()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_hidden_layers": 1_000_000},
+        {"num_hidden_layers": 10**30},
+        {"hidden_size": 1 << 40},
+        {"intermediate_size": 1 << 30},
+        {"vocab_size": 1 << 40},
+        {"max_position_embeddings": 1 << 40},
+        {"num_attention_heads": 1 << 40},
+        {"text_config": {"num_hidden_layers": 1_000_000}},
+    ],
+    ids=str,
+)
+def test_sizes_that_the_weights_do_not_have_take_no_memory(
+    base: Path, refused: Callable[[], str], fields: dict[str, object]
+) -> None:
+    change(base / "config.json", **fields)
+    line = refused()
+    assert "tensors, none wider than" in line
+    assert len(line) < 500
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hidden_size": 0},
+        {"hidden_size": "wide"},
+        {"hidden_size": None},
+        {"hidden_size": -8},
+        {"num_attention_heads": 0},
+        {"num_hidden_layers": []},
+        {"vocab_size": "x"},
+        {"pad_token_id": 10**9},
+        {"hidden_act": "nonsense"},
+        {"quantization_config": {"quant_method": "nonsense"}},
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+        {"quantization_config": "x"},
+        {"dtype": "nonsense"},
+        {"model_type": "nonsense"},
+        {"architectures": 7},
+    ],
+    ids=str,
+)
+def test_a_damaged_config_ends_in_one_line_or_is_not_used(
+    base: Path, judge: Path, medjudge: Callable, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    change(base / "config.json", **fields)
+    done = medjudge("eval", "--judge", judge, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
+    assert done.returncode in (0, 2), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_base_with_numbers_that_are_not_finite_is_refused(base: Path, refused: Callable[[], str]) -> None:
+    weights = load_file(base / "model.safetensors")
+    name = next(name for name in weights if name.endswith("query.weight"))
+    weights[name][0, 0] = torch.nan
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    assert "holds numbers that are not finite" in refused()
+
+
+def test_a_config_with_a_name_twice_is_refused(base: Path, refused: Callable[[], str]) -> None:
+    text = (base / "config.json").read_text()
+    (base / "config.json").write_text(text.replace("{", '{"hidden_size": 8,', 1))
+    assert "'hidden_size' occurs twice" in refused()
+
+
+CATASTROPHIC = "(a|a)*" * 3 + "(.*)*(.*)*(.*)*x"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"target_modules": "(("},
+        {"target_modules": CATASTROPHIC},
+        {"target_modules": ".*query"},
+        {"target_modules": [CATASTROPHIC]},
+        {"target_modules": []},
+        {"target_modules": ["query"] * 10_001},
+        {"exclude_modules": CATASTROPHIC},
+        {"exclude_modules": r".*\.layers?\.((0+)+)\..*|.*pooler.*"},
+        {"exclude_modules": [CATASTROPHIC]},
+        {"rank_pattern": {CATASTROPHIC: 2}},
+        {"alpha_pattern": {CATASTROPHIC: 2.0}},
+        {"alpha_pattern": {"query": 1e308}},
+        {"lora_alpha": 1e308},
+        {"lora_alpha": 0},
+        {"r": 10_000_000},
+        {"r": 3},
+        {"r": 10**4000},
+        {"rank_pattern": {"query": 10_000_000}},
+    ],
+    ids=lambda fields: str(fields)[:60],
+)
+def test_an_adapter_config_takes_no_time_and_no_memory(
+    judge: Path, refused: Callable[[], str], fields: dict[str, object]
+) -> None:
+    change(judge / "adapter_config.json", **fields)
+    line = refused()
+    assert "adapter_config.json" in line
+    assert len(line) < 600
+
+
+@pytest.mark.parametrize(
+    "excluded", [r".*\.layers?\.(0|1|12)\..*|.*pooler.*", ".*pooler.*", "pooler", ["pooler"], None]
+)
+def test_the_patterns_that_training_writes_are_read(judge: Path, excluded: object) -> None:
+    from medjudge.judge.adapter import check_adapter_config
+
+    change(judge / "adapter_config.json", exclude_modules=excluded, target_modules="query")
+    check_adapter_config(judge)
+
+
+def test_a_judge_card_with_a_name_twice_is_refused(judge: Path, refused: Callable[[], str]) -> None:
+    text = (judge / "judge.json").read_text()
+    (judge / "judge.json").write_text(text.replace("{", '{"temperature": 9.0,', 1))
+    assert "judge.json: not valid JSON ('temperature' occurs twice in one object)" in refused()

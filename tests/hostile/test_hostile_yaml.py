@@ -1,0 +1,96 @@
+"""YAML in which a few bytes stand for hours, gigabytes or an exception of Python's."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medjudge.errors import InputError
+from medjudge.files import clipped, parse_yaml, read_yaml, read_yaml_texts
+
+DOUBLING = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 31))
+MERGING = "a0: &a0 {k: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 31))
+LONG_TEXT = "a: &a " + "x" * 100_000 + "\nb: [" + "*a, " * 1000 + "]\n"
+REFUSED = {
+    "a list in itself": ("benchmark: &a [*a]", "stands inside what it names"),
+    "a mapping in itself": ("a: &a {b: {c: *a}}", "stands inside what it names"),
+    "a mapping as its own key": ("a: &a\n  ? *a\n  : 1", "stands inside what it names"),
+    "31 levels of aliases": (DOUBLING, "repeat more than 1,000,000 characters"),
+    "31 levels of merged mappings": (MERGING, "repeat more than 1,000,000 characters"),
+    "a long text a thousand times": (LONG_TEXT, "repeat more than 1,000,000 characters"),
+    "9,000 hexadecimal digits": ("n: 0x" + "f" * 9000, "the number in line 1 has more than 400 characters"),
+    "30,000 binary digits": ("\nn: 0b" + "1" * 30_000, "the number in line 2 has more than 400 characters"),
+    "a base of 60": ("n: 1" + ":1" * 3000, "the number in line 1 has more than 400 characters"),
+    "a tagged number": ("n: !!int 0x" + "f" * 9000, "the number in line 1 has more than 400 characters"),
+    "a boolean that is none": ("!!bool x", "not valid YAML"),
+    "a time that is none": ("!!timestamp x", "not valid YAML"),
+    "an empty number": ("!!int ''", "not valid YAML"),
+    "an empty float": ("!!float ''", "not valid YAML"),
+    "a mapping that is a list": ("!!map [[a, b]]", "not valid YAML"),
+    "a Python object": ("!!python/object/apply:os.system [id]", "not valid YAML"),
+    "a key twice": ("x" * 5000 + ": 1\n" + "x" * 5000 + ": 2", "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_document_is_refused_at_once_and_in_one_line(tmp_path: Path, name: str) -> None:
+    text, reason = REFUSED[name]
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_yaml(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: not valid YAML (")
+    assert reason in line
+    assert "\n" not in line
+    assert len(line) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("name", ["a list in itself", "31 levels of aliases", "31 levels of merged mappings"])
+def test_labels_are_read_as_carefully(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x.yaml").write_text(REFUSED[name][0])
+    with pytest.raises(InputError, match="not valid YAML"):
+        read_yaml_texts(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_hostile_project_file_ends_a_command_with_status_2(
+    medjudge: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "medjudge.yaml").write_text(REFUSED[name][0])
+    done = medjudge("run")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "medjudge.yaml: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "start"),
+    [
+        ("benchmark: 0x" + "f" * 390, "benchmark: Input should be a valid string (found "),
+        ("answers_per_rater: {2020-01-01: 1}", "answers_per_rater: Input should be a valid integer (found "),
+        ("raters: [" + "[" * 50 + "]" * 50 + "]", "raters.0: Input should be a valid string (found "),
+        ("judges: 5" + "5" * 300, "judges: Input should be a valid list (found "),
+    ],
+)
+def test_a_message_quotes_no_more_than_a_line_of_a_value(
+    medjudge: Callable[..., Any], tmp_path: Path, entry: str, start: str
+) -> None:
+    (tmp_path / "medjudge.yaml").write_text(entry)
+    done = medjudge("run")
+    assert done.returncode == 2
+    assert f"medjudge.yaml: {start}" in done.stderr
+    assert len(done.stderr) < 400
+
+
+def test_any_value_can_be_quoted() -> None:
+    assert clipped(10**9000) == "a value of type int"
+    assert clipped({(1, 2): 3}) == "a value of type dict"
+    assert len(clipped("x" * 10**7)) == 60
+
+
+def test_aliases_and_merges_of_an_ordinary_config_are_read() -> None:
+    text = "base: &base {lr: 1.0e-4, steps: 10}\nfirst: *base\nsecond: {<<: *base, steps: 20}\nn: 0x10\n"
+    expected = {"lr": 1e-4, "steps": 10}
+    assert parse_yaml(text, "x") == {"base": expected, "first": expected, "second": {"lr": 1e-4, "steps": 20}, "n": 16}
