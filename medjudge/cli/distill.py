@@ -79,6 +79,7 @@ def distill(
         ),
     ] = False,
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
