@@ -95,6 +95,7 @@ def check_file(
     if record is Question:
         questions = read_own_questions(path, scheme or scheme_beside(path))
         return Contents("questions", _question_counts(questions), _question_oddities(path, questions))
+    records: list[Any]
     if record is Answer:
         records = read_own_answers(path)
     elif record is PhysicianScore and read_scores is not None and path.suffix.lower() in _TABLES:

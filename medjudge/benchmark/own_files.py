@@ -123,11 +123,15 @@ def read_own_answers(path: Path, questions: Sequence[Question] | None = None) ->
     problems = Problems(path)
     known = frozenset([*Answer.model_fields, *_MATCHED_BY])
     question_of = _matching(questions)
+    ids = {question.id for question in questions or ()}
     kept: dict[str, None] = {}
     places: dict[object, str] = {}
     read = []
     for place, given in _entries(path, problems):
         if {"text", "model"} <= given.keys() and not any(map(given.get, ("text", "model", "finish_reason"))):
+            if (name := given.get("question_id")) and ids and name not in ids:
+                what = f"{clipped(name)} is no question of the benchmark, and model and text are blank"
+                problems.add(place, f"{what}; quote texts that contain a line break, or remove the row")
             continue
         fields = _with_extra(place, given, known, problems, kept)
         if fields is None:

@@ -36,6 +36,7 @@ class Sheet(NamedTuple):
     def misplaced(self) -> dict[int, str]:
         """What is wrong with rows that go on under no heading, by row number: a separator without quotes shifted them.
 
+        In a CSV file, a row of one cell is what comes after a line break without quotes.
         The first column may lack a heading: pandas and R write the names of rows there. In a workbook, a note may be
         beside the table, after a blank cell.
         """
@@ -43,6 +44,8 @@ class Sheet(NamedTuple):
         width, bare = len(headings), [column for column, cell in enumerate(headings) if column and is_blank(cell)]
         wrong = {}
         for number, cells in self.rows[1:]:
+            if self.name is None and len(cells) == 1 < width:
+                wrong[number] = f"1 cell under {width - len(bare)} headings; quote texts that contain a line break"
             stray = [
                 column
                 for column in (*(one for one in bare if one < len(cells)), *range(width, len(cells)))

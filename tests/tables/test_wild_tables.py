@@ -98,6 +98,19 @@ def test_a_workbook_that_was_made_of_such_a_file_is_refused_and_a_note_beside_a_
     assert answer.text == "4 g"
 
 
+def test_a_line_break_without_quotes_cuts_no_text(table, question) -> None:
+    answers = table("question_id,prompt,model,text", "q1,Dose?,m,At most 4 g", "less, in liver disease", "q2,Why?,,")
+    known = [question(id="q1"), question(id="q2")]
+    message = refused(lambda path: read_own_answers(path, known), answers)
+    assert 'row 3: "less" is no question of the benchmark, and model and text are blank; quote texts' in message
+    answers = table("question_id,prompt,model,text", "q1,Dose?,m,At most 4 g", "less in liver disease", "q2,Why?,,")
+    assert "row 3: 1 cell under 4 headings; quote texts that contain a line break" in refused(check_file, answers)
+    scores = table("question_id,model,rater,score,comment", "q1,m,dr,4,safe", "but short")
+    assert "row 3: 1 cell under 5 headings" in refused(read_physician_scores, scores)
+    answers = table("question_id,prompt,model,text", 'q1,Dose?,m,"At most 4 g', 'less in liver disease"', "q2,Why?,,")
+    assert [answer.text for answer in read_own_answers(answers, known)] == ["At most 4 g\r\nless in liver disease"]
+
+
 def test_a_shift_that_leaves_the_number_of_cells_right_is_named(table, capsys) -> None:
     questions(table(f"{QUESTIONS},checklist", "q1,MK,Fever, and rash?,See a doctor", "q2,MK,Dose?,4 g,Names it"))
     assert "own.csv, row 2: reference begins with a space; if it belongs to the text" in capsys.readouterr().err
