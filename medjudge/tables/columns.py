@@ -138,7 +138,8 @@ def _rows(problems: "Problems", sheet: Sheet, headings: Sequence[str], used: fro
         if not wrong:
             texts = [_text(cell) for cell in cells] + [""] * (len(headings) - len(cells))
             yield TableRow(number, dict(zip(headings, texts, strict=False)))
-    _say_shifted(problems.path, sheet, headings)
+    if not misplaced:
+        _say_shifted(problems.path, sheet, headings)
 
 
 def _no_name(heading: str, cells: Sequence[object]) -> str | None:
