@@ -20,6 +20,7 @@ from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.benchmark.expert_sets import read_liveqa_med, read_mediqa2019
 from medjudge.benchmark.files import check_file, read_benchmark
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
+from medjudge.benchmark.own_files import read_own_answers, read_own_questions
 from medjudge.chat_api.batch_jobs import read_batch_jobs, state_file
 from medjudge.chat_api.prices import read_prices
 from medjudge.chat_api.replies import ReplyError, parse_reply
@@ -321,7 +322,12 @@ def _tables() -> tuple[Reader, ...]:
     form = _workbook(
         ("Start", [["Rater 评分人", "dr"]]), ("MK", [["ID", "Answer 回答", "Score 评分"], ["a1", "At most 4 g.", 4]])
     )
+    own = [["id", "category", "prompt", "reference"], ["q1", "MK", "How much?", "4 g"]]
+    answers = _table([["问题编号", "模型", "回答"], ["q1", "m", "At most 4 g."]])
     return (
+        Reader("own questions", "q.csv", (_table(own),), "csv", lambda path: read_own_questions(path, LLMEVAL_MED)),
+        Reader("own workbook", "q.xlsx", (_workbook(("S", own)),), "xlsx", lambda path: check_file(path)),
+        Reader("own answers", "a.tsv", (answers,), "csv", read_own_answers),
         Reader("long table", "t.csv", long, "csv", read_physician_scores),
         Reader("wide table", "t.tsv", (wide,), "csv", lambda path: read_physician_scores(path, ["dr_a", "dr_b"])),
         Reader("label map, CSV", "labels.csv", (labels,), "csv", lambda path: parse_label_map(str(path))),

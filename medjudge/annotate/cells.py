@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.annotate.plan import rater_problem
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
-from medjudge.tables.spreadsheets import CellNames, is_blank
+from medjudge.tables.spreadsheets import CellNames, artefact, is_blank
+from medjudge.tables.xlsx import Formatted
 
 DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model_fields}
 """The five MTG dimensions, each with the upper end of its scale; all start at 0."""
@@ -129,7 +129,7 @@ def whole_number(name: str, value: object, low: int, high: int, labels: Mapping[
 
 
 def _integer(value: object) -> int | None:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (isinstance(value, Formatted) and "%" in value.code):
         return None
     if isinstance(value, int):
         return value
@@ -141,8 +141,8 @@ def _integer(value: object) -> int | None:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, date | time | timedelta):
-        return f"{value}, which the spreadsheet program converted to a date or time"
+    if what := artefact(value):
+        return what
     text = f"'{value.strip()}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:56]}...'"
 
@@ -195,7 +195,7 @@ def column_name(field: str, rater: str) -> str:
 def _name(name: str, value: object) -> str:
     if is_blank(value):
         raise ValueError(f"{name} is missing beside a score (of merged cells only the first has a value)")
-    if isinstance(value, bool | date | time | timedelta):
+    if isinstance(value, bool) or artefact(value):
         raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
     # Excel stores every number as a float; an id 17.0 was typed as 17.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
@@ -216,6 +216,8 @@ def _sample(name: str, value: object) -> int:
 
 
 def _comment(name: str, value: object) -> str | None:
+    if artefact(value):
+        raise ValueError(f"{name} is {_shown(value)}; format the column as text and type it again")
     return None if is_blank(value) else str(value).strip()
 
 

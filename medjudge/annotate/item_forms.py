@@ -8,9 +8,10 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from medjudge.annotate.forms import printable
 from medjudge.annotate.item_plan import CHOICES, FIELDS, AnswerToMark, ItemChoice, ItemFormTexts, item_form_texts
+from medjudge.annotate.label_studio import annotations, filled_in
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
-from medjudge.files import read_json, replacing, write_json, write_whole
+from medjudge.files import replacing, write_json, write_whole
 from medjudge.tables.spreadsheets import Sheet, column_letters, is_blank, read_sheets
 
 _FIRST_SHEET, _SHEET, _RATER = "Read me 说明", "Items 逐条核对", "Rater 评分人"
@@ -196,40 +197,23 @@ def item_labelling_config() -> str:
 
 
 def read_item_project(path: Path) -> list[FilledItem]:
-    """Reads an export of Label Studio (JSON: tasks with annotations).
+    """Reads an export of Label Studio, JSON or JSON-MIN.
 
     Raises:
         InputError: It is no export of a project of items.
     """
-    tasks = read_json(path, "a Label Studio export is expected")
-    if not isinstance(tasks, list) or not all(
-        isinstance(task, dict) and isinstance(task.get("data"), dict) and isinstance(task.get("annotations"), list)
-        for task in tasks
-    ):
-        raise InputError(f"{path}: not a Label Studio export; tasks with 'data' and 'annotations' are expected")
     rows = []
-    for number, task in enumerate(tasks, 1):
-        data = task["data"]
+    for annotation in annotations(path):
+        data = annotation.data
         if not {"marked", "rater", "item"} <= data.keys():
             raise InputError(
-                f"{path}, task {number}: data has no marked, rater and item, so this is not a form of `medjudge "
+                f"{path}, {annotation.place}: data has no marked, rater and item, so this is not a form of `medjudge "
                 "annotate items export`"
             )
-        for annotation in task["annotations"]:
-            if not annotation.get("was_cancelled"):
-                place = f"task {task.get('id', f'number {number}')}"
-                rater, name = str(data["rater"]).strip(), str(data["marked"]).strip()
-                rows.append(FilledItem(place, "", rater, name, str(data["item"]), _chosen(annotation)))
+        rater, name = str(data["rater"]).strip(), str(data["marked"]).strip()
+        verdict = filled_in(annotation, "verdict")
+        rows.append(FilledItem(annotation.place, "", rater, name, str(data["item"]), verdict))
     return rows
-
-
-def _chosen(annotation: Any) -> str | None:
-    """What was chosen in an annotation; several choices are joined, and refused later."""
-    for result in annotation.get("result") or []:
-        if isinstance(result, dict) and result.get("from_name") == "verdict":
-            value = (result.get("value") or {}).get("choices")
-            return ", ".join(map(str, value)) if isinstance(value, list) else value
-    return None
 
 
 @cache

@@ -16,6 +16,7 @@ from medjudge.scheme import Scheme
 
 _SCORES = ("score", *DIMENSIONS)
 _KINDS = ("rating", "choices", "number", "text")
+_OF_THE_DATA = object()  # in place of a value
 
 
 class _Result(NamedTuple):
@@ -25,7 +26,7 @@ class _Result(NamedTuple):
     value: Any
 
 
-class _Annotation(NamedTuple):
+class Annotation(NamedTuple):
     """One annotator's work on one task."""
 
     place: str
@@ -52,7 +53,7 @@ def read_label_studio(path: Path, labels: Mapping[str, int] | None) -> list[Phys
     rows: list[Row] = []
     problems: list[Problem] = []
     controls: set[str] = set()
-    for annotation in _annotations(path):
+    for annotation in annotations(path):
         controls.update(result.control for result in annotation.results)
         cells, wrong = _cells(annotation)
         if not wrong and not any(name in cells for name in _SCORES):
@@ -136,7 +137,7 @@ def read_project(path: Path) -> Form:
         InputError: The file is not a Label Studio export, or not of such a project.
     """
     rows = []
-    for annotation in _annotations(path):
+    for annotation in annotations(path):
         data = annotation.data
         if "item" not in data or "rater" not in data:
             raise InputError(
@@ -156,7 +157,12 @@ def some_tasks(path: Path, items: Collection[str]) -> list[dict[str, Any]]:
     return [task for task in tasks if str(task.get("data", task).get("item", "")).strip() in items]
 
 
-def _annotations(path: Path) -> Iterator[_Annotation]:
+def annotations(path: Path) -> Iterator[Annotation]:
+    """The annotations of an export, JSON or JSON-MIN, without cancelled ones.
+
+    Raises:
+        InputError: The file is not an export.
+    """
     tasks = read_json(path, "a Label Studio export is expected")
     if isinstance(tasks, list) and tasks and all(map(_is_task, tasks)):
         yield from _from_tasks(tasks)
@@ -183,7 +189,7 @@ def _is_task(task: Any) -> bool:
     )
 
 
-def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[_Annotation]:
+def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[Annotation]:
     for number, task in enumerate(tasks, 1):
         for annotation in task["annotations"]:
             if annotation.get("was_cancelled"):
@@ -195,23 +201,44 @@ def _from_tasks(tasks: list[dict[str, Any]]) -> Iterator[_Annotation]:
                 for result in annotation.get("result") or []
                 if "from_name" in result
             ]
-            yield _Annotation(place, task["data"], annotation.get("completed_by"), results)
+            yield Annotation(place, task["data"], annotation.get("completed_by"), results)
 
 
-def _from_flat(objects: list[dict[str, Any]]) -> Iterator[_Annotation]:
+def _from_flat(objects: list[dict[str, Any]]) -> Iterator[Annotation]:
+    # A task that nobody worked on has its data only.
+    of_the_data = {name for task in objects if task["annotator"] is None for name in task}
     for number, task in enumerate(objects, 1):
         if task.get("was_cancelled"):
             continue
         place = f"task {task.get('id', f'number {number}')}"
         if task.get("annotation_id") is not None:
             place += f", annotation {task['annotation_id']}"
+        unclear = of_the_data | _before_the_id(task)
         # Ratings and numbers are in a list even if there is only one.
         results = [
-            _Result(name, value)
+            _Result(name, _OF_THE_DATA if name in unclear else value)
             for name, values in task.items()
             for value in (values if isinstance(values, list) else [values])
         ]
-        yield _Annotation(place, task, task["annotator"], results)
+        yield Annotation(place, task, task["annotator"], results)
+
+
+def _before_the_id(task: Mapping[str, Any]) -> set[str]:
+    """The fields of the data in an object of JSON-MIN: Label Studio writes data, id, what was filled in, annotator."""
+    names = list(task)
+    before = set(names[: names.index("id")]) if "id" in task else set()
+    return before if before & {"question_id", "item", "pair", "marked"} else set()
+
+
+def filled_in(annotation: Annotation, control: str) -> str | None:
+    """What a control of an annotation holds; several values are joined, for the caller to refuse."""
+    found: list[object] = []
+    for name, value in annotation.results:
+        if name == control:
+            whole = isinstance(value, dict) and len(value) == 1 and not value.keys().isdisjoint(_KINDS)
+            inner = next(iter(value.values())) if whole else value
+            found += inner if isinstance(inner, list) else [inner]
+    return ", ".join(str(value) for value in found if value not in (None, "")) or None
 
 
 class _Cells(NamedTuple):
@@ -221,7 +248,7 @@ class _Cells(NamedTuple):
     problems: list[str]
 
 
-def _cells(annotation: _Annotation) -> _Cells:
+def _cells(annotation: Annotation) -> _Cells:
     cells: dict[str, object] = {}
     wrong = []
     for name, value in annotation.results:
@@ -241,10 +268,16 @@ def _cells(annotation: _Annotation) -> _Cells:
 
 def _cell(value: Any) -> object:
     """The one rating, choice, number or text in a value; None where there is none."""
+    if value is _OF_THE_DATA:
+        raise ValueError(
+            "may be a field of the task's data and not what the rater filled in; export as JSON instead of JSON-MIN"
+        )
     if isinstance(value, dict):
         kinds = [kind for kind in _KINDS if kind in value]
         if not kinds:
             raise ValueError("is not a rating, choice, number or text")
+        if others := sorted(value.keys() - {kinds[0]}):
+            raise ValueError(f"is about a part of the task ({', '.join(others)[:60]}); ask for it once for the whole")
         value = value[kinds[0]]
         if kinds[0] == "text" and isinstance(value, list):
             value = "\n".join(map(str, value))
@@ -266,7 +299,7 @@ def _rater(annotator: Any) -> str | None:
     return f"rater-{name}" if name.isdecimal() else name
 
 
-def _missing_keys(annotation: _Annotation) -> list[str]:
+def _missing_keys(annotation: Annotation) -> list[str]:
     """Why a score cannot be attributed: the task's data lacks a key, or no annotator is named."""
     data = annotation.data
     wrong = []

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from medjudge.annotate.label_studio import annotations, filled_in
 from medjudge.annotate.pair_plan import FIELDS, PairFormTexts, PairToCompare, pair_texts
 from medjudge.annotate.wrapping import lines_in, parts_of
 from medjudge.errors import InputError
-from medjudge.files import read_json, replacing, write_json, write_whole
+from medjudge.files import replacing, write_json, write_whole
 from medjudge.pair_records import Preferred
 from medjudge.tables.spreadsheets import Sheet, column_letters, is_blank, read_sheets
 
@@ -170,43 +171,24 @@ def pair_labelling_config() -> str:
 
 
 def read_pair_project(path: Path) -> list[FilledPair]:
-    """Reads an export of Label Studio (JSON: tasks with annotations).
+    """Reads an export of Label Studio, JSON or JSON-MIN.
 
     Raises:
         InputError: It is no export of a project of pairs.
     """
-    tasks = read_json(path, "a Label Studio export is expected")
-    if not isinstance(tasks, list) or not all(
-        isinstance(task, dict) and isinstance(task.get("data"), dict) and isinstance(task.get("annotations"), list)
-        for task in tasks
-    ):
-        raise InputError(f"{path}: not a Label Studio export; tasks with 'data' and 'annotations' are expected")
     rows = []
-    for number, task in enumerate(tasks, 1):
-        data = task["data"]
+    for annotation in annotations(path):
+        data = annotation.data
         if "pair" not in data or "rater" not in data:
             raise InputError(
-                f"{path}, task {number}: data has no pair and rater, so this is not a form of `medjudge annotate pairs "
-                "export`"
+                f"{path}, {annotation.place}: data has no pair and rater, so this is not a form of `medjudge annotate "
+                "pairs export`"
             )
-        for annotation in task["annotations"]:
-            if not annotation.get("was_cancelled"):
-                place = f"task {task.get('id', f'number {number}')}"
-                rater, item_id = str(data["rater"]).strip(), str(data["pair"]).strip()
-                shown = {field: str(data[field]) for field in FIELDS if field in data}
-                preferred = _result(annotation, "preferred", "choices")
-                comment = _result(annotation, "comment", "text")
-                rows.append(FilledPair(place, "", rater, item_id, preferred, comment, shown))
+        shown = {field: str(data[field]) for field in FIELDS if field in data}
+        preferred, comment = filled_in(annotation, "preferred"), filled_in(annotation, "comment")
+        rater, item_id = str(data["rater"]).strip(), str(data["pair"]).strip()
+        rows.append(FilledPair(annotation.place, "", rater, item_id, preferred, comment, shown))
     return rows
-
-
-def _result(annotation: Any, control: str, kind: str) -> str | None:
-    """What a control of an annotation holds; several choices are joined, and refused later."""
-    for result in annotation.get("result") or []:
-        if isinstance(result, dict) and result.get("from_name") == control:
-            value = (result.get("value") or {}).get(kind)
-            return ", ".join(map(str, value)) if isinstance(value, list) else value
-    return None
 
 
 @cache

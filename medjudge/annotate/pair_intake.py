@@ -15,7 +15,7 @@ from medjudge.files import first_problem, json_lines
 from medjudge.judge.pair_store import physician_pairs, physician_pairs_file
 from medjudge.pair_records import PhysicianPair
 from medjudge.store import Run, append_lines, repair_last_line, write_records
-from medjudge.tables.spreadsheets import is_blank
+from medjudge.tables.spreadsheets import artefact, is_blank
 
 
 class AddedPairs(NamedTuple):
@@ -148,6 +148,8 @@ def _form(run: Run, file: Path, rows: Sequence[FilledPair]) -> _Read:
             choice = read_choice(row.preferred)
         except ValueError as error:
             problem, choice = problem or f"preferred{f' in {row.cell}' if row.cell else ''} {error}", None
+        if problem is None and (what := artefact(row.comment)):
+            problem = f"comment is {what}; format the cell as text and type it again"
         if problem is not None or item is None:
             problems.append(f"{place}: {problem}")
         elif choice is None:

@@ -7,7 +7,8 @@ from medjudge.annotate.cells import DIMENSIONS, KEY_FIELDS, SCORE_FIELDS, Proble
 from medjudge.annotate.wording import HEADINGS
 from medjudge.errors import InputError
 from medjudge.records import PhysicianScore
-from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, is_blank, read_delimited, read_sheets
+from medjudge.tables.columns import in_english, known_in_chinese
+from medjudge.tables.spreadsheets import CellNames, Sheet, column_letters, read_delimited, read_sheets
 
 _LONGEST_LIST = 500
 """Characters of a list of headings in a message."""
@@ -27,7 +28,7 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
             summary and one line each.
     """
     sheets = read_sheets(path) if path.suffix.lower() == ".xlsx" else [Sheet(None, [*read_delimited(path)])]
-    filled = [sheet for sheet in sheets if sheet.rows]
+    filled = [_with_english_headings(sheet, rater_columns) for sheet in sheets if sheet.rows]
     scored = [sheet for sheet in filled if "question_id" in _headings(sheet)]
     if any(HEADINGS["answer"].casefold() in _headings(sheet) for sheet in filled):
         raise InputError(
@@ -35,14 +36,27 @@ def read_table(path: Path, rater_columns: Sequence[str], labels: Mapping[str, in
         )
     if not scored:
         columns = "; ".join(f"{_place(sheet)}: {_listed(_headings(sheet))}" for sheet in filled)
-        raise InputError(f"{path}: no column question_id; its columns are: {columns or 'none, it is empty'}")
+        known = known_in_chinese([heading for sheet in filled for heading in _headings(sheet)])
+        raise InputError(f"{path}: no column question_id; its columns are: {columns or 'none, it is empty'}{known}")
     rows: list[Row] = []
     problems: list[Problem] = []
     for sheet in scored:
         wrong = _wrong_headings(sheet, rater_columns)
-        problems += wrong or [*_overfull_rows(sheet), *_unsaved_scores(sheet, rater_columns)]
+        problems += wrong or [*_misplaced(sheet), *_unsaved_scores(sheet, rater_columns)]
         rows += [] if wrong else _rows(sheet, rater_columns)
     return physician_scores(path, rows, labels, problems)
+
+
+def _with_english_headings(sheet: Sheet, raters: Sequence[str]) -> Sheet:
+    """The sheet with Chinese names of columns in English, but for those of raters."""
+    (number, cells), *rows = sheet.rows
+    written = ["" if cell is None else str(cell) for cell in cells]
+    own = {rater.casefold() for rater in raters}
+    english = [
+        heading if heading.strip().casefold() in own else field
+        for heading, field in zip(written, in_english(written), strict=True)
+    ]
+    return sheet._replace(rows=[(number, english), *rows])
 
 
 def _headings(sheet: Sheet) -> list[str]:
@@ -76,21 +90,14 @@ def _wrong_headings(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:
     problems = []
     if missing:
         hint = "" if raters else "; if each rater has a column, name the columns with --rater-columns"
-        problems.append(f"no column {', '.join(missing)}; the columns are: {_listed(headings)}{hint}")
+        known = known_in_chinese(headings)
+        problems.append(f"no column {', '.join(missing)}; the columns are: {_listed(headings)}{hint}{known}")
     problems += [f"column {name} appears twice" for name in read if headings.count(name.casefold()) > 1]
     return [Problem(_place(sheet), what) for what in problems]
 
 
-def _overfull_rows(sheet: Sheet) -> list[Problem]:
-    """Rows of a CSV file with more cells than headings: an unquoted separator has shifted the scores."""
-    width = len(sheet.rows[0][1])
-    return [
-        Problem(
-            _place(sheet, number), f"{len(cells)} cells under {width} headings; quote texts that contain a separator"
-        )
-        for number, cells in sheet.rows[1:]
-        if sheet.name is None and not all(map(is_blank, cells[width:]))
-    ]
+def _misplaced(sheet: Sheet) -> list[Problem]:
+    return [Problem(_place(sheet, number), what) for number, what in sheet.misplaced().items()]
 
 
 def _unsaved_scores(sheet: Sheet, raters: Sequence[str]) -> list[Problem]:

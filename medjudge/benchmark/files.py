@@ -1,6 +1,7 @@
 """Opens a benchmark by its name or file, and looks at a file before it is used."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ _MARKS: list[tuple[str, type[Any]]] = [
     ("rater", PhysicianScore),
     ("text", Answer),
 ]
+_TABLES = (".csv", ".tsv", ".xlsx")
 _TWICE = "the later turns of these conversations are judged after both"
 _MIXED = "the turns of these conversations are judged by different rubrics, and count in different rates"
 _THIN = "these are judged by the question alone; a similarity judge leaves them unscored"
@@ -69,11 +71,14 @@ def read_benchmark(source: str, scheme: Scheme | None = None) -> Benchmark:
     return benchmark
 
 
-def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
+def check_file(
+    path: Path, scheme: Scheme | None = None, read_scores: Callable[[Path], list[PhysicianScore]] | None = None
+) -> Contents:
     """Reads any file that a station takes and counts what is in it.
 
     Args:
         scheme: What questions belong to; as for `read_benchmark`.
+        read_scores: Reads tables of physicians' scores, which are refused unless given.
 
     Raises:
         InputError: No station could use the file; the message says where it breaks.
@@ -90,7 +95,15 @@ def check_file(path: Path, scheme: Scheme | None = None) -> Contents:
     if record is Question:
         questions = read_own_questions(path, scheme or scheme_beside(path))
         return Contents("questions", _question_counts(questions), _question_oddities(path, questions))
-    records = read_own_answers(path) if record is Answer else read_records(path, record)
+    records: list[Any]
+    if record is Answer:
+        records = read_own_answers(path)
+    elif record is PhysicianScore and read_scores is not None and path.suffix.lower() in _TABLES:
+        records = read_scores(path)
+    elif path.suffix.lower() == ".jsonl":
+        records = read_records(path, record)
+    else:
+        raise InputError(f"{path}: {_PLURAL[record]} are read from .jsonl; save one object a line")
     if not records:
         raise InputError(f"{path}: no answer in it; every row is blank")
     return Contents(_PLURAL[record], _other_counts(records), [])

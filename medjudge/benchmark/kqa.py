@@ -36,7 +36,7 @@ def read_kqa(path: Path) -> PublishedSet:
     claims: dict[str, dict[str, str]] = defaultdict(dict)
     answers: dict[tuple[str, str], str] = {}
     verdicts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    for number, cells in read_rows(path, _COLUMNS):
+    for number, cells in read_rows(problems, _COLUMNS):
         prompt, model, claim = cells["Question"], cells["llm_x"], cells["claim"]
         wrong = _wrong(cells)
         if answers.setdefault((prompt, model), cells["answer"]) != cells["answer"]:

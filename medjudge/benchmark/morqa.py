@@ -40,7 +40,7 @@ def read_morqa(path: Path) -> PublishedSet:
     questions: dict[str, Question] = {}
     answers: dict[tuple[str, str], Answer] = {}
     seen: set[tuple[str, ...]] = set()
-    for number, cells in read_rows(path, _COLUMNS):
+    for number, cells in read_rows(problems, _COLUMNS):
         place, wrong = f"row {number}", [f"{name}: the cell is empty" for name in _COLUMNS if not cells[name]]
         value = _number(cells["value"])
         if value not in LEVELS and cells["value"]:

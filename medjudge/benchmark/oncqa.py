@@ -23,7 +23,7 @@ def read_oncqa(path: Path) -> PublishedSet:
     """
     read, problems = empty_set(), Problems(path)
     seen: set[str] = set()
-    for number, cells in read_rows(path, _COLUMNS):
+    for number, cells in read_rows(problems, _COLUMNS):
         place = f"row {number}"
         wrong = [f"{name}: the cell is empty" for name in ("id", "q3", "raw_response") if not cells[name]]
         if cells["q3"] and cells["q3"].casefold() not in LEVELS:

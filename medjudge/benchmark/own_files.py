@@ -18,7 +18,7 @@ from medjudge.files import clipped, json_lines, read_json
 from medjudge.records import Answer, Question, RubricItem
 from medjudge.scheme import Scheme
 from medjudge.store import MOST_QUESTIONS
-from medjudge.tables.columns import Problems, read_rows
+from medjudge.tables.columns import Problems, in_english, known_in_chinese, plain, read_rows
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 """Of the files that are read."""
@@ -52,6 +52,7 @@ _ITEM_NEEDS = {
 }
 _NUMBERS = ("round", "sample", "tokens_in", "tokens_out")
 _MATCHED_BY = ("prompt", "group", "round")
+_COLUMNS = frozenset([*Question.model_fields, *Answer.model_fields]) - {"extra"}
 _WHOLE = re.compile(r"(\d{1,9})(\.0+)?")
 
 Record = TypeVar("Record", Question, Answer)
@@ -122,11 +123,15 @@ def read_own_answers(path: Path, questions: Sequence[Question] | None = None) ->
     problems = Problems(path)
     known = frozenset([*Answer.model_fields, *_MATCHED_BY])
     question_of = _matching(questions)
+    ids = {question.id for question in questions or ()}
     kept: dict[str, None] = {}
     places: dict[object, str] = {}
     read = []
     for place, given in _entries(path, problems):
         if {"text", "model"} <= given.keys() and not any(map(given.get, ("text", "model", "finish_reason"))):
+            if (name := given.get("question_id")) and ids and name not in ids:
+                what = f"{clipped(name)} is no question of the benchmark, and model and text are blank"
+                problems.add(place, f"{what}; quote texts that contain a line break, or remove the row")
             continue
         fields = _with_extra(place, given, known, problems, kept)
         if fields is None:
@@ -138,6 +143,11 @@ def read_own_answers(path: Path, questions: Sequence[Question] | None = None) ->
                 problems.add(place, _no_question(matched_by))
                 continue
             fields["question_id"] = name
+        reason = fields.get("finish_reason")
+        if isinstance(reason, str) and len(reason.split()) > 1:
+            what = f"finish_reason is {clipped(reason)}, and one word such as stop is needed"
+            problems.add(place, f"{what}; quote texts that contain a separator")
+            continue
         answer = _validated(Answer, place, fields, given, problems)
         if answer is None:
             continue
@@ -177,13 +187,17 @@ def _entries(path: Path, problems: Problems) -> list[_Entry]:
             raise InputError(f"{path}: a list of objects is expected; one object a line belongs into a .jsonl file")
         values = [(f"entry {number}", fields) for number, fields in enumerate(content, 1)]
     elif suffix in SUFFIXES:
-        values = [(f"row {number}", _typed(cells)) for number, cells in read_rows(path, ())]
+        values = [(f"row {number}", _typed(cells)) for number, cells in read_rows(problems, (), _COLUMNS)]
     else:
         raise InputError(f"{path}: {', '.join(SUFFIXES)} are read; save it as one of these")
     entries = []
     for place, fields in values:
         if isinstance(fields, dict):
-            entries.append(_Entry(place, fields))
+            names = in_english(list(fields))
+            entries.append(_Entry(place, dict(zip(names, fields.values(), strict=True))))
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                problems.add(place, f"{twice} occurs twice, in Chinese; remove one of the two")
         else:
             problems.add(place, 'an object with named fields is expected, such as {"question_id": "q1", …}')
     return entries
@@ -193,7 +207,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
     """The cells of a row as JSON has them: blank ones are missing, but for the empty text of an answer."""
     fields: dict[str, Any] = {}
     for heading, text in cells.items():
-        name = _plain(heading)
+        name = plain(heading)
         if name in _NUMBERS and (number := _WHOLE.fullmatch(text)):
             fields[name] = int(number[1])
         elif name and (text or name in ("text", "model")):
@@ -201,19 +215,19 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip().lower())
-
-
 def _with_extra(
     place: str, given: Mapping[str, Any], known: frozenset[str], problems: Problems, kept: dict[str, None]
 ) -> dict[str, Any] | None:
-    """The fields of an entry with unknown ones moved into `extra`; None where one is a near match of a known field."""
+    """The fields of an entry with unknown ones moved into `extra`; None where one is a known field again, or nearly."""
     fields = {name: value for name, value in given.items() if name in known}
     unknown = {name: value for name, value in given.items() if name not in known}
     near = False
     for name in unknown:
-        match = get_close_matches(_plain(name), sorted(known - fields.keys()), n=1, cutoff=0.85)
+        if plain(name) in fields:
+            problems.add(place, f"field '{name[:60]}' is {plain(name)} a second time; remove one of the two")
+            near = True
+            continue
+        match = get_close_matches(plain(name), sorted(known - fields.keys()), n=1, cutoff=0.85)
         if match:
             example = f"{match[0]}: {_EXAMPLES.get(match[0], _SOME_TEXT)}"
             problems.add(place, f"field '{name[:60]}' is not known, and {match[0]} is; rename it, as in {example}")
@@ -285,7 +299,8 @@ def _in_words(kind: str, location: Sequence[Any], message: str, value: Any, give
     if field == "items":
         return _about_items(kind, location, message, value, example)
     if kind == "missing":
-        return f"{field} is missing; for example {example} (the fields are {', '.join(map(str, given))[:200]})"
+        listed = f"(the fields are {', '.join(map(str, given))[:200]})"
+        return f"{field} is missing; for example {example} {listed}{known_in_chinese(given)}"
     if kind in ("string_too_short", "string_pattern_mismatch"):
         return f"{field} is empty; for example {example}"
     needed = "a whole number" if field in _NUMBERS else "an object" if field == "extra" else "a text"

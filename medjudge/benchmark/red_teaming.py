@@ -31,7 +31,7 @@ def read_red_teaming(path: Path) -> PublishedSet:
     read, problems = empty_set(), Problems(path)
     ids: dict[str, str] = {}
     samples: dict[tuple[str, str], int] = {}
-    for number, cells in read_rows(path, (_MODEL, _PROMPT, _RESPONSE, _VERDICT, *FLAGS)):
+    for number, cells in read_rows(problems, (_MODEL, _PROMPT, _RESPONSE, _VERDICT, *FLAGS)):
         wrong = [f"{name}: the cell is empty" for name in (_MODEL, _PROMPT, _RESPONSE) if not cells[name]]
         verdict = cells[_VERDICT].casefold()
         if verdict not in _VERDICTS:

@@ -17,6 +17,7 @@ def answer(
     ],
     benchmark: options.Benchmark = "sample",
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     run: options.NewRun = None,
     limit: options.Limit = None,
     seed: options.Seed = 0,

@@ -49,17 +49,19 @@ class TemplateFormat(str, Enum):
 def check(
     file: Annotated[Path, typer.Argument(help="LLMEval-Med's dataset.json, or records: .jsonl, .json, .csv, .xlsx.")],
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Count what a file holds, and list its oddities with their places."""
     from rich.table import Table
 
+    from medjudge.annotate.scores import read_physician_scores
     from medjudge.benchmark.files import check_file
     from medjudge.cli.output import console, print_json
     from medjudge.scheme import open_scheme
 
-    contents = check_file(file, None if scheme is None else open_scheme(scheme))
+    contents = check_file(file, None if scheme is None else open_scheme(scheme), read_physician_scores)
     if as_json:
         oddities = [{"place": oddity.place, "what": oddity.what, "means": oddity.means} for oddity in contents.oddities]
         print_json({"file": str(file), "kind": contents.kind, **contents.counts, "oddities": oddities})
@@ -107,6 +109,7 @@ def template(
         Optional[Path], typer.Option(metavar="FILE", help="The file. Default: stdout, which xlsx cannot take.")
     ] = None,
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
 ) -> None:
     """Write id, prompt and an empty answer for each question, to fill in for `medjudge eval --answers`."""
     import sys
@@ -137,6 +140,7 @@ def convert(
     model: Annotated[str, typer.Option(help="llmeval-scores: the model that answered.")] = "model",
     judge: Annotated[str, typer.Option(help="llmeval-scores: the judge that scored.")] = "gpt-4o",
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     everything: Annotated[bool, typer.Option("--all", help="List every oddity on a line of its own.")] = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -71,6 +71,7 @@ def distill(
         float, typer.Option(metavar="SHARE", min=0.01, max=0.9, help="Share of the conversations held out.")
     ] = 0.1,
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def evaluate(
     benchmark: options.Benchmark = "sample",
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     model: Annotated[
         Optional[list[str]],
         typer.Option(

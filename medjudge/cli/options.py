@@ -11,12 +11,20 @@ import typer
 
 from medjudge.offline import go_offline
 from medjudge.screen import Detail, show
+from medjudge.tables.encodings import known_encoding, read_as
 
 
 def _offline(offline: bool) -> bool:
     if offline:
         go_offline()
     return offline
+
+
+def _encoding(context: typer.Context, encoding: str | None) -> str | None:
+    if encoding is not None:
+        before = read_as.set(known_encoding(encoding))
+        context.call_on_close(lambda: read_as.reset(before))  # `medjudge run` has several commands
+    return encoding
 
 
 def _quiet(quiet: bool) -> bool:
@@ -52,6 +60,15 @@ Scheme = Annotated[
         metavar="NAME|FILE",
         help="Scheme of the questions: llmeval-med, consumer-health, reference-qa, consultations, a scheme's folder "
         "or file. Default: that of the run or beside the questions, else llmeval-med.",
+    ),
+]
+Encoding = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of tables (.csv, .tsv) that are not UTF-8, such as cp1252, big5 or utf-16. Default: GB18030, if "
+        "they read as Chinese.",
+        callback=_encoding,
     ),
 ]
 NewRun = Annotated[

@@ -18,6 +18,7 @@ def pack(
         Optional[Path], typer.Option(metavar="FILE", help="Answers to judge there. Default: none, or the sample's.")
     ] = None,
     scheme: options.Scheme = None,
+    encoding: options.Encoding = None,
     gate: Annotated[
         Optional[Path], typer.Option(metavar="FILE", help="Acceptance gate. Default: the scheme's.")
     ] = None,

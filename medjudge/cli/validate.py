@@ -59,6 +59,7 @@ def validate(
             rich_help_panel=_SCORES,
         ),
     ] = None,
+    encoding: options.Encoding = None,
     against: Annotated[
         Optional[str],
         typer.Option(

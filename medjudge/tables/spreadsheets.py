@@ -4,15 +4,23 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.errors import InputError, notify
 from medjudge.files import read_bytes
-from medjudge.tables.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, LimitError, read_xlsx
+from medjudge.tables.encodings import table_text
+from medjudge.tables.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, Formatted, LimitError, read_xlsx
 
 MOST_TEXT_BYTES = 64_000_000
 """The most bytes of a CSV file; the limits on rows, columns and cells are those of a workbook."""
+_FIRST_INEXACT = 10**15
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+# #NAME?, #DIV/0!, #¿NOMBRE?, #N/A, #NV, ####, Err:508; and 1-2 or 3-4 as dates: 2-Jan, Mar-04, 3月4日.
+_ARTEFACT = re.compile(
+    rf"#[¡¿]?[^\W\d_a-z][^\W_a-z]*(?:/[^\W_a-z]+)?[!?]|#N/[AD]|#NV|#{{2,}}|Err:\d{{3}}|\d{{1,2}}-{_MONTH}|{_MONTH}-\d\d|\d{{1,2}}月\d{{1,2}}日"
+)
 
 
 class Sheet(NamedTuple):
@@ -24,6 +32,30 @@ class Sheet(NamedTuple):
     name: str | None
     rows: list[tuple[int, Sequence[object]]]
     unsaved: frozenset[tuple[int, int]] = frozenset()
+
+    def misplaced(self) -> dict[int, str]:
+        """What is wrong with rows that go on under no heading, by row number: a separator without quotes shifted them.
+
+        In a CSV file, a row of one cell is what comes after a line break without quotes.
+        The first column may lack a heading: pandas and R write the names of rows there. In a workbook, a note may be
+        beside the table, after a blank cell.
+        """
+        headings = self.rows[0][1] if self.rows else ()
+        width, bare = len(headings), [column for column, cell in enumerate(headings) if column and is_blank(cell)]
+        wrong = {}
+        for number, cells in self.rows[1:]:
+            if self.name is None and len(cells) == 1 < width:
+                wrong[number] = f"1 cell under {width - len(bare)} headings; quote texts that contain a line break"
+            stray = [
+                column
+                for column in (*(one for one in bare if one < len(cells)), *range(width, len(cells)))
+                if not is_blank(cells[column]) and (self.name is None or not is_blank(cells[column - 1]))
+            ]
+            if stray:
+                cell = "" if self.name is None else f", {column_letters(stray[0])}{number} under none"
+                what = f"{len(cells)} cells under {width - len(bare)} headings{cell}"
+                wrong[number] = f"{what}; quote texts that contain a separator"
+        return wrong
 
 
 class CellNames(NamedTuple):
@@ -56,16 +88,30 @@ def is_blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
+def artefact(value: object) -> str | None:
+    """What a spreadsheet program made of a cell: a date, an error, another number; None for what was typed."""
+    if isinstance(value, date | time | timedelta):
+        return f"{value}, which the spreadsheet program converted to a date or time"
+    if isinstance(value, Formatted):
+        return f"the number {value:g}, shown in the format {value.code[:40]}"
+    if isinstance(value, int | float) and abs(value) >= _FIRST_INEXACT:
+        return f"{value}, a number of which the spreadsheet program kept 15 digits"
+    if isinstance(value, str) and _ARTEFACT.fullmatch(value.strip()):
+        return f"{value.strip()}, which the spreadsheet program made of a formula, a date or a narrow column"
+    return None
+
+
 def read_delimited(path: Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not blank, each with the number that a spreadsheet program shows.
 
-    The separator is whichever of comma, semicolon and tab cuts the first row into most cells. A file that is not UTF-8
-    is read as GB18030, the encoding of Chinese Excel, if it decodes.
+    The separator is whichever of comma, semicolon and tab cuts the first row into most cells. For the encoding see
+    `table_text`.
 
     Raises:
         InputError: The file is missing, in another encoding, exceeds a limit, or has an unclosed quote.
     """
-    text = _decoded(path)
+    _require_size(path, MOST_TEXT_BYTES)
+    text = table_text(path, read_bytes(path))
     match = re.search(r"\S[^\r\n]*", text)
     first = [match[0][:MOST_CELL_CHARACTERS]] if match else []
     rows = []
@@ -93,28 +139,14 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _decoded(path: Path) -> str:
+def _require_size(path: Path, limit: int) -> None:
     try:
-        if path.stat().st_size > MOST_TEXT_BYTES:
-            raise _too_large(path, MOST_TEXT_BYTES)
-        data = read_bytes(path)
+        size = path.stat().st_size
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        try:
-            return data.decode("gb18030")
-        except UnicodeDecodeError:
-            byte = f"byte {error.start} is 0x{data[error.start]:02x}"
-            raise InputError(f"{path}: neither UTF-8 nor GB18030 text ({byte}); save it as UTF-8") from None
-
-
-def _too_large(path: Path, limit: int) -> InputError:
-    size = path.stat().st_size / 1e6
-    return InputError(
-        f"{path}: has {size:,.0f} MB, and the limit is {limit // 1_000_000} MB; split it into several files"
-    )
+    if size > limit:
+        what = f"has {size / 1e6:,.0f} MB, and the limit is {limit // 1_000_000} MB"
+        raise InputError(f"{path}: {what}; split it into several files")
 
 
 def read_sheets(path: Path) -> list[Sheet]:
@@ -128,8 +160,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     except ImportError:
         raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise _too_large(path, MOST_BYTES)
+        _require_size(path, MOST_BYTES)
         sheets = list(read_xlsx(io.BytesIO(read_bytes(path)), is_blank))
     except InputError:
         raise

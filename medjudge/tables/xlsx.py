@@ -5,6 +5,7 @@ result: 200,000 rows take it over a minute. Its tables of date formats and its c
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
@@ -31,6 +32,11 @@ _MOST_ELEMENTS = 10_000_000
 _MOST_SETTINGS_BYTES = 5_000_000
 _DEEPEST = 32
 _LONGEST_NUMBER = 400
+# Formats that show a number as such: no percent, unit, currency, fraction or leading zeros. _x and *x are spaces.
+_SPACE = r"(?:_.|\*.|[-+() ])*"
+_AS_IT_IS = re.compile(
+    rf"(?i:General)|@|(?:\[(?!\$|DBNum)[^]]*\])?{_SPACE}[#,?]*0?[#,?]*(?:\.[0#?]*)?(?:E\+0+)?{_SPACE}"
+)
 
 
 class LimitError(Exception):
@@ -49,12 +55,19 @@ class SheetCells(NamedTuple):
     hidden: str = ""
 
 
+class Formatted(float):
+    """A number that its cell shows as another text, such as 30 % or 5 mg; `code` is the format of the cell."""
+
+    code = ""
+
+
 class _Settings(NamedTuple):
-    """What the cells of a workbook refer to."""
+    """What the cells of a workbook refer to; `shown` holds the formats of numbers that read differently."""
 
     texts: list[str]
     dates: frozenset[int]
     timedeltas: frozenset[int]
+    shown: Mapping[int, str]
     epoch: datetime
 
 
@@ -177,6 +190,7 @@ def _settings(
         texts,
         frozenset(index for index, code in enumerate(formats) if is_date_format(code)),
         frozenset(index for index, code in enumerate(formats) if is_timedelta_format(code)),
+        {index: code for index, code in enumerate(formats) if not _AS_IT_IS.fullmatch(code[:200].partition(";")[0])},
         MAC_EPOCH if mac else WINDOWS_EPOCH,
     )
 
@@ -348,7 +362,11 @@ class _SheetReader(_Reader):
             raise ValueError(f"a number of {len(text):,} characters")
         number = float(text) if set(text) & set(".eE") else int(text)
         if self._style not in self._settings.dates:
-            return number
+            if self._style not in self._settings.shown:
+                return number
+            formatted = Formatted(number)
+            formatted.code = self._settings.shown[self._style]
+            return formatted
         try:
             return from_excel(number, self._settings.epoch, timedelta=self._style in self._settings.timedeltas)
         except (OverflowError, ValueError):

@@ -135,6 +135,10 @@ def test_label_studio_projects_go_out_and_come_back(sample_run: Path, medjudge, 
     assert done.returncode == 2
     assert "the text of the item was changed" in done.stderr
     assert "is 'met 符合, not met 不符合'; met 符合" in done.stderr
+    part = {"start": 0, "end": 3, "text": "met 符合", "labels": ["x"]}
+    tasks[1]["annotations"][0]["result"][0]["value"] = part
+    export.write_text(json.dumps(tasks), encoding="utf-8")
+    assert "verdict is '{'start': 0" in medjudge("annotate", "items", "import", sample_run, export).stderr
 
 
 def test_records_of_unknown_answers_and_items_are_refused_with_every_line(sample_run: Path, medjudge, tmp_path) -> None:

@@ -139,6 +139,36 @@ def test_problems_name_task_annotation_and_field(export) -> None:
         assert sum(expected in line for line in lines) == 1, expected
 
 
+def test_the_text_of_a_marked_part_is_no_score(export) -> None:
+    part = {"start": 3, "end": 4, "text": "4"}
+    marked = {"from_name": "score", "type": "labels", "value": {**part, "labels": ["dose"]}}
+    rated = {"from_name": "safety", "type": "rating", "value": {**part, "rating": 1}}
+    drawn = {"from_name": "score", "type": "choices", "value": {"x": 1.0, "y": 2.0, "choices": ["4"]}}
+    content = [task(number, annotation(number, 7, one)) for number, one in enumerate((marked, rated, drawn), 1)]
+    message = refused(export(content))
+    assert "task 1, annotation 1: score is about a part of the task (end, labels, start); ask for it once" in message
+    assert "task 2, annotation 2: safety is about a part of the task" in message
+    assert "task 3, annotation 3: score is about a part of the task (x, y)" in message
+    flat = export([{**DATA, "id": 1, "score": [{**part, "labels": ["dose"]}], "annotator": 7, "annotation_id": 2}])
+    assert "task 1, annotation 2: score is about a part of the task" in refused(flat)
+
+
+def test_a_score_in_the_data_of_a_task_is_not_the_raters(export) -> None:
+    # Somebody's earlier score was imported with the task, and this rater left the control alone.
+    nested = export([task(1, annotation(11, 7, result("comment", "textarea", ["later"])), score=5, safety=1)])
+    assert "has no score; a control named score is needed" in refused(nested)
+    rest = {"annotator": 7, "annotation_id": 2, "lead_time": 3.5}
+    flat = export([{**DATA, "score": 5, "id": 1, "comment": "later", **rest}])
+    unclear = (
+        "task 1, annotation 2: score may be a field of the task's data and not what the rater filled in; export as"
+    )
+    assert unclear in refused(flat)
+    # Here the id comes first; a task that nobody worked on shows that score belongs to the data.
+    ordered = [{"id": 1, **DATA, "score": 5, **rest}, {"id": 2, **DATA, "score": 4, "annotator": None}]
+    assert unclear in refused(export(ordered))
+    assert [score.score for score in read_physician_scores(export(ordered[:1]))] == [5]
+
+
 def test_an_export_without_a_score_names_its_controls(export) -> None:
     path = export([task(1, annotation(2, 7, result("quality", "rating", 4)))])
     assert "has no score" in refused(path)

@@ -139,6 +139,32 @@ def test_label_studio_projects_go_out_and_come_back(run: Path, medjudge, tmp_pat
     assert "is 'A, B'; A, B or tie is expected" in done.stderr
 
 
+def test_a_preference_comes_only_from_its_control_in_both_exports(run: Path, medjudge, tmp_path: Path) -> None:
+    options = ("--rater", "dr-a", "--each", 3, "--format", "label-studio")
+    assert medjudge("annotate", "pairs", "export", run, *options).returncode == 0
+    made = run / "annotation" / "pair_forms" / "dr-a-pairs.json"
+    tasks = [task["data"] for task in json.loads(made.read_text(encoding="utf-8"))]
+    export = tmp_path / "export.json"
+    marked = {"from_name": "preferred", "type": "labels", "value": {"start": 0, "end": 1, "text": "A", "labels": ["A"]}}
+    label = {"from_name": "preferred", "type": "labels", "value": {"labels": ["A"]}}
+    twice = {"from_name": "preferred", "type": "choices", "value": {"choices": ["B"]}}
+    nested = [
+        {"id": 1, "data": tasks[0], "annotations": [{"id": 11, "result": [marked]}]},
+        {"id": 2, "data": tasks[1], "annotations": [{"id": 21, "result": [twice]}, {"id": 22, "result": [twice]}]},
+        {"id": 3, "data": tasks[2], "annotations": [{"id": 31, "result": [label]}]},
+    ]
+    export.write_text(json.dumps(nested), encoding="utf-8")
+    done = medjudge("annotate", "pairs", "import", run, export)
+    assert done.returncode == 2
+    assert "task 1, annotation 11: preferred is '{'start': 0" in done.stderr
+    assert "is also in task 2, annotation 21; keep one" in done.stderr
+    assert "task 3, annotation 31: preferred is '{'labels'" in done.stderr
+    flat = [{**data, "id": 1, "preferred": "tie", "comment": "both", "annotator": 7} for data in tasks]
+    export.write_text(json.dumps(flat), encoding="utf-8")
+    assert "3 pairs imported" in medjudge("annotate", "pairs", "import", run, export).stdout
+    assert {(pair.preferred, pair.comment) for pair in physician_pairs(Run(run))} == {("tie", "both")}
+
+
 def test_records_of_unknown_answers_are_refused_with_every_line(run: Path, medjudge, tmp_path: Path) -> None:
     good = {"question_id": "MK-en-01", "first": "model-a", "second": "model-b", "rater": "dr", "preferred": "tie"}
     lines = [
