@@ -341,10 +341,10 @@ class ChatClient:
             if switched or "enable_thinking" in {*extra, *self.refused}:
                 return False
         if name not in self.refused:
-            how = f"without {name}, which the server rejects"
             if name == NO_THINKING:
-                how = "with enable_thinking=false, as the server demands"
-            notify(f"{self.option}: continues {how}")
+                notify(f"{self.option}: continues with enable_thinking=false, as the server demands")
+            else:
+                notify(f"{self.option}: continues without {name}, which the server rejects")
             self.refused.add(name)
         return True
 
