@@ -21,6 +21,8 @@ class JudgeEntry(BaseModel):
     seen_question_ids: list[str] = []
     validated_on: list[dict[str, Any]] = []
     refused_parameters: list[str] = []
+    reply_tokens: int = 0
+    served: list[str | None] = []
 
 
 class _ModelEntry(BaseModel):

@@ -19,8 +19,11 @@ class Act(NamedTuple):
     cut: int | None = None
 
 
-def completion(text: str | None, finish_reason: str = "stop", refusal: str | None = None, **usage: int) -> Act:
-    """A chat completion; `usage` as `prompt_tokens=…, completion_tokens=…`."""
+def completion(text: Any, finish_reason: Any = "stop", refusal: str | None = None, **usage: int) -> Act:
+    """A chat completion, of a text or what servers send in its place.
+
+    `usage` as `prompt_tokens=…, completion_tokens=…`.
+    """
     message = {"role": "assistant", "content": text, "refusal": refusal}
     body: dict[str, Any] = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
     body["choices"] = [{"index": 0, "finish_reason": finish_reason, "message": message}]
@@ -65,8 +68,9 @@ class ChatServer:
                     self.close_connection = True  # the client did not wait
 
             def _send(self, act: Act) -> None:
-                headers = {"Content-Type": "application/json", "Content-Length": str(len(act.data)), **act.headers}
-                self.send_response(act.status)
+                headers = {"Content-Type": "application/json", "Content-Length": str(len(act.data))}
+                headers |= {"Date": self.date_time_string(), **act.headers}
+                self.send_response_only(act.status)
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()

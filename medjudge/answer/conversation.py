@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 from medjudge.records import Answer, AnswerKey, Question
 
 Message = dict[str, str]
+BROKE_OFF = "cut off: "
+"""How the `finish_reason` of an answer begins that its server did not complete."""
 
 
 class Request(NamedTuple):
@@ -17,7 +19,9 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The reply to a request. `finish_reason` is `stop`, `length` (truncated), or the reason for an empty text.
+    """The reply to a request.
+
+    `finish_reason` is `stop`, `length` (truncated), `BROKE_OFF` with a reason, or the reason for an empty text.
 
     `thinking` is the thought before the answer, without its marks; `tokens_out` counts it.
     """
@@ -89,6 +93,12 @@ def answer_questions(
             )
             answers[answer.key] = answer
             yield answer
+
+
+def cut_off(answer: Answer) -> bool:
+    """Whether an answer has a text that is not complete: it reached the token limit, or broke off."""
+    reason = answer.finish_reason or ""
+    return bool(answer.text.strip()) and (reason == "length" or reason.startswith(BROKE_OFF))
 
 
 def unanswered(questions: Sequence[Question], model: str, samples: int, done: Sequence[Answer]) -> list[Question]:

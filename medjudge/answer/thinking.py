@@ -7,12 +7,11 @@ from typing import Literal, NamedTuple, get_args
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.answer.conversation import Message, Reply
+from medjudge.chat_api.replies import THOUGHT_MARKS
 from medjudge.errors import InputError
 from medjudge.models.chat import ROLE_MARK, is_plain
 
 Thinking = Literal["on", "off", "default"]
-_MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
-"""Around the thought: Qwen3, DeepSeek, GLM; Seed; Mistral."""
 _SWITCHES = ("enable_thinking", "thinking")
 """Variables of chat templates: Qwen3, GLM and others; DeepSeek-V3.1, Granite."""
 _SWITCH = re.compile(r"\benable_thinking\b|\bthinking\s+is\b|\bif\s+(?:not\s+)?thinking\b")
@@ -74,12 +73,12 @@ class ChatTemplate:
                 f"({' or '.join(_SWITCHES)}); leave the option out"
             )
         self.switches = {} if options.enabled is None else dict.fromkeys(_SWITCHES, options.enabled)
-        may_think = options.mode != "off" and any(mark in template for pair in _MARKS for mark in pair)
+        may_think = options.mode != "off" and any(mark in template for pair in THOUGHT_MARKS for mark in pair)
         self.most_tokens = max_new_tokens + (options.tokens if may_think else 0)
         """The most tokens of thought and answer together."""
         self.special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
         # Where the marks of a thought are special tokens, a text without these does not show where the answer begins.
-        self.marks_are_special = any(mark in self.special for pair in _MARKS for mark in pair)
+        self.marks_are_special = any(mark in self.special for pair in THOUGHT_MARKS for mark in pair)
         self.stop = f"\n{ROLE_MARK}" if is_plain(tokenizer) else None
         """What a base model writes after its answer: the next turn; None where an end token ends the answer."""
 
@@ -89,7 +88,7 @@ class ChatTemplate:
             list(messages), add_generation_prompt=True, tokenize=False, **self.switches
         )
         ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ChatPrompt(ids, any(str(text).rstrip().endswith(begin) for begin, _ in _MARKS))
+        return ChatPrompt(ids, any(str(text).rstrip().endswith(begin) for begin, _ in THOUGHT_MARKS))
 
     def reply(self, prompt: ChatPrompt, tokens: Sequence[int], ended: bool) -> Reply:
         """The answer that the generated tokens hold, and the thought before it.
@@ -129,7 +128,7 @@ def split_thought(text: str, within: bool = False) -> Parts:
         within: Whether the prompt has begun the thought, so that its first mark is not in the text.
     """
     text = text.strip()
-    for begin, end in _MARKS:
+    for begin, end in THOUGHT_MARKS:
         if text.startswith(begin) or (within and end in text):
             thought, _, answer = text.removeprefix(begin).partition(end)
             return Parts(thought.strip(), answer.strip())

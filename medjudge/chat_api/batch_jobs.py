@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 import openai
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from medjudge.chat_api.client import body_bytes, one_line, refuses_the_chat
+from medjudge.chat_api.client import body_bytes
+from medjudge.chat_api.faults import REFUSABLE, ServerError, one_line, refused_parameter
 from medjudge.chat_api.replies import ChatReply, ReplyError, read_reply
 from medjudge.chat_api.spending import Spending, Used
 from medjudge.chat_api.transport import Reader
@@ -50,14 +51,13 @@ _Jobs = TypeAdapter(list[BatchJob])
 
 
 class BatchResult(NamedTuple):
-    """The outcome of one request: a reply, or the status and message of an error; neither if the job ran out of time.
+    """The outcome of one request: a reply, or the message of an error; neither if the job ran out of time.
 
-    `lasting` as in `RequestError`.
+    `parameter` is the optional parameter that the server rejected, `lasting` as in `RequestError`.
     """
 
     custom_id: str
     reply: ChatReply | None = None
-    status: int = 0
     error: str | None = None
     parameter: str | None = None
     lasting: bool = False
@@ -240,17 +240,19 @@ class BatchJobs:
             if error and not status:
                 message = f"{error.get('code')}: {error.get('message')}"
                 return BatchResult(custom_id, error=None if error.get("code") in _NOT_DONE else message)
-            if status != 200:
-                problem = response["body"].get("error") or {}
-                message = f"status {status}: {problem.get('message')}"
-                lasting = refuses_the_chat(problem.get("code"), message)
-                return BatchResult(custom_id, None, status, message, problem.get("param"), lasting)
+            body = response["body"]
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ReplyError(f"'{text[:60]}' is not a batch result") from None
         try:
-            reply = read_reply(response["body"])
+            if status != 200:
+                raise ServerError(status, body)
+            reply = read_reply(body)
+        except ServerError as refusal:
+            message = f"status {refusal.status}: {refusal.message}"
+            parameter = refused_parameter(refusal.status, refusal.message, refusal.parameter, REFUSABLE, refusal.codes)
+            return BatchResult(custom_id, None, message, parameter, refusal.of_the_chat)
         except ReplyError as broken:
-            return BatchResult(custom_id, None, status, str(broken))
+            return BatchResult(custom_id, None, str(broken))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             used = Used(self.model, reply.tokens_in, reply.tokens_out, known=True, batch=True)
             self.spending.set(f"{job.name}/{custom_id}", used)

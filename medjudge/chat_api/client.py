@@ -11,12 +11,12 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlparse
 
 import openai
 
+from medjudge.chat_api.faults import NO_THINKING, ServerError, one_line, read_error, refused_parameter, retry_after
 from medjudge.chat_api.pace import Pace
 from medjudge.chat_api.prices import price_of, read_prices
 from medjudge.chat_api.replies import ChatReply, ReplyError, WebPageError, parse_reply
@@ -27,20 +27,20 @@ from medjudge.errors import InputError, UnfinishedError, notify
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-REFUSABLE = ("response_format", "max_tokens", "temperature", "seed", "chat_template_kwargs")
-"""Parameters that some servers or models reject; once rejected, they are left out of all requests."""
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 """Names of exceptions: openai 2 is based on httpx and openai 3 on httpx2."""
 _MOST_PAGES = 3
 """Web pages in place of a first reply after which the address counts as wrong."""
-_LASTING = ("context_length_exceeded", "content_filter")
+_MOST_BROKEN = 3
+"""Attempts at a reply that breaks off: each may be billed."""
 
 
 class ChatRequest(NamedTuple):
     """One chat to continue.
 
     `schema` is the JSON schema of the reply, for servers that support constrained output. `thinking` switches the
-    thinking of a model on or off at servers that take chat_template_kwargs; None leaves it to the server.
+    thinking of a model on or off, by chat_template_kwargs or, where a server rejects these, enable_thinking; None
+    leaves it to the server. `more_tokens` are added for one more attempt where a thought took all of `max_tokens`.
     """
 
     messages: list[dict[str, str]]
@@ -49,6 +49,7 @@ class ChatRequest(NamedTuple):
     temperature: float = 0.0
     schema: dict[str, Any] | None = None
     thinking: bool | None = None
+    more_tokens: int = 0
 
 
 class Server(NamedTuple):
@@ -152,6 +153,8 @@ class ChatClient:
         self._failed_in_a_row = 0
         self._replied = False
         self._pages_in_a_row = 0
+        self._thinks = False
+        self._has_more_room = True
 
     def gather(self, work: Iterable[Work], ask: Callable[[Work], Coroutine[Any, Any, Result]]) -> Iterator[Result]:
         """Runs `ask` on all work, `concurrency` items at a time, and yields each result as it arrives.
@@ -201,29 +204,49 @@ class ChatClient:
     async def ask(self, request: ChatRequest) -> ChatReply:
         """Sends a request, with retries, and returns the reply.
 
+        Where a thought takes all tokens, the request is sent once more with more; later requests begin with these.
+
         Raises:
             RequestError: All attempts failed, or the server refused the request.
             InputError: No request can succeed: wrong key, model or address, or no quota.
             UnfinishedError: The cost limit is reached, the server asks for a long pause, or all requests fail.
         """
+        roomy = request._replace(max_tokens=request.max_tokens + request.more_tokens)
+        if self._thinks and self._has_more_room:
+            return await self._ask(roomy)
+        reply = await self._ask(request)
+        if not (reply.all_thought and request.more_tokens and self._has_more_room):
+            return reply
+        if not self._thinks:
+            notify(
+                f"{self.option}: a thought took all {request.max_tokens} tokens of a reply; continues with "
+                f"{roomy.max_tokens}"
+            )
+            self._thinks = True
+        try:
+            return await self._ask(roomy)
+        except RequestError:
+            self._has_more_room = False  # the model's window is too small for it
+            return reply
+
+    async def _ask(self, request: ChatRequest) -> ChatReply:
         attempt = 0
         while True:
             body = request_body(self.model, request, self.refused)
             attempt += 1
             try:
                 reply = await self._attempt(body, request.max_tokens)
-            except openai.APIStatusError as error:
+            except ServerError as error:
                 self._reached = True
                 if self._learnt(error, body):
                     attempt -= 1
                     continue
                 self._stop_where_hopeless(error)
-                if error.status_code not in (408, 409, 429) and error.status_code < 500:
-                    lasting = refuses_the_chat(error.code, str(error))
-                    if not lasting:
-                        self._count_failure(one_line(error))
-                    raise RequestError(one_line(error), lasting) from None
-                reason, wait = one_line(error), self._requested_pause(error)
+                if not error.passing:
+                    if not error.of_the_chat:
+                        self._count_failure(str(error))
+                    raise RequestError(str(error), error.of_the_chat) from None
+                reason, wait = str(error), self._requested_pause(error)
             except UnreadReplyError as error:
                 self._count_failure(one_line(error))
                 raise RequestError(one_line(error)) from None
@@ -240,8 +263,14 @@ class ChatClient:
                 reason, wait = str(error), None
             else:
                 self._reached = self._replied = True
-                self._failed_in_a_row = self._pages_in_a_row = 0
-                return reply
+                self._pages_in_a_row = 0
+                if not reply.broke_off or reply.refusal:
+                    self._failed_in_a_row = 0
+                    return reply
+                reason, wait = f"the reply broke off: {reply.finish_reason}", None
+                if attempt >= min(_MOST_BROKEN, self.server.attempts):
+                    self._count_failure(reason)
+                    return reply
             if attempt == self.server.attempts:
                 self._count_failure(reason)
                 raise RequestError(f"{reason} ({attempt} attempts)")
@@ -260,9 +289,12 @@ class ChatClient:
         self._sending.add(asyncio.current_task())
         try:
             raw = await self._client.chat.completions.with_raw_response.create(**body)
-            reply = parse_reply(raw.text)
+            reply = parse_reply(raw.text, raw.headers)
+        except openai.APIStatusError as error:
+            self._end(name, (0, 0))
+            raise read_error(error.status_code, error.response.text, error.response.headers) from None
         except BaseException as error:
-            refused = isinstance(error, openai.APIStatusError) or type(error.__cause__).__name__ in _NEVER_SENT
+            refused = isinstance(error, ServerError) or type(error.__cause__).__name__ in _NEVER_SENT
             # An interrupted request may have been processed, and billed.
             self._end(name, (0, 0) if refused else None)
             raise
@@ -298,20 +330,27 @@ class ChatClient:
             await asyncio.sleep(0.05)  # requests in flight usually cost less than their maximum
         return self.spending.begin(most)
 
-    def _learnt(self, error: openai.APIStatusError, body: dict[str, Any]) -> bool:
+    def _learnt(self, error: ServerError, body: dict[str, Any]) -> bool:
         """Whether the server rejected an optional parameter of this request, which is then remembered."""
-        name = refused_parameter(error.status_code, one_line(error), error.param)
-        if name is None or name not in {*body, *body.get("extra_body", {})}:
+        extra = body.get("extra_body", {})
+        name = refused_parameter(error.status, error.message, error.parameter, {*body, *extra}, error.codes)
+        if name is None:
             return False
+        if name == NO_THINKING:
+            switched = extra.get("enable_thinking", extra.get("chat_template_kwargs", {}).get("enable_thinking"))
+            if switched or "enable_thinking" in {*extra, *self.refused}:
+                return False
         if name not in self.refused:
-            notify(f"{self.option}: continues without {name}, which the server rejects")
+            if name == NO_THINKING:
+                notify(f"{self.option}: continues with enable_thinking=false, as the server demands")
+            else:
+                notify(f"{self.option}: continues without {name}, which the server rejects")
             self.refused.add(name)
         return True
 
-    def _stop_where_hopeless(self, error: openai.APIStatusError) -> None:
-        hopeless = isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError)
-        if hopeless or error.code == "insufficient_quota":
-            raise InputError(f"{self.option} at {self._address()}: {one_line(error)}") from None
+    def _stop_where_hopeless(self, error: ServerError) -> None:
+        if error.of_the_account(self._replied):
+            raise InputError(f"{self.option} at {self._address()}: {error}") from None
 
     def _count_page(self, page: WebPageError) -> None:
         """Stops where web pages are all that comes: a page now and then is a proxy's."""
@@ -330,14 +369,14 @@ class ChatClient:
     def _address(self) -> str:
         return without_key(str(self._client.base_url))
 
-    def _requested_pause(self, error: openai.APIStatusError) -> float | None:
+    def _requested_pause(self, error: ServerError) -> float | None:
         """Applies the pause that the server asks for to all requests; None if it asks for none."""
-        wait = retry_after(error.response.headers.get("retry-after-ms"), error.response.headers.get("retry-after"))
+        wait = retry_after(*map(error.headers.get, ("retry-after-ms", "retry-after", "date")))
         if wait is None:
             return None
         if wait > self.server.longest_pause:
             raise UnfinishedError(
-                f"{self.option}: the server asks to wait {wait:.0f} s ({one_line(error)}); all results are kept, and "
+                f"{self.option}: the server asks to wait {wait:.0f} s ({error}); all results are kept, and "
                 "the same command continues after that"
             )
         self._paused_until = max(self._paused_until, time.monotonic() + wait)
@@ -380,10 +419,11 @@ def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()
     if request.schema is not None:
         schema = {"name": "reply", "strict": True, "schema": request.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if request.thinking is not None:
-        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": request.thinking}}
-    if "chat_template_kwargs" in refused:
-        fields.pop("extra_body", None)
+    thinking = False if NO_THINKING in refused else request.thinking
+    if request.thinking is not None and not {NO_THINKING, "chat_template_kwargs"} & {*refused}:
+        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking}}
+    elif thinking is not None and "enable_thinking" not in refused:
+        fields["extra_body"] = {"enable_thinking": thinking}
     if "max_tokens" in refused:
         fields["max_completion_tokens"] = request.max_tokens
     return {name: value for name, value in fields.items() if name not in refused}
@@ -392,57 +432,3 @@ def request_body(model: str, request: ChatRequest, refused: Collection[str] = ()
 def body_bytes(body: dict[str, Any]) -> int:
     """The bytes of a request: an upper bound of its tokens, those of the chat template included."""
     return len(json.dumps([body["messages"], body.get("response_format")], ensure_ascii=False).encode())
-
-
-def refused_parameter(status: int, message: str, named: str | None) -> str | None:
-    """The parameter, of `REFUSABLE`, that a server's error rejects; None for any other error.
-
-    A message may quote the prompt, and "temperature" is a medical word, so only a name in quotes counts.
-
-    Args:
-        status: The HTTP status.
-        message: The error's message.
-        named: The parameter that the error names, if it does.
-    """
-    if status not in (400, 422):
-        return None
-    for name in REFUSABLE:
-        quoted = any(f"{mark}{name}{mark}" in message for mark in "'\"`")
-        if name == "max_tokens":
-            # "Too large" has a similar message, but leaving the limit out would not help.
-            if (named == name or quoted) and ("max_completion_tokens" in message and "too large" not in message):
-                return name
-        elif (
-            named == name
-            or quoted
-            or (name == "response_format" and (name in message or "json_schema" in message))
-            or (name == "chat_template_kwargs" and name in message)
-        ):
-            return name
-    return None
-
-
-def refuses_the_chat(code: str | None, message: str) -> bool:
-    """Whether an error concerns the chat itself, so that another attempt would fail in the same way."""
-    return code in _LASTING or "maximum context length" in message
-
-
-def retry_after(milliseconds: str | None, header: str | None) -> float | None:
-    """The seconds of a `retry-after-ms` or `Retry-After` header (a number or a date); None if there is neither."""
-    for value, unit in ((milliseconds, 1000.0), (header, 1.0)):
-        try:
-            seconds = float(value or "") / unit
-        except ValueError:
-            continue
-        if seconds > 0:  # also false for NaN
-            return seconds
-    try:
-        seconds = parsedate_to_datetime(header or "").timestamp() - time.time()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
-
-
-def one_line(error: Exception) -> str:
-    """An error's message on one line, without the API key and cut to 300 characters."""
-    return " ".join(without_key(str(error)).split())[:300] or type(error).__name__

@@ -30,6 +30,8 @@ def compare(
         typer.Option("--length-control", help="Rank as if all answers were of equal length."),
     ] = False,
     seed: options.Seed = 0,
+    judge_tokens: options.JudgeTokens = None,
+    thinking: options.JudgeThinking = "default",
     base_url: options.BaseUrl = None,
     concurrency: options.Concurrency = 8,
     tokens_per_minute: options.TokensPerMinute = None,
@@ -47,6 +49,7 @@ def compare(
     """
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.api import reply_options
     from medjudge.validation.pair_study import PairSettings
     from medjudge.workflows.compare import CompareOptions
     from medjudge.workflows.compare import compare as compare_run
@@ -60,7 +63,12 @@ def compare(
             models=tuple(name.strip() for name in (models or "").split(",") if name.strip()),
             budget=budget,
             settings=PairSettings(length_control, seed=seed),
-            judging=JudgeOptions(device=device, server=server, limit=Limit(max_cost, prices)),
+            judging=JudgeOptions(
+                device=device,
+                server=server,
+                limit=Limit(max_cost, prices),
+                replies=reply_options(judge_tokens, thinking),
+            ),
             offline=offline,
         ),
     )

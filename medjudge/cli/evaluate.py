@@ -47,6 +47,7 @@ def evaluate(
     thinking_tokens: options.ThinkingTokens = 8192,
     system: options.System = None,
     rounds: options.Rounds = 1,
+    judge_tokens: options.JudgeTokens = None,
     rationale: Annotated[
         int,
         typer.Option(
@@ -140,6 +141,7 @@ def evaluate(
     from medjudge.answer.vllm_engine import VllmMemory
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.api import reply_options
     from medjudge.judge.inference import Inference
     from medjudge.workflows.answer import AnswerOptions
     from medjudge.workflows.choice import Choice
@@ -177,6 +179,7 @@ def evaluate(
             server,
             cost_limit,
             gpus,
+            reply_options(judge_tokens, thinking, thinking_tokens),
         ),
     )
     if dry_run:

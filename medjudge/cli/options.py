@@ -129,6 +129,25 @@ JudgeOfRun = Annotated[
     Optional[str],
     typer.Option("--judge", metavar="NAME", help="Judge whose judgments to use. Default: the last one that judged."),
 ]
+JudgeTokens = Annotated[
+    Optional[int],
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Most tokens of an openai: judge's reply, its thought included. Default: 1024, and 8192 more where the "
+        "judge turns out to think first.",
+        rich_help_panel=JUDGING,
+    ),
+]
+JudgeThinking = Annotated[
+    str,
+    typer.Option(
+        "--thinking",
+        metavar="on|off|default",
+        help="Whether an openai: judge thinks first; default leaves it to the server.",
+        rich_help_panel=JUDGING,
+    ),
+]
 Rounds = Annotated[
     int, typer.Option(metavar="N", min=1, help="How often each answer is judged.", rich_help_panel=JUDGING)
 ]
@@ -174,13 +193,15 @@ Thinking = Annotated[
     str,
     typer.Option(
         metavar="on|off|default",
-        help="Whether models think before they answer; default leaves it to the model.",
+        help="Whether models, and an openai: judge, think first; default leaves it to the model.",
         rich_help_panel=ANSWERING,
     ),
 ]
 ThinkingTokens = Annotated[
     int,
-    typer.Option(metavar="N", min=1, help="Most tokens per thought, beside the answer's.", rich_help_panel=ANSWERING),
+    typer.Option(
+        metavar="N", min=1, help="Most tokens per thought, beside those of what follows.", rich_help_panel=ANSWERING
+    ),
 ]
 System = Annotated[
     Optional[str],

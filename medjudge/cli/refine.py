@@ -57,6 +57,8 @@ def refine(
     ] = None,
     seed: options.Seed = 0,
     rounds: options.Rounds = 1,
+    judge_tokens: options.JudgeTokens = None,
+    thinking: options.JudgeThinking = "default",
     base_url: options.BaseUrl = None,
     proposer_base_url: Annotated[
         Optional[str],
@@ -81,11 +83,13 @@ def refine(
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
     from medjudge.cli.output import console, print_json
+    from medjudge.judge.api import reply_options
     from medjudge.workflows.judge import JudgeOptions
     from medjudge.workflows.refine import RefineOptions, refine_checklists
 
     server = Server(base_url, concurrency, tokens_per_minute)
-    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices))
+    replies = reply_options(judge_tokens, thinking)
+    judging = JudgeOptions(device=device, rounds=rounds, server=server, limit=Limit(max_cost, prices), replies=replies)
     refinement = refine_checklists(
         run,
         judge,

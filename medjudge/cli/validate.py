@@ -158,6 +158,8 @@ def validate(
     ] = 10_000,
     seed: options.Seed = 0,
     rounds: options.Rounds = 1,
+    judge_tokens: options.JudgeTokens = None,
+    thinking: options.JudgeThinking = "default",
     attention: options.Attention = None,
     compile_model: options.Compile = False,
     judge_quantization: options.JudgeQuantization = None,
@@ -179,6 +181,7 @@ def validate(
     """
     from medjudge.chat_api.client import Server
     from medjudge.chat_api.spending import Limit
+    from medjudge.judge.api import reply_options
     from medjudge.judge.inference import Inference
     from medjudge.store import Run
     from medjudge.validation.study import Settings
@@ -219,6 +222,7 @@ def validate(
                 quantization=judge_quantization,
                 server=server,
                 limit=Limit(max_cost, prices),
+                replies=reply_options(judge_tokens, thinking),
             ),
             offline=offline,
         ),

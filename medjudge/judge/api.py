@@ -1,7 +1,9 @@
 """The API judge: a chat model at an OpenAI-compatible server gives reasons first, and the verdict at the end."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from medjudge.answer.thinking import check_thinking
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
@@ -12,9 +14,68 @@ from medjudge.rubrics.render import render
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
 
 MAX_TOKENS = 1024
-"""The most tokens of a reply."""
+"""The most tokens of a reply, without a thought."""
 AFTER_REMINDER = "\n\n[asked again]\n\n"
 """Separates, in `raw`, an unreadable reply from the reply to the reminder."""
+
+
+class ReplyOptions(NamedTuple):
+    """How an API judge may reply.
+
+    Attributes:
+        tokens: The most tokens of a reply, its thought included; None for what the task usually takes.
+        thinking: Whether the model thinks first; None leaves it to the server.
+        thought: The most tokens of a thought. Unless `tokens` is given, they are added for a model that thinks: from
+            the start if `thinking` is true, else once a thought has taken all tokens of a reply.
+    """
+
+    tokens: int | None = None
+    thinking: bool | None = None
+    thought: int = 8192
+
+    def applied(self, request: ChatRequest) -> ChatRequest:
+        """A request for the usual number of tokens, with these options."""
+        if self.tokens is not None:
+            return request._replace(max_tokens=self.tokens, thinking=self.thinking)
+        if self.thinking:
+            return request._replace(max_tokens=request.max_tokens + self.thought, thinking=True)
+        return request._replace(thinking=self.thinking, more_tokens=self.thought)
+
+
+def reply_options(tokens: int | None, thinking: str, thought: int = ReplyOptions().thought) -> ReplyOptions:
+    """Reads `--judge-tokens` and `--thinking` (`on`, `off` or `default`).
+
+    Raises:
+        InputError: There is no such mode.
+    """
+    check_thinking(thinking)
+    return ReplyOptions(tokens, None if thinking == "default" else thinking == "on", thought)
+
+
+class NoVerdict(NamedTuple):
+    """Why nothing is read from a reply, whatever it says."""
+
+    kind: ErrorKind
+    reason: str
+
+
+def no_verdict(reply: ChatReply) -> NoVerdict | None:
+    """Says why a reply is not read: refused, broken off, without a text, or cut off; None where it is complete."""
+    if reply.refusal:
+        return NoVerdict(ErrorKind.REFUSED, f"the server refused: {reply.refusal[:200]}")
+    if reply.broke_off:
+        return NoVerdict(ErrorKind.REQUEST_FAILED, f"the request failed: the reply broke off ({reply.finish_reason})")
+    if reply.finish_reason == "length" and reply.without_answer:
+        return NoVerdict(
+            ErrorKind.EMPTY_REPLY, "the server returned no text within the token limit; raise --judge-tokens"
+        )
+    if not (reply.text or "").strip():
+        thought = ", only a thought" if reply.thinking else ""
+        return NoVerdict(ErrorKind.EMPTY_REPLY, f"the server returned no text{thought}")
+    # A truncated reply may end with a level that the model was only considering.
+    if reply.finish_reason == "length":
+        return NoVerdict(ErrorKind.UNREADABLE_REPLY, "unreadable reply: cut off at the token limit")
+    return None
 
 
 def file_name(model: str) -> str:
@@ -33,7 +94,7 @@ class ApiJudge:
         server: The server, its limits and retries.
         spending: The account that the requests are charged to.
         seed: Sent with every request, plus the round: rounds may differ, repeated runs should not.
-        max_tokens: The most tokens of a reply.
+        replies: How long the replies may be, and whether the model thinks first.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
@@ -45,12 +106,12 @@ class ApiJudge:
         server: Server = Server(),
         spending: Spending | None = None,
         seed: int = 0,
-        max_tokens: int = MAX_TOKENS,
+        replies: ReplyOptions = ReplyOptions(),
     ) -> None:
         self.name = file_name(model)
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
-        self.max_tokens = max_tokens
+        self.replies = replies
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         work, empty = split_empty(assignments, self.name)
@@ -60,7 +121,7 @@ class ApiJudge:
         yield from self.client.gather(work, self._judgment)
 
     async def _judgment(self, assignment: Assignment) -> Judgment:
-        request = judgment_request(assignment, self.seed, self.max_tokens)
+        request = self.replies.applied(judgment_request(assignment, self.seed))
         first = None
         try:
             first = read_judgment(assignment, self.name, await self.client.ask(request))
@@ -83,13 +144,13 @@ class ApiJudge:
         return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
 
 
-def judgment_request(assignment: Assignment, seed: int = 0, max_tokens: int = MAX_TOKENS) -> ChatRequest:
+def judgment_request(assignment: Assignment, seed: int = 0) -> ChatRequest:
     """The request for one judgment."""
     prompt = render(
         assignment.question, assignment.earlier, assignment.answer.text, "reason-first", scheme=assignment.scheme
     )
     messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    return ChatRequest(messages, seed + assignment.round - 1, max_tokens, schema=VERDICT_SCHEMA)
+    return ChatRequest(messages, seed + assignment.round - 1, MAX_TOKENS, schema=VERDICT_SCHEMA)
 
 
 def failed_request(
@@ -109,18 +170,13 @@ def failed_request(
 
 def read_judgment(assignment: Assignment, judge_name: str, reply: ChatReply) -> Judgment:
     """Reads the judgment from a reply; unscored if the reply contains none."""
-    if reply.refusal:
-        return failed_request(assignment, judge_name, reply.refusal[:200], lasting=True, raw=reply.text)
-    cut_off = reply.finish_reason == "length"
-    if not reply.text:
-        reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
-        return unscored(assignment, judge_name, ErrorKind.EMPTY_REPLY, reason)
-    # A truncated reply may end with a level that the model was only considering.
-    if cut_off:
-        return _unreadable(assignment, judge_name, "cut off at the token limit", reply.text)
+    if problem := no_verdict(reply):
+        return unscored(assignment, judge_name, problem.kind, problem.reason, reply.text or None)
+    assert reply.text is not None
     verdict, rationale = read_reasoned(reply.text)
     if verdict.score is None:
-        return _unreadable(assignment, judge_name, verdict.problem, reply.text)
+        reason = f"unreadable reply: {verdict.problem}"
+        return unscored(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, reason, reply.text)
     return Judgment(
         question_id=assignment.answer.question_id,
         model=assignment.answer.model,
@@ -132,7 +188,3 @@ def read_judgment(assignment: Assignment, judge_name: str, reply: ChatReply) -> 
         rationale=rationale or None,
         raw=reply.text,
     )
-
-
-def _unreadable(assignment: Assignment, judge_name: str, problem: str | None, raw: str) -> Judgment:
-    return unscored(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {problem}", raw)

@@ -7,7 +7,7 @@ from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Serv
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
 from medjudge.item_records import ItemJudgment
-from medjudge.judge.api import AFTER_REMINDER, file_name
+from medjudge.judge.api import AFTER_REMINDER, ReplyOptions, file_name, no_verdict
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
 from medjudge.languages.texts import languages_of
 from medjudge.records import ErrorKind
@@ -28,13 +28,22 @@ class ApiItemJudge:
         server: The server, its limits and retries.
         spending: The account that the requests are charged to.
         seed: Draws the orders.
+        replies: How long the replies may be, and whether the model thinks first.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
     """
 
-    def __init__(self, model: str, server: Server = Server(), spending: Spending | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: str,
+        server: Server = Server(),
+        spending: Spending | None = None,
+        seed: int = 0,
+        replies: ReplyOptions = ReplyOptions(),
+    ) -> None:
         self.name = file_name(model)
+        self.replies = replies
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
         self.seed = seed
 
@@ -46,7 +55,7 @@ class ApiItemJudge:
 
     async def _judgment(self, assignment: ItemAssignment) -> ItemJudgment:
         order = item_order(assignment, self.seed)
-        request = items_request(assignment, order, self.seed)
+        request = self.replies.applied(items_request(assignment, order, self.seed))
         raw: str | None = None
         try:
             reply = await self.client.ask(request)
@@ -69,17 +78,12 @@ class ApiItemJudge:
 
     def _read(self, assignment: ItemAssignment, order: Sequence[int], reply: ChatReply) -> ItemJudgment:
         """Reads the verdicts from a reply; none where it lacks one."""
-        if reply.refusal:
-            reason = f"the server refused: {reply.refusal[:200]}"
-            return unjudged_items(assignment, self.name, ErrorKind.REFUSED, reason, reply.text)
-        cut_off = reply.finish_reason == "length"
-        if not reply.text:
-            reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
-            return unjudged_items(assignment, self.name, ErrorKind.EMPTY_REPLY, reason)
+        if problem := no_verdict(reply):
+            return unjudged_items(assignment, self.name, problem.kind, problem.reason, reply.text or None)
+        assert reply.text is not None
         read = read_item_reply(reply.text, len(order))
         if read.met is None:
-            problem = "cut off at the token limit" if cut_off else read.problem
-            reason = f"unreadable reply: {problem}"
+            reason = f"unreadable reply: {read.problem}"
             return unjudged_items(assignment, self.name, ErrorKind.UNREADABLE_REPLY, reason, reply.text)
         met = dict(zip(order, read.met, strict=True))
         return judged_items(assignment, self.name, (met[place] for place in range(len(order))), raw=reply.text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
-from medjudge.judge.api import AFTER_REMINDER, MAX_TOKENS, file_name
+from medjudge.judge.api import AFTER_REMINDER, MAX_TOKENS, ReplyOptions, file_name, no_verdict
 from medjudge.judge.pairs import PairAssignment, judged_pair, split_empty_pairs, unjudged_pair
 from medjudge.languages.texts import languages_of
 from medjudge.pair_records import PairJudgment
@@ -22,13 +22,21 @@ class ApiPairJudge:
         model: The model's name at the server.
         server: The server, its limits and retries.
         spending: The account that the requests are charged to.
+        replies: How long the replies may be, and whether the model thinks first.
 
     Raises:
         InputError: There is no key in the environment, or a limit on costs and no price.
     """
 
-    def __init__(self, model: str, server: Server = Server(), spending: Spending | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        server: Server = Server(),
+        spending: Spending | None = None,
+        replies: ReplyOptions = ReplyOptions(),
+    ) -> None:
         self.name = file_name(model)
+        self.replies = replies
         self.client = ChatClient(f"--judge openai:{model}", model, server, spending)
 
     def judge_pairs(self, assignments: Sequence[PairAssignment]) -> Iterator[PairJudgment]:
@@ -38,7 +46,7 @@ class ApiPairJudge:
             yield from self.client.gather(work, self._judgment)
 
     async def _judgment(self, assignment: PairAssignment) -> PairJudgment:
-        request = _request(assignment)
+        request = self.replies.applied(_request(assignment))
         raw: str | None = None
         try:
             reply = await self.client.ask(request)
@@ -74,17 +82,11 @@ def _request(assignment: PairAssignment) -> ChatRequest:
 
 def _read(assignment: PairAssignment, judge_name: str, reply: ChatReply) -> PairJudgment:
     """Reads the verdict from a reply; none where the reply states none."""
-    if reply.refusal:
-        reason = f"the server refused: {reply.refusal[:200]}"
-        return unjudged_pair(assignment, judge_name, ErrorKind.REFUSED, reason, reply.text)
-    cut_off = reply.finish_reason == "length"
-    if not reply.text:
-        reason = f"the server returned no text{' within the token limit' if cut_off else ''}"
-        return unjudged_pair(assignment, judge_name, ErrorKind.EMPTY_REPLY, reason)
+    if problem := no_verdict(reply):
+        return unjudged_pair(assignment, judge_name, problem.kind, problem.reason, reply.text or None)
+    assert reply.text is not None
     verdict = read_pair_reply(reply.text)
-    # A truncated reply may end with a verdict that the model was only considering.
-    if cut_off or verdict.preferred is None:
-        problem = "cut off at the token limit" if cut_off else verdict.problem
-        reason = f"unreadable reply: {problem}"
+    if verdict.preferred is None:
+        reason = f"unreadable reply: {verdict.problem}"
         return unjudged_pair(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, reason, reply.text)
     return judged_pair(assignment, judge_name, verdict.preferred, rationale=verdict.rationale or None, raw=reply.text)

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Any
 
 from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs, BatchResult
-from medjudge.chat_api.client import refused_parameter, request_body
-from medjudge.judge.api import failed_request, judgment_request, read_judgment
+from medjudge.chat_api.client import request_body
+from medjudge.judge.api import ReplyOptions, failed_request, judgment_request, read_judgment
 from medjudge.judge.protocol import Assignment
 from medjudge.records import Judgment
 
@@ -18,15 +18,16 @@ def custom_id(assignment: Assignment) -> str:
 
 
 def batch_requests(
-    work: Sequence[Assignment], model: str, refused: Collection[str]
+    work: Sequence[Assignment], model: str, refused: Collection[str], replies: ReplyOptions = ReplyOptions()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields (custom id, body) for each assignment, rendered one by one.
 
     Args:
         refused: Parameters that the server does not accept; they are left out.
+        replies: How long the replies may be, and whether the model thinks first.
     """
     for assignment in work:
-        yield custom_id(assignment), request_body(model, judgment_request(assignment), refused)
+        yield custom_id(assignment), request_body(model, replies.applied(judgment_request(assignment)), refused)
 
 
 def collect(
@@ -43,7 +44,7 @@ def collect(
     """
     missing = dict(work)
     for result in batch_jobs.results(job):
-        parameter = refused_parameter(result.status, result.error or "", result.parameter)
+        parameter = result.parameter
         if parameter is not None and parameter not in refused:
             refused.add(parameter)
         elif parameter is None and result.custom_id in missing and (result.reply or result.error):

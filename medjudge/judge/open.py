@@ -9,7 +9,7 @@ from medjudge.chat_api.client import Server, check_server, on_this_machine
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.judge.api import ApiJudge, file_name
+from medjudge.judge.api import ApiJudge, ReplyOptions, file_name
 from medjudge.judge.folder import CARD_FILE, JudgeCard, card_in_use, load_judge, read_card
 from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.inference import QUANTIZATIONS, Inference
@@ -207,6 +207,7 @@ def load_judge_ref(
     spending: Spending | None = None,
     inference: Inference = Inference(),
     scheme: Scheme = LLMEVAL_MED,
+    replies: ReplyOptions = ReplyOptions(),
 ) -> Judge:
     """Loads a judge.
 
@@ -216,12 +217,13 @@ def load_judge_ref(
         spending: The account that the requests of an API judge are charged to.
         inference: How a generative judge is run.
         scheme: The scheme of the questions to judge.
+        replies: How an API judge may reply.
 
     Raises:
         InputError: No key, no such device, no price, or files that cannot be loaded.
     """
     if judge_ref.api_model is not None:
-        return ApiJudge(judge_ref.api_model, server, spending)
+        return ApiJudge(judge_ref.api_model, server, spending, replies=replies)
     if judge_ref.url is not None:
         return SystemOneJudge(judge_ref.url, server)
     assert judge_ref.folder is not None

@@ -14,7 +14,7 @@ from medjudge.files import read_text, write_whole
 from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
 from medjudge.screen import progress_bar
 
-_MAX_TOKENS = 2048
+_MAX_TOKENS, _THOUGHT_TOKENS = 2048, 8192
 _OPENINGS = 5
 """How often a text is opened in a row: EDITOR may be a script that never gets it right."""
 
@@ -54,13 +54,16 @@ class ApiProposer:
                 bar.update()
 
     async def _propose(self, prompt: Prompt) -> Proposal:
-        request = ChatRequest([{"role": "user", "content": prompt.text}], self.seed, _MAX_TOKENS)
+        messages = [{"role": "user", "content": prompt.text}]
+        request = ChatRequest(messages, self.seed, _MAX_TOKENS, more_tokens=_THOUGHT_TOKENS)
         try:
             reply = await self.client.ask(request)
         except RequestError as error:
             return no_reply(prompt, self.name, f"the request failed: {error}", retry=not error.lasting)
         if reply.refusal:
             return no_reply(prompt, self.name, f"the server refused: {reply.refusal[:200]}", retry=False)
+        if reply.broke_off:
+            return no_reply(prompt, self.name, f"the reply broke off: {reply.finish_reason}", retry=True)
         if not reply.text:
             return no_reply(prompt, self.name, "the server returned no text", retry=False)
         return proposal(prompt, self.name, reply.text)

@@ -10,7 +10,7 @@ from jinja2 import Environment, StrictUndefined
 from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
 from medjudge.records import Question
 from medjudge.rubrics.render import JudgePrompt, fence_code, neutralise
-from medjudge.rubrics.verdict import MOST_CHARACTERS
+from medjudge.rubrics.verdict import UnreadableError, after_thought, lone_object
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 ITEM_SCHEMA: dict[str, Any] = {
@@ -116,29 +116,23 @@ def item_replies(language: str, languages: Languages = PACKAGED) -> ItemReplies:
 
 
 def read_item_reply(reply: str, count: int) -> ItemReply:
-    """Reads a reply to `count` criteria: an object of `ITEM_SCHEMA`, alone or in a fence of three backticks.
+    """Reads a reply to `count` criteria: an object of `ITEM_SCHEMA`, in a code fence or not.
 
     Every criterion needs exactly one verdict; a reply that leaves one out is not read in part.
     """
-    if len(reply) > MOST_CHARACTERS:
-        return ItemReply(None, f"the reply has {len(reply):,} characters, more than {MOST_CHARACTERS:,}")
-    _, ended, after = reply.rpartition("</think>")
-    if "<think>" in after:
-        return ItemReply(None, "the thought that <think> begins never ends")
-    text = (after if ended else reply).strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json")
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
+        fields = lone_object(after_thought(reply))
+    except UnreadableError as problem:
+        return ItemReply(None, str(problem))
+    if fields is None:
         return ItemReply(None, "the reply is no JSON object")
-    verdicts = fields.get("verdicts") if isinstance(fields, dict) else None
+    verdicts = fields.get("verdicts")
     if not isinstance(verdicts, list):
         return ItemReply(None, "the reply has no list of verdicts")
     met: dict[int, float] = {}
     for place, verdict in enumerate(verdicts, 1):
         given: dict[str, Any] = verdict if isinstance(verdict, dict) else {}
-        number, is_met, certainty = given.get("number"), given.get("met"), given.get("certainty")
+        number, is_met, certainty = _number(given.get("number")), given.get("met"), _number(given.get("certainty"))
         if type(number) is not int or not 1 <= number <= count:
             return ItemReply(None, f"verdict {place} has no number from 1 to {count}")
         if number in met:
@@ -152,6 +146,11 @@ def read_item_reply(reply: str, count: int) -> ItemReply:
     if missing:
         return ItemReply(None, f"no verdict on criterion {', '.join(missing[:10])}")
     return ItemReply([met[number] for number in range(1, count + 1)])
+
+
+def _number(value: object) -> object:
+    """A whole number that was written as a text."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 5 else value
 
 
 def _rendered(source: str, **values: object) -> str:

@@ -12,7 +12,7 @@ from medjudge.languages.texts import PACKAGED, Languages, Texts, languages_of
 from medjudge.pair_records import Preferred
 from medjudge.records import Question
 from medjudge.rubrics.render import JudgePrompt, Style, fence_code, neutralise, standard
-from medjudge.rubrics.verdict import MOST_CHARACTERS
+from medjudge.rubrics.verdict import UnreadableError, after_thought, lone_object
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 PAIR_SCHEMA: dict[str, Any] = {
@@ -107,27 +107,23 @@ def pair_replies(language: str, languages: Languages = PACKAGED) -> PairReplies:
 
 
 def read_pair_reply(reply: str) -> PairVerdict:
-    """Reads the verdict that a reply states: an object of `PAIR_SCHEMA`, or a line of its own ("Verdict: A").
+    """Reads the verdict that a reply states: an object as of `PAIR_SCHEMA`, or a line of its own ("Verdict: A").
 
     Where two statements differ, the reply is unreadable: none is preferred to the other.
     """
-    if len(reply) > MOST_CHARACTERS:
-        return PairVerdict(None, "", f"the reply has {len(reply):,} characters, more than {MOST_CHARACTERS:,}")
-    _, ended, text = reply.rpartition("</think>")
-    if "<think>" in text:
-        return PairVerdict(None, "", "the thought that <think> begins never ends")
-    text = text if ended else reply
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        fields = None
-    if isinstance(fields, dict):
-        verdict, rationale = fields.get("verdict"), fields.get("rationale")
-        if verdict not in ("A", "B", "tie") or not isinstance(rationale, str):
-            shown = json.dumps(verdict)[:40]
-            return PairVerdict(None, "", f"verdict is {shown}, not A, B or tie, or there is no rationale")
+        text = after_thought(reply)
+        fields = lone_object(text)
+    except UnreadableError as problem:
+        return PairVerdict(None, "", str(problem))
+    if fields is not None:
+        verdict, rationale = fields.get("verdict"), fields.get("rationale", fields.get("reason"))
+        meaning = _MEANING.get(verdict.strip().lower()) if isinstance(verdict, str) else None
+        if meaning is None:
+            return PairVerdict(None, "", f"verdict is {json.dumps(verdict)[:40]}, not A, B or tie")
         # An escaped lone surrogate could not be written.
-        return PairVerdict(_MEANING[verdict.lower()], rationale.strip().encode("utf-8", "replace").decode())
+        words = rationale.strip().encode("utf-8", "replace").decode() if isinstance(rationale, str) else ""
+        return PairVerdict(meaning, words)
     lines = text.splitlines()
     stated = [
         _MEANING[match["verdict"].lower()]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pydantic import field_validator
@@ -17,10 +18,12 @@ _MOST_OBJECTS = 8
 
 _NAMES = r"(?:final|overall|total|综合|最终|总)?[ \t]{0,3}(?:score|level|rating|得分|评分|分数|等级)"
 _MARKS = r"[ \t*_`\"'“”’‘]{0,8}"
+_HANZI = "〇零一二三四五六七八九十百两半"
+_NUMBER = rf"(?:[0-9]|[{_HANZI}])"
 _STATEMENT = re.compile(
     rf"[ \t*_#>`-]{{0,8}}{_NAMES}{_MARKS}(?:[（(][^()（）\n]{{0,30}}[)）])?"
     rf"{_MARKS}(?:is\b|为|是)?{_MARKS}[:：=]?{_MARKS}"
-    r"\[{0,2}[ \t]?(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<rest>.*)",
+    rf"\[{{0,2}}[ \t]?(?P<number>[0-9]{{1,9}}(?:\.[0-9]{{1,9}})?|[{_HANZI}]{{1,4}})(?P<rest>.*)",
     re.IGNORECASE,
 )
 """A line of its own that states a score, such as `**Score:** 4/5` or `综合评分（1-5）：4`.
@@ -28,19 +31,27 @@ _STATEMENT = re.compile(
 Every part is bounded, so that the time is linear in the length of the line.
 """
 _ANOTHER_SCALE = re.compile(
-    r"\s?(?:(?:-|–|~|to\b|or\b|或|到|至)\s?[0-9]|[%％]|/\s?(?!5\b)[0-9]|[,、，]\s?[0-9])", re.IGNORECASE
+    rf"\s?(?:分\s?)?(?:(?:-|–|~|to\b|or\b|或|到|至)\s?{_NUMBER}|[%％]|/\s?(?!5\b)[0-9]|[,、，]\s?{_NUMBER}|[点點半])",
+    re.IGNORECASE,
 )
 """What makes a number a range, a choice, or a mark on another scale, standing right behind it."""
-_END = re.compile(r"[\]*_\"'”’\s]{0,8}(?:分|/\s?5)?[\]*_\"'”’}\s.。,，;；!！]{0,8}(?:$|[-–—(（:：].*)")
+_END = re.compile(r"[\]*_\"'”’\s]{0,8}(?:分|级|/\s?5)?[\]*_\"'”’}\s.。,，;；!！]{0,8}(?:$|[-–—(（:：].*)")
 """What may follow the number of a statement: nothing, or a remark behind a dash, colon or bracket.
 
 In "Level 5 would name the limit" the number states nothing.
 """
-_SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分)[ \t*_]*[:：]", re.IGNORECASE | re.MULTILINE)
+_SCORE_LINE = re.compile(r"^[ \t*_#>]*(?:score|得分|评分)[ \t*_]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LEVEL_ALONE = re.compile(r"[*_\"'\s]{0,8}([1-5])[*_\"'\s.。]{0,8}(?:分)?[\s.。\"'”]{0,8}")
 _FULL_WIDTH = str.maketrans("：，“”", ':,""')
 """Some models write JSON with Chinese punctuation."""
+_HALF_WIDTH = str.maketrans("０１２３４５６７８９．／～－％［］", "0123456789./~-%[]")
+"""Full-width digits, and the signs that may stand beside them."""
+_LEVELS = {"一": "1", "二": "2", "两": "2", "三": "3", "四": "4", "五": "5"}
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+_BEFORE_OBJECT = re.compile(r"\s*(?:```[a-zA-Z]{0,10}\s*)?")
+_AFTER_OBJECT = re.compile(r"\s*(?:```\s*)?")
 _SCORE_FIELDS = ("score", "得分", "评分", "分数", "rating", "level")
+_RATIONALE_FIELDS = ("rationale", "reason", "reasons", "reasoning", "explanation", "理由", "判断依据", "依据", "分析")
 
 
 VERDICT_SCHEMA: dict[str, Any] = {
@@ -95,42 +106,33 @@ class Reasoned(NamedTuple):
 
 
 def read_reasoned(reply: str) -> Reasoned:
-    """Reads a reason-first reply: an object of `VERDICT_SCHEMA`, or text that states the score on a line of its own."""
+    """Reads a reason-first reply: an object as of `VERDICT_SCHEMA`, or text that states the score.
+
+    The score is that of `read_verdict`. The rationale is a field of the object, else the reply.
+    """
     try:
-        text = _after_thought(reply)
-        fields = json.loads(text, object_pairs_hook=_unique)
-    except _UnreadableError as problem:
-        return Reasoned(Verdict(None, str(problem)), "")
-    except (ValueError, RecursionError):
-        return Reasoned(read_verdict(reply), reply.strip())
-    if not isinstance(fields, dict):
-        return Reasoned(read_verdict(reply), reply.strip())
-    score, rationale = fields.get("score"), fields.get("rationale")
-    if type(score) is not int or not 1 <= score <= 5 or not isinstance(rationale, str):
-        return Reasoned(
-            Verdict(None, f"score is {json.dumps(score)[:40]}, not a level from 1 to 5, or no rationale"), ""
-        )
-    stated = [number for line in rationale.splitlines() if (number := _stated(line))]
-    if other := [number for number in stated if number != str(score)]:
-        return Reasoned(Verdict(None, f"the reply states two scores, {other[0]} and {score}"), "")
+        read = _read(after_thought(reply))
+    except UnreadableError:
+        read = _Read([], "")
     # An escaped lone surrogate could not be written.
-    return Reasoned(Verdict(score, None), before_score(rationale).encode("utf-8", "replace").decode())
+    rationale = None if read.rationale is None else before_score(read.rationale).encode("utf-8", "replace").decode()
+    return Reasoned(read_verdict(reply), reply.strip() if rationale is None else rationale)
 
 
 def read_verdict(reply: str) -> Verdict:
     """Reads the score that a reply states.
 
-    A statement is a line of its own ("Score: 4", "得分：4"), a JSON object with a score field, or a last line that is
-    only a level. Anything else is prose: a citation [1], "GCS score 3", or a mention of the answer's own "Score: 5"
-    within a sentence states nothing. Where statements differ, or one is no single level from 1 to 5, the reply is
-    unreadable: no statement is preferred to another.
+    A statement is a line of its own ("Score: 4", "得分：4"), a JSON object with a score field, in a code fence or not,
+    or a last line that is only a level. Anything else is prose: a citation [1], "GCS score 3", or a mention of the
+    answer's own "Score: 5" within a sentence states nothing. Where statements differ, or one is no single level from 1
+    to 5, the reply is unreadable: no statement is preferred to another.
     """
     try:
-        text = _after_thought(reply)
+        text = after_thought(reply)
         if not text.strip():
             return Verdict(None, "the reply is empty")
-        statements = _statements(text)
-    except _UnreadableError as problem:
+        statements = _read(text).statements
+    except UnreadableError as problem:
         return Verdict(None, str(problem))
     if not statements:
         return Verdict(None, "no score is stated in the reply")
@@ -142,43 +144,78 @@ def read_verdict(reply: str) -> Verdict:
     return Verdict(int(different[0]), None)
 
 
-class _UnreadableError(Exception):
+class UnreadableError(Exception):
     """Why nothing in a reply can be taken for a verdict."""
 
 
-def _after_thought(reply: str) -> str:
-    """What follows a model's thought; raises _UnreadableError where the thought never ends or the reply is too long."""
+def after_thought(reply: str) -> str:
+    """What follows a model's thought.
+
+    Raises:
+        UnreadableError: The thought never ends, or the reply is too long.
+    """
     if len(reply) > MOST_CHARACTERS:
-        raise _UnreadableError(f"the reply has {len(reply):,} characters, more than {MOST_CHARACTERS:,}")
+        raise UnreadableError(f"the reply has {len(reply):,} characters, more than {MOST_CHARACTERS:,}")
     _thought, end, text = reply.rpartition("</think>")
     if "<think>" in text:
-        raise _UnreadableError("the thought that <think> begins never ends")
+        raise UnreadableError("the thought that <think> begins never ends")
     return text if end else reply
 
 
-def _statements(text: str) -> list[str]:
-    """The scores that a reply states, as written, in order."""
-    statements = []
-    lines = text.splitlines()
+def lone_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a reply consists of, in a code fence or not; None where there is anything else.
+
+    Line breaks in strings, commas before a closing bracket and Chinese punctuation do not matter.
+
+    Raises:
+        UnreadableError: The object names a field twice.
+    """
+    before = _BEFORE_OBJECT.match(text)
+    if before is None or text[before.end() : before.end() + 1] != "{":
+        return None
+    decoded = _decoded(_spellings(text), before.end())
+    return decoded.fields if decoded and _AFTER_OBJECT.fullmatch(text, decoded.end) else None
+
+
+class _Read(NamedTuple):
+    """The scores that a reply states, as written, in order; and the rationale of an object that states one.
+
+    The rationale is None where no object has one, and empty where the reply is an object without one.
+    """
+
+    statements: list[str]
+    rationale: str | None
+
+
+def _read(text: str) -> _Read:
+    lone = lone_object(text)
+    if lone is not None and (read := _scored(lone)):
+        return read._replace(rationale=read.rationale or "")
+    statements: list[str] = []
+    rationale: str | None = None
+    spellings: list[str] = []
+    plain = text.translate(_HALF_WIDTH)
     position = tried = object_ends = 0
-    for line in text.splitlines(keepends=True):
+    for line in plain.splitlines(keepends=True):
         start = position + len(line) - len(line.lstrip())
         position += len(line)
         if start < object_ends:
             continue  # inside an object that was read
         if text[start : start + 1] == "{" and tried < _MOST_OBJECTS:
             tried += 1
-            verdict = _object_at(text, start)
-            if verdict is not None:
-                statements.append(verdict.score)
-                object_ends = verdict.end
+            spellings = spellings or list(_spellings(text))
+            decoded = _decoded(spellings, start)
+            read = _scored(decoded.fields) if decoded else None
+            if decoded and read:
+                statements += read.statements
+                rationale, object_ends = read.rationale or rationale, decoded.end
                 continue
         if number := _stated(line):
             statements.append(number)
-    last_line = next(line for line in reversed(lines) if line.strip())
+    last_line = next((line for line in reversed(plain.splitlines()) if line.strip()), "")
     if object_ends < len(text.rstrip()) and (alone := _LEVEL_ALONE.fullmatch(last_line)):
         statements.append(alone[1])
-    return statements
+    return _Read(statements, rationale)
 
 
 def _stated(line: str) -> str | None:
@@ -189,37 +226,69 @@ def _stated(line: str) -> str | None:
     if statement is None:
         return None
     number, rest = statement["number"], statement["rest"]
+    # "等级一：…" quotes a rubric; "评分：一" states a score.
+    if number[0] in _HANZI and not re.search("[:：=为是]", line[: statement.start("number")]):
+        return None
     if other := _ANOTHER_SCALE.match(rest):
         return f"{number}{other[0]}"
-    return number if _END.fullmatch(rest) else None
+    if not _END.fullmatch(rest):
+        return None
+    whole, _, decimals = number.partition(".")
+    return _LEVELS.get(number, number if decimals.strip("0") else whole)
 
 
-class _Object(NamedTuple):
-    """The score field of a JSON object as text, and where the object ends."""
+class _Decoded(NamedTuple):
+    """A JSON object, and where it ends."""
 
-    score: str
+    fields: dict[str, Any]
     end: int
 
 
-def _object_at(text: str, start: int) -> _Object | None:
-    """A JSON object with a score field that begins at a position; one that names a field twice raises an error."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique)
-    for candidate in (text, text.translate(_FULL_WIDTH)):
+def _spellings(text: str) -> Iterator[str]:
+    """A text, and what a model may have meant where it is no JSON; all of one length."""
+    yield text
+    yield _TRAILING_COMMA.sub(" ", text)
+    yield _TRAILING_COMMA.sub(" ", text.translate(_FULL_WIDTH).translate(_HALF_WIDTH))
+
+
+def _decoded(spellings: Iterable[str], start: int) -> _Decoded | None:
+    """The JSON object that begins at a position; one that names a field twice raises an error."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, strict=False)
+    for candidate in spellings:
         try:
             fields, end = decoder.raw_decode(candidate, start)
         except (ValueError, RecursionError):
             continue
-        scores = [fields[name] for name in _SCORE_FIELDS if name in fields]
-        if scores:
-            score = scores[0]
-            return _Object(str(score).strip(" []分") if isinstance(score, (int, str)) else json.dumps(score)[:40], end)
+        if isinstance(fields, dict):
+            return _Decoded(fields, end)
     return None
+
+
+def _scored(fields: dict[str, Any]) -> _Read | None:
+    """What an object states; None where it has no score field."""
+    fields = {name.strip().lower(): value for name, value in fields.items()}
+    scores = [fields[name] for name in _SCORE_FIELDS if name in fields]
+    if not scores:
+        return None
+    rationale = next((fields[name] for name in _RATIONALE_FIELDS if isinstance(fields.get(name), str)), None)
+    lines = (rationale or "").translate(_HALF_WIDTH).splitlines()
+    return _Read([*filter(None, map(_stated, lines)), _as_stated(scores[0])], rationale)
+
+
+def _as_stated(score: object) -> str:
+    """The value of a score field in the words of a line that states it."""
+    if isinstance(score, str):
+        stated = _stated(f"Score: {' '.join(score.translate(_HALF_WIDTH).split())}")
+        return stated or json.dumps(score, ensure_ascii=False)[:40]
+    if isinstance(score, float) and score.is_integer():
+        return str(int(score))
+    return json.dumps(score, ensure_ascii=False)[:40]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise _UnreadableError("the reply's JSON object names a field twice")
+        raise UnreadableError("the reply's JSON object names a field twice")
     return fields
 
 

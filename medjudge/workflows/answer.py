@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medjudge.answer.conversation import answer_questions as answered_by
-from medjudge.answer.conversation import unanswered
+from medjudge.answer.conversation import cut_off, unanswered
 from medjudge.answer.openai_engine import OpenAIEngine
 from medjudge.answer.ray_engine import RayEngine
 from medjudge.answer.thinking import ThinkingOptions, check_thinking
 from medjudge.answer.transformers_engine import TransformersEngine, require_chat_model
 from medjudge.answer.vllm_engine import Asked, VllmEngine, VllmMemory
 from medjudge.chat_api.client import Server, check_server
-from medjudge.chat_api.naming import server_model
+from medjudge.chat_api.naming import server_address, server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
 from medjudge.models.hardware import report_peak_memory
@@ -78,8 +78,14 @@ class AnsweredRun:
         """How many answers have no text."""
         return sum(not answer.text.strip() for answer in self.answers)
 
+    @property
+    def cut_off(self) -> int:
+        """How many answers are not complete: they reached the token limit, or their server broke off."""
+        return sum(map(cut_off, self.answers))
+
     def __repr__(self) -> str:
-        return f"{len(self.answers)} answers in {self.run.answers_file}, {self.empty} of them empty"
+        cut = f", {self.cut_off} of them cut off" if self.cut_off else ""
+        return f"{len(self.answers)} answers in {self.run.answers_file}, {self.empty} of them empty{cut}"
 
 
 class AnsweringModel(NamedTuple):
@@ -261,8 +267,8 @@ def answer_with(
 
 def _load(run: Run, model: str, options: AnswerOptions, questions: Sequence[Question]) -> AnsweringModel:
     if name := server_model(model, "--model"):
-        base_url = options.server.base_url
-        source = f"{model} at {base_url}" if base_url else model
+        address = server_address(options.server.base_url)
+        source = f"{model} at {address}" if address else model
         spending = Spending(run, options.limit)
         engine = OpenAIEngine(
             name, options.server, spending, options.max_new_tokens, options.temperature, options.thinking

@@ -5,7 +5,7 @@ import time
 import openai
 
 from medjudge.chat_api.batch_jobs import BatchJobs
-from medjudge.chat_api.client import one_line
+from medjudge.chat_api.faults import one_line
 from medjudge.chat_api.replies import ReplyError
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
@@ -38,7 +38,7 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
         run, judge_ref.name, judge_ref.api_model, options.server.base_url, Spending(run, options.limit)
     )
     refused = set(run.manifest().get("judges", {}).get(judge_ref.name, {}).get("refused_parameters", []))
-    forget_failed_requests(run, judge_ref.name)
+    forget_failed_requests(run, judge_ref.name, options)
     record_judge(run, judge_ref, options, judge_sha256)
     try:
         while True:
@@ -82,7 +82,7 @@ def _submit(
         run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
     if not work:
         return []
-    if not batch_jobs.plan(batch_requests(work, judge_ref.api_model, refused)):
+    if not batch_jobs.plan(batch_requests(work, judge_ref.api_model, refused, options.replies)):
         raise UnfinishedError(
             f"--max-cost {options.limit.max_cost:g}: {batch_jobs.spending.spent:.4f} USD are spent on {run.path} in "
             f"all, and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on "

@@ -29,9 +29,9 @@ from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained
 from medjudge.statistics.next_pairs import most_informative
 from medjudge.statistics.verdicts import both_orders
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.validation.pair_study import PairMaterial, PairSettings, pair_study, possible_pairs
-from medjudge.workflows.judge import JudgeOptions, load
+from medjudge.workflows.judge import JudgeOptions, load, most_reply_tokens, rewrite_without_failed, served
 from medjudge.workflows.panel import check_panel, judge_with
 from medjudge.workflows.run_folder import record_spending
 
@@ -258,7 +258,9 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
     """Judges what is not judged yet, and returns how many pairs are new."""
     pairs_sha256 = _identity(judge_ref, options.judging, run.scheme())
     _require_same_judge(run, judge_ref, pairs_sha256)
-    _forget_failed_requests(run, judge_ref.name)
+    recorded = run.manifest().get("pair_judges", {}).get(judge_ref.name, {})
+    made_before = pair_judgments(run, judge_ref.name)
+    rewrite_without_failed(pairs_file(run, judge_ref.name), made_before, options.judging, recorded)
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
@@ -288,7 +290,7 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
     judge = _load_pair_judge(judge_ref, options.judging, run)
     if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
         raise InputError(f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again")
-    _record_judge(run, judge_ref, pairs_sha256)
+    _record_judge(run, judge_ref, options.judging, pairs_sha256)
     start, made = time.monotonic(), 0
     bar = progress_bar(2 * to_go, f"comparing ({judge_ref.name})", "order")
 
@@ -312,7 +314,7 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
                 fresh, wanted = [key for key in fresh if key not in taken], wanted - len(chosen)
     finally:
         bar.close()
-        _record_judge(run, judge_ref, pairs_sha256, time.monotonic() - start)
+        _record_judge(run, judge_ref, options.judging, pairs_sha256, time.monotonic() - start)
         if judge_ref.api_model is not None:
             record_spending(run, options.judging.limit.prices)
     if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
@@ -358,7 +360,7 @@ def _draw(seed: int, key: PairKey) -> str:
 
 def _load_pair_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> PairJudge:
     if judge_ref.api_model is not None:
-        return ApiPairJudge(judge_ref.api_model, options.server, Spending(run, options.limit))
+        return ApiPairJudge(judge_ref.api_model, options.server, Spending(run, options.limit), options.replies)
     judge = load(judge_ref, options, run)
     assert isinstance(judge, GenerativeJudge)
     return GenerativePairJudge(judge)
@@ -370,7 +372,7 @@ def _identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str
         parts = [folder_identity(judge_ref.folder, judge_ref.card), pair_prompts_sha256("score-first", scheme)]
     else:
         prompts = pair_prompts_sha256("reason-first", scheme)
-        parts = [str(judge_ref.api_model), str(options.server.base_url), prompts]
+        parts = [*map(str, served(judge_ref, options)), prompts]
     return sha256("\x1f".join(parts).encode()).hexdigest()
 
 
@@ -378,12 +380,14 @@ def _require_same_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str) -> Non
     recorded = run.manifest().get("pair_judges", {}).get(judge_ref.name)
     if recorded is not None and recorded.get("sha256") != pairs_sha256 and pairs_file(run, judge_ref.name).exists():
         raise InputError(
-            f"{pairs_file(run, judge_ref.name)}: holds pairs by another judge of this name, or by other prompts; move "
-            "the file away, or choose another run"
+            f"{pairs_file(run, judge_ref.name)}: holds pairs by another judge or server of this name, or by other "
+            "prompts; move the file away, or choose another run"
         )
 
 
-def _record_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str, seconds: float = 0.0) -> None:
+def _record_judge(
+    run: Run, judge_ref: JudgeRef, options: JudgeOptions, pairs_sha256: str, seconds: float = 0.0
+) -> None:
     judges = run.manifest().get("pair_judges", {})
     before = judges.get(judge_ref.name, {})
     judges[judge_ref.name] = {
@@ -391,15 +395,7 @@ def _record_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str, seconds: flo
         "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
         "sha256": pairs_sha256,
         "judgments": len(pair_judgments(run, judge_ref.name)),
+        "reply_tokens": most_reply_tokens(options, before),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
     }
     run.update_manifest(pair_judges=judges)
-
-
-def _forget_failed_requests(run: Run, judge: str) -> None:
-    """Removes judgments whose request failed, so that their requests are sent again."""
-    pairs = pair_judgments(run, judge)
-    remaining = [pair for pair in pairs if not pair.retryable]
-    if len(remaining) < len(pairs):
-        notify(f"{len(pairs) - len(remaining)} requests failed last time and are sent again")
-        write_records(pairs_file(run, judge), remaining)

@@ -15,7 +15,7 @@ from medjudge.judge.items import item_assignments, split_empty_answers
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import assignments, split_empty
 from medjudge.workflows.evaluate import EvaluationRequest, Prepared, prepare
-from medjudge.workflows.judge import not_judged
+from medjudge.workflows.judge import not_failed, not_judged
 
 USUAL_REPLY = 250
 """Tokens of a reply where this run has none yet to learn from: a few sentences and a score."""
@@ -36,7 +36,7 @@ class CostEstimate:
 
     Attributes:
         model: The judge's model at its server.
-        calls: Requests; reminders after unreadable replies come on top.
+        calls: Requests; reminders after unreadable replies, and a second attempt where a judge thinks, come on top.
         tokens_in: Tokens of the requests.
         tokens_out: Tokens of the replies.
         usd: The price; None where the model's price is unknown.
@@ -147,16 +147,20 @@ def _of_judge(
     assert judge_ref.api_model is not None
     run, options = prepared.run, request.judging
     answers = run.answers() if prepared.answers is None else prepared.answers
-    judgments = [judgment for judgment in run.judgments(judge_ref.name) if not judgment.retryable]
+    recorded = run.manifest().get("judges", {}).get(judge_ref.name, {})
+    judgments = not_failed(run.judgments(judge_ref.name), options, recorded)
     work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
-    requests = [_Request(judgment_request(one), None) for one in split_empty(work, "").work]
+    limited = options.replies.applied
+    requests = [_Request(limited(judgment_request(one)), None) for one in split_empty(work, "").work]
     if request.items:
-        done = {judged.answer_key for judged in item_judgments(run, judge_ref.name) if not judged.retryable}
+        recorded = run.manifest().get("item_judges", {}).get(judge_ref.name, {})
+        judged = not_failed(item_judgments(run, judge_ref.name), options, recorded)
+        done = {judgment.answer_key for judgment in judged}
         to_check = [
             one for one in item_assignments(prepared.questions, answers, prepared.scheme) if one.answer.key not in done
         ]
         requests += [
-            _Request(items_request(one, item_order(one, 0)), USUAL_ITEM * len(one.items))
+            _Request(limited(items_request(one, item_order(one, 0))), USUAL_ITEM * len(one.items))
             for one in split_empty_answers(to_check, "").work
         ]
     return _estimate(requests, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)

@@ -322,6 +322,8 @@ def prepare(request: EvaluationRequest, sends_requests: bool = True) -> Prepared
     apis = [f"--judge {request.judge}" for member in judge_ref.members if member.api_model]
     if request.escalation is not None:
         apis.append(f"--escalate-to {request.escalation.to}")
+    if judging.replies.tokens is not None and not apis:
+        raise InputError(f"--judge-tokens: is for openai: judges, and {request.judge} is none; leave it out")
     check_sharing(group, judging.engine, apis)
     if sends_requests:
         check_judge_ref(judge_ref, judging.server.base_url, request.offline, judging.limit)

@@ -2,16 +2,19 @@
 
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from medjudge.answer.vllm_engine import VllmMemory
 from medjudge.chat_api.batch_jobs import read_batch_jobs
 from medjudge.chat_api.client import Server
+from medjudge.chat_api.naming import server_address
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError, UnfinishedError, notify
-from medjudge.judge.api import ApiJudge
+from medjudge.item_records import ItemJudgment
+from medjudge.judge.api import ApiJudge, ReplyOptions
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.identity import card_rubrics_sha256, folder_identity, rubrics_sha256, stale_temperature
 from medjudge.judge.inference import Inference, require_attention, require_compiler
@@ -21,8 +24,9 @@ from medjudge.judge.ray_judge import RayJudge
 from medjudge.judge.signed import signed_files
 from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.languages.texts import languages_of
+from medjudge.pair_records import PairJudgment
 from medjudge.parallel.group import Group
-from medjudge.records import AnswerKey, Judgment
+from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
 from medjudge.scheme import Scheme
@@ -32,6 +36,8 @@ from medjudge.validation.status import Use, validation_status
 from medjudge.validation.validations import statuses_in, validate_command
 from medjudge.workflows.processes import check_engine
 from medjudge.workflows.run_folder import record_spending
+
+Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment)
 
 
 class JudgeOptions(NamedTuple):
@@ -46,6 +52,7 @@ class JudgeOptions(NamedTuple):
         server: Where an `openai:` judge is, and how patiently it is asked.
         limit: What the run may cost.
         gpus: How vLLM uses the GPUs.
+        replies: How an `openai:` judge may reply.
     """
 
     device: str = "auto"
@@ -56,6 +63,7 @@ class JudgeOptions(NamedTuple):
     server: Server = Server()
     limit: Limit = Limit()
     gpus: VllmMemory = VllmMemory()
+    replies: ReplyOptions = ReplyOptions()
 
 
 def judge_answers(
@@ -86,7 +94,7 @@ def judge_answers(
     if judge_ref.api_model is not None:
         _refuse_beside_batch_job(run, judge_ref.name)
     if judge_ref.api_model is not None or judge_ref.url is not None:
-        forget_failed_requests(run, judge_ref.name)
+        forget_failed_requests(run, judge_ref.name, options)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
     waiting = not_judged(
@@ -149,7 +157,7 @@ def load_local(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, spend
         return RayJudge(judge_ref.folder, judge_ref.name, options.device, inference, scheme)
     if options.engine == "vllm" and judge_ref.folder is not None:
         return VllmJudge(judge_ref.folder, judge_ref.name, inference.rationale_tokens, scheme, options.gpus)
-    return load_judge_ref(judge_ref, options.device, options.server, spending, inference, scheme)
+    return load_judge_ref(judge_ref, options.device, options.server, spending, inference, scheme, options.replies)
 
 
 def check_judge_engine(judge_ref: JudgeRef, options: JudgeOptions) -> None:
@@ -217,14 +225,42 @@ def _refuse_beside_batch_job(run: Run, judge: str) -> None:
         )
 
 
-def forget_failed_requests(run: Run, judge: str) -> None:
+def forget_failed_requests(run: Run, judge: str, options: JudgeOptions) -> None:
     """Removes judgments whose request failed, so that their requests are sent again."""
-    file = run.judgments_file(judge)
-    judgments = run.judgments(judge)
-    remaining = [judgment for judgment in judgments if not judgment.retryable]
+    recorded = run.manifest().get("judges", {}).get(judge, {})
+    rewrite_without_failed(run.judgments_file(judge), run.judgments(judge), options, recorded)
+
+
+def rewrite_without_failed(
+    file: Path, judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]
+) -> None:
+    """Removes from a file of judgments what another request may bring.
+
+    Args:
+        judgments: The judgments of the file.
+        recorded: The judge's entry in `run.json`.
+    """
+    remaining = not_failed(judgments, options, recorded)
     if len(remaining) < len(judgments):
         notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
         write_records(file, remaining)
+
+
+def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]) -> list[Made]:
+    """The judgments that another request would not change; an empty reply may, with a higher `--judge-tokens`."""
+    tried = recorded.get("reply_tokens")
+    more_room = (options.replies.tokens or 0) > (tried if isinstance(tried, int) else 0)
+    return [
+        judgment
+        for judgment in judgments
+        if not judgment.retryable and not (more_room and judgment.error_kind is ErrorKind.EMPTY_REPLY)
+    ]
+
+
+def most_reply_tokens(options: JudgeOptions, recorded: Mapping[str, Any]) -> int:
+    """The highest `--judge-tokens` with which a judge was asked; 0 without the option."""
+    tried = recorded.get("reply_tokens")
+    return max(options.replies.tokens or 0, tried if isinstance(tried, int) else 0)
 
 
 def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
@@ -239,11 +275,21 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
     if judge_ref.card is not None and judge_ref.folder is not None:
         return folder_identity(judge_ref.folder, judge_ref.card)
     if judge_ref.url is not None:
-        return sha256(json.dumps([judge_ref.url, scheme.sha256]).encode()).hexdigest()
+        return sha256(json.dumps([server_address(judge_ref.url), scheme.sha256]).encode()).hexdigest()
     languages = languages_of(scheme)
     reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
     prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
-    return sha256(json.dumps([judge_ref.api_model, options.server.base_url, *prompts]).encode()).hexdigest()
+    return sha256(json.dumps([*served(judge_ref, options), *prompts]).encode()).hexdigest()
+
+
+def served(judge_ref: JudgeRef, options: JudgeOptions) -> list[str | None]:
+    """What of an API judge's identity its server decides: model, address, and thinking where that is switched."""
+    thinking = options.replies.thinking
+    return [
+        judge_ref.api_model,
+        server_address(options.server.base_url),
+        *([] if thinking is None else [f"thinking {'on' if thinking else 'off'}"]),
+    ]
 
 
 def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
@@ -329,12 +375,29 @@ def require_same_judge(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> 
     """
     judge_sha256 = identity(judge_ref, options, run.scheme())
     recorded = run.manifest().get("judges", {}).get(judge_ref.name)
-    if recorded is not None and recorded.get("sha256") != judge_sha256:
-        raise InputError(
-            f"{run.path}: holds judgments of another judge named {judge_ref.name}; rename the judge folder or choose "
-            "another --run"
+    if recorded is None or recorded.get("sha256") == judge_sha256:
+        return judge_sha256
+    if judge_ref.folder is None and recorded.get("kind") == "api":
+        before, now = recorded.get("served") or [], served(judge_ref, options)
+        differs = len(before) > 1 and before != now
+        how = (
+            f"{_as_served(before)}, and not {_as_served(now)}"
+            if differs
+            else "another server, other rubrics or prompts"
         )
-    return judge_sha256
+        raise InputError(
+            f"{run.path}: holds judgments of {judge_ref.name} made with {how}; choose another --run, or give the "
+            "--base-url and --thinking of before"
+        )
+    raise InputError(
+        f"{run.path}: holds judgments of another judge named {judge_ref.name}; rename the judge folder or choose "
+        "another --run"
+    )
+
+
+def _as_served(parts: Sequence[str | None]) -> str:
+    model, address, *thinking = parts
+    return ", ".join([f"{model} at {address or 'api.openai.com'}", *map(str, thinking)])
 
 
 def record_judge(
@@ -370,6 +433,8 @@ def record_judge(
     }
     if judge_ref.api_model is not None:
         # The same prompt goes without what its server refuses; the replies in `raw` show which form they have.
+        judges[judge_ref.name]["reply_tokens"] = most_reply_tokens(options, before)
+        judges[judge_ref.name]["served"] = served(judge_ref, options)
         judges[judge_ref.name]["refused_parameters"] = sorted({*refused, *before.get("refused_parameters", [])})
         record_spending(run, options.limit.prices)
     run.update_manifest(judges=judges, judge=judge_ref.name)

@@ -23,10 +23,10 @@ from medjudge.records import Question
 from medjudge.rubrics.item_prompt import item_prompts_sha256
 from medjudge.scheme import Scheme
 from medjudge.screen import progress_bar, say, stop_explained
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
 from medjudge.validation.items import ItemMaterial, item_study
-from medjudge.workflows.judge import JudgeOptions, load
+from medjudge.workflows.judge import JudgeOptions, load, most_reply_tokens, rewrite_without_failed, served
 from medjudge.workflows.run_folder import record_spending
 
 _KINDS = ("generative", "ordinal")
@@ -85,7 +85,9 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
     scheme = run.scheme()
     sha = _identity(judge_ref, options, scheme)
     _require_same_judge(run, judge_ref, sha)
-    _forget_failed_requests(run, judge_ref.name)
+    file, recorded = item_judgments_file(run, judge_ref.name), run.manifest().get("item_judges", {})
+    before = item_judgments(run, judge_ref.name)
+    rewrite_without_failed(file, before, options, recorded.get(judge_ref.name, {}))
     done = {judgment.answer_key for judgment in item_judgments(run, judge_ref.name)}
     work = item_assignments(run.questions(), run.answers(), scheme)
     waiting = [assignment for assignment in work if assignment.answer.key not in done]
@@ -93,7 +95,7 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
         say(f"items of {len(work) - len(waiting)} answers are checked by {judge_ref.name}; {len(waiting)} to go")
     if waiting:
         judge = _item_judge(judge_ref, options, run, loaded)
-        _record_judge(run, judge_ref, sha)
+        _record_judge(run, judge_ref, options, sha)
         start, made = time.monotonic(), 0
         bar = progress_bar(len(waiting), f"items ({judge_ref.name})", "answer")
         try:
@@ -104,7 +106,7 @@ def mark_items(run: Run, judge_ref: JudgeRef, options: JudgeOptions, loaded: Jud
                     bar.update()
         finally:
             bar.close()
-            _record_judge(run, judge_ref, sha, time.monotonic() - start)
+            _record_judge(run, judge_ref, options, sha, time.monotonic() - start)
             if judge_ref.api_model is not None:
                 record_spending(run, options.limit.prices)
         if _identity(judge_ref, options, scheme) != sha:
@@ -154,7 +156,8 @@ def _unseen_scores(run: Run, judge_ref: JudgeRef) -> list[ItemScore]:
 
 def _item_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run, loaded: Judge | None) -> ItemJudge:
     if judge_ref.api_model is not None:
-        return ApiItemJudge(judge_ref.api_model, options.server, Spending(run, options.limit))
+        spending = Spending(run, options.limit)
+        return ApiItemJudge(judge_ref.api_model, options.server, spending, replies=options.replies)
     judge = loaded or load(judge_ref, options, run)
     if isinstance(judge, GenerativeJudge):
         return GenerativeItemJudge(judge)
@@ -168,7 +171,7 @@ def _identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str
     if judge_ref.card is not None and judge_ref.folder is not None:
         parts = [folder_identity(judge_ref.folder, judge_ref.card), prompts]
     else:
-        parts = [str(judge_ref.api_model), str(options.server.base_url), prompts]
+        parts = [*map(str, served(judge_ref, options)), prompts]
     return sha256("\x1f".join(parts).encode()).hexdigest()
 
 
@@ -177,12 +180,14 @@ def _require_same_judge(run: Run, judge_ref: JudgeRef, items_sha256: str) -> Non
     file = item_judgments_file(run, judge_ref.name)
     if recorded is not None and recorded.get("sha256") != items_sha256 and file.exists():
         raise InputError(
-            f"{file}: holds verdicts by another judge of this name, or by other prompts; move the file away, or choose "
-            "another run"
+            f"{file}: holds verdicts by another judge or server of this name, or by other prompts; move the file away, "
+            "or choose another run"
         )
 
 
-def _record_judge(run: Run, judge_ref: JudgeRef, items_sha256: str, seconds: float = 0.0) -> None:
+def _record_judge(
+    run: Run, judge_ref: JudgeRef, options: JudgeOptions, items_sha256: str, seconds: float = 0.0
+) -> None:
     judges = run.manifest().get("item_judges", {})
     before = judges.get(judge_ref.name, {})
     judges[judge_ref.name] = {
@@ -190,15 +195,7 @@ def _record_judge(run: Run, judge_ref: JudgeRef, items_sha256: str, seconds: flo
         "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
         "sha256": items_sha256,
         "judgments": len(item_judgments(run, judge_ref.name)),
+        "reply_tokens": most_reply_tokens(options, before),
         "seconds": round(before.get("seconds", 0.0) + seconds, 1),
     }
     run.update_manifest(item_judges=judges)
-
-
-def _forget_failed_requests(run: Run, judge: str) -> None:
-    """Removes judgments whose request failed, so that their requests are sent again."""
-    judgments = item_judgments(run, judge)
-    remaining = [judgment for judgment in judgments if not judgment.retryable]
-    if len(remaining) < len(judgments):
-        notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
-        write_records(item_judgments_file(run, judge), remaining)

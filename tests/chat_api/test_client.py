@@ -18,10 +18,9 @@ from medjudge.chat_api.client import (
     Server,
     body_bytes,
     check_server,
-    refused_parameter,
     request_body,
-    retry_after,
 )
+from medjudge.chat_api.faults import refused_parameter, retry_after
 from medjudge.chat_api.spending import Limit, Spending, Used
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.store import Run

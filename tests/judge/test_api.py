@@ -19,7 +19,7 @@ from example_study import example_study
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.api import ApiJudge
+from medjudge.judge.api import ApiJudge, ReplyOptions
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.study import GateResult
 from medjudge.models.loading import load_causal_lm, load_tokenizer
@@ -93,7 +93,7 @@ def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignm
         "q0": None,
         "q1": ErrorKind.UNREADABLE_REPLY,
         "q2": ErrorKind.EMPTY_REPLY,
-        "q3": ErrorKind.REQUEST_FAILED,
+        "q3": ErrorKind.REFUSED,
         "q4": None,
         "q5": ErrorKind.EMPTY_ANSWER,
     }
@@ -288,7 +288,7 @@ def test_a_real_openai_compatible_server(parrot: Path, assignment) -> None:
             except OSError:
                 assert process.poll() is None, process.stdout.read().decode()
                 time.sleep(0.5)
-        judge = ApiJudge(str(parrot), Server(f"http://127.0.0.1:{port}/v1", 2), max_tokens=24)
+        judge = ApiJudge(str(parrot), Server(f"http://127.0.0.1:{port}/v1", 2), replies=ReplyOptions(24))
         judgments = list(judge.judge([assignment(id=f"q{n}") for n in range(4)]))
         assert [judgment.score for judgment in judgments] == [4, 4, 4, 4], [judgment.error for judgment in judgments]
         assert "/" not in judge.name

@@ -24,7 +24,7 @@ def test_an_echoed_key_is_in_no_judgment_account_or_message(
         [
             failure(400, f"refused, header was Bearer {KEY}"),
             completion(None)._replace(data=escaped),
-            completion(f"Your key is {KEY}.\nScore: 4", f"stop {KEY}"),
+            *[completion(f"Your key is {KEY}.\nScore: 4", f"stop {KEY}")] * 3,  # no known ending: asked three times
         ]
     )
     server = chat_server(lambda _: next(replies, failure(401, f"Incorrect API key provided: {KEY}")))

@@ -68,7 +68,9 @@ def reply(*verdicts: tuple[int, bool, float]) -> str:
     ("text", "problem"),
     [
         ("Both are met.", "no JSON object"),
-        ("[]", "no list of verdicts"),
+        ("[]", "no JSON object"),
+        ('{"verdicts": 1}', "no list of verdicts"),
+        ('{"verdicts": [], "verdicts": []}', "names a field twice"),
         (reply((1, True, 90)), "no verdict on criterion 2"),
         (reply((1, True, 90), (1, True, 90), (2, True, 90)), "criterion 1 has two verdicts"),
         (reply((1, True, 90), (3, True, 90)), "verdict 2 has no number from 1 to 2"),
@@ -85,7 +87,8 @@ def test_a_reply_that_lacks_a_verdict_is_not_read_in_part(text: str, problem: st
 
 def test_certainty_becomes_the_probability_that_an_item_is_met() -> None:
     whole = reply((2, False, 80), (1, True, 90))
-    for text in (whole, f"```json\n{whole}\n```", f"<think>{reply((1, False, 99))}</think>\n{whole}"):
+    loose = whole.replace("}]", "},]").replace('"r"', '"line 1\nline 2"').replace(": 80", ': "80"')
+    for text in (whole, f"```json\n{whole}\n```", f"<think>{reply((1, False, 99))}</think>\n{whole}", loose):
         assert read_item_reply(text, 2).met == pytest.approx([0.9, 0.2])
 
 

@@ -140,17 +140,95 @@ def test_the_rubrics_ask_for_the_score_line_that_is_read(question) -> None:
         ('{"rationale": "So.\\nScore: 2", "score": 5}', None, "two scores, 2 and 5"),
         ('{"rationale": "So.", "score": 6}', None, "score is 6"),
         ('{"rationale": "So.", "score": true}', None, "score is true"),
-        ('{"rationale": "So.", "score": "4"}', None, 'score is "4"'),
-        ('{"rationale": "So."}', None, "score is null"),
-        ('{"score": 4}', None, "or no rationale"),
+        ('{"rationale": "So.", "score": 4.5}', None, "score is 4.5"),
+        ('{"rationale": "So.", "score": "4-5"}', None, "score is 4-5"),
+        ('{"rationale": "So.", "score": [4]}', None, "score is [4]"),
+        ('{"rationale": "So.", "score": null}', None, "score is null"),
+        ('{"rationale": "So."}', None, "no score is stated"),
         ("[4]", None, "no score is stated"),
         ('{"rationale": "So.", "sco', None, "no score is stated"),
     ],
 )
-def test_a_structured_reply_is_read_strictly_and_any_other_from_its_end(reply, score, part) -> None:
+def test_the_score_of_a_structured_reply_must_be_a_level_and_agree_with_its_reasons(reply, score, part) -> None:
     verdict, rationale = read_reasoned(reply)
     assert verdict.score == score
     assert part in (rationale if score else verdict.problem)
+
+
+@pytest.mark.parametrize(
+    "fence", ["{}", "```json\n{}\n```", "```json {}```", "Here it is:\n```\n{}\n```\nThat is all."]
+)
+@pytest.mark.parametrize(
+    ("written", "rationale"),
+    [
+        ('{"rationale": "ok", "score": "4"}', "ok"),
+        ('{"rationale": "ok", "score": "4/5"}', "ok"),
+        ('{"rationale": "ok", "score": 4.0}', "ok"),
+        ('{"rationale": "ok", "score": 4,}', "ok"),
+        ('{"reason": "ok", "Score": 4}', "ok"),
+        ('{"理由": "ok", "评分": "四分"}', "ok"),
+        ("{“理由”：“ok”，“评分”：４，}", "ok"),
+        ('{"rationale": "line 1\nline 2", "score": 4}', "line 1\nline 2"),
+        ('{"score": 4}', ""),
+    ],
+)
+def test_an_object_is_read_alike_alone_and_in_a_fence(written: str, rationale: str, fence: str) -> None:
+    reply = fence.replace("{}", written)
+    read = read_reasoned(reply)
+    assert read.verdict.score == read_verdict(reply).score == 4, read.verdict.problem
+    assert read.rationale == (rationale or ("" if reply[0] in "{`" else reply))
+
+
+@pytest.mark.parametrize("fence", ["{}", "```json\n{}\n```"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"score": 4.5}',
+        '{"score": "4.5"}',
+        '{"score": 0}',
+        '{"score": "6"}',
+        '{"score": "4/10"}',
+        '{"score": "4 or 5"}',
+        '{"score": ""}',
+        '{"score": 1e999}',
+        '{"rationale": "So.\\nScore: 2", "score": 4}',
+        '{"rationale": "So.", "score": 4, "score": 5,}',
+    ],
+)
+def test_no_level_is_read_from_an_object_that_states_none_or_two(written: str, fence: str) -> None:
+    assert read_reasoned(fence.replace("{}", written)).verdict.score is None
+
+
+@pytest.mark.parametrize(
+    ("line", "score"),
+    [
+        ("评分：４分", 4),
+        ("评分：四分", 4),
+        ("最终得分：**两分**", 2),
+        ("得分为五", 5),
+        ("综合评分（１－５）：３／５", 3),
+        ("Score: 4.0", 4),
+        ("评分：４．５", None),
+        ("评分：３～４分", None),
+        ("评分：四／１０", None),
+        ("评分：四分半", None),
+        ("评分：四点五分", None),
+        ("评分：三到四分", None),
+        ("评分：3分到4分", None),
+        ("评分：三四分", None),
+        ("评分：十分", None),
+        ("评分：零分", None),
+        ("评分：四分之一", None),
+        ("评分：一般", None),
+        ("得分：百分之八十", None),
+    ],
+)
+def test_levels_in_full_width_digits_and_in_chinese_words(line: str, score: int | None) -> None:
+    assert read_verdict(f"剂量正确。\n{line}").score == score
+
+
+def test_a_rubric_that_is_quoted_in_chinese_states_no_score() -> None:
+    assert read_verdict("等级一：完全错误\n等级五：完全正确\n评分：三").score == 3
 
 
 def test_a_rationale_with_a_lone_surrogate_can_be_written() -> None:
