@@ -173,9 +173,9 @@ def share(verdicts: Sequence[Verdict], counts: Callable[[Verdict], bool] = lambd
 
 def lines_of_set(bench: Bench, source: str) -> list[Case]:
     """The answers of one source in SET. One question's name may stand for several references, so each gets its own."""
-    texts = (bench.set / f"{bench.side}.jsonl").read_text(encoding="utf-8").splitlines()
     cases = []
-    for line in map(TrainingLine.model_validate_json, texts):
+    for _, fields in json_lines(bench.set / f"{bench.side}.jsonl"):
+        line = TrainingLine.model_validate(fields)
         name = f"{line.question.id}#{line.answer.sample}"
         question = line.question.model_copy(update={"id": name})
         answer = line.answer.model_copy(update={"question_id": name})

@@ -245,10 +245,10 @@ def references(data: Path) -> list[Question]:
     """Questions of MedQuAD and Huatuo with their answers as references, of middling length."""
     found = []
     for number, line in enumerate(lines_of(data / "medquad" / "medquad.jsonl.gz")):
-        if 80 <= len(line["answer"]) <= 900:
+        if 80 <= len(line["answer"]) <= 1500:
             found.append(question_of(f"medquad-{number}", line["question"], line["answer"], "en"))
     for number, line in enumerate(lines_of(data / "huatuo-knowledge" / "llama_data.json.gz")):
-        if 20 <= len(line["output"]) <= 300:
+        if 20 <= len(line["output"]) <= 600:
             found.append(question_of(f"huatuo-{number}", line["instruction"], line["output"], "zh"))
     return found
 
@@ -301,18 +301,8 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
         yield Example("spoiled", each.question, text, target, each.group, verdicts, 0.7)
 
 
-COUNTS = {
-    "halluqa": 3000,
-    "evouna": 3500,
-    "mediqa": 1000,
-    "liveqa": 300,
-    "healthver": 800,
-    "contrasts": 1800,
-    "points": 900,
-    "graded": 1000,
-    "spoiled": 1000,
-}
-"""Answers of each source that are trained on, at most; the teacher's are all."""
+COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
+"""Answers of each source that are trained on, at most; of the others all."""
 
 
 def examples(data: Path, work: Path) -> dict[str, list[Example]]:
@@ -329,18 +319,18 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
         "pairs": list(pairs()),
     }
     asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
-    others = Random(SEED).sample(references(data), 1200)
+    others = Random(SEED).sample(references(data), 3000)
     seen = {_words(each.question.prompt) for each in experts(work / "mediqa-validation", "mediqa", 1.0)}
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
-    found["graded"] = list(graded([*asked.values(), *others], "graded", 2400))
+    found["graded"] = list(graded([*asked.values(), *others], "graded", 8000))
     good = [
         each
         for name in ("teacher", "halluqa", "evouna", "graded")
         for each in found[name]
         if sum(each.levels[3:]) > 0.5
     ]
-    found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(2400, len(good)))))
+    found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(6000, len(good)))))
     return found
 
 

@@ -105,11 +105,16 @@ def encode(
     groups = grouped([point[: context_room - len(kept)] for point in of_points], context_room - len(kept))
     cut = windows(tokens, room - len(kept) - max(sum(map(len, group)) for group in groups), most_windows)
     read_windows = []
+    # A decoder's tokens see only what stands before them: the points, whose states are compared, come last.
+    answer_first = tokenizer.cls_token_id is None
     for group in groups:
-        context = [*before, *kept, *after]
+        of_group: list[_Token] = []
         for number in range(1, ANSWER):
-            context += [*(token for point in group for token in point if token.text == number), *after]
-        read_windows += [Window(*map(list, zip(*context, *stretch, *after, strict=True))) for stretch in cut.windows]
+            of_group += [*(token for point in group for token in point if token.text == number), *after]
+        for stretch in cut.windows:
+            of_answer = [*stretch, *after]
+            rest = [*of_answer, *of_group] if answer_first else [*of_group, *of_answer]
+            read_windows.append(Window(*map(list, zip(*before, *kept, *after, *rest, strict=True))))
     shown = len(kept) + sum(len(point) for group in groups for point in group)
     return Encoded(read_windows, cut.tokens_left_out, total - shown)
 
