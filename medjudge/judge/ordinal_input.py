@@ -155,6 +155,13 @@ def windows(tokens: Sequence[_Token], size: int, most: int) -> Cut:
     return Cut([list(tokens[start:end]) for start, end in pairwise(edges)], 0)
 
 
+class Passes(NamedTuple):
+    """The most tokens of a forward pass, padding included, and what a pass costs beside them, in tokens."""
+
+    tokens: int
+    overhead: int
+
+
 class Batch(NamedTuple):
     """Answers ready for the model.
 
@@ -171,17 +178,17 @@ class Batch(NamedTuple):
     row: torch.Tensor
 
 
-def collate(rows: Sequence[Encoded], points: Sequence[int], pad_id: int, bucket_tokens: int) -> Batch:
+def collate(rows: Sequence[Encoded], points: Sequence[int], pad_id: int, passes: Passes) -> Batch:
     """Puts encoded answers into one batch.
 
     Args:
         rows: At least one answer.
         points: How many points each of them has.
         pad_id: The padding token.
-        bucket_tokens: The most tokens of one bucket, padding included.
+        passes: How the windows are shared out among forward passes.
     """
     placed = placed_windows(rows, points)
-    order = batches_by_length([len(window.ids) for window in placed], bucket_tokens)
+    order = batches_by_length([len(window.ids) for window in placed], passes.tokens, passes.overhead)
     buckets = [bucket([placed[index] for index in indices], pad_id) for indices in order]
     return Batch(buckets, present(rows), torch.repeat_interleave(torch.tensor(points)))
 

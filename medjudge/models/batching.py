@@ -37,12 +37,15 @@ def cut_middle(tokens: Sequence[int], limit: int) -> Shortened:
     return Shortened(tokens[:head] + tokens[len(tokens) - tail :], len(tokens) - limit)
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, overhead: int = _BATCH_OVERHEAD
+) -> list[list[int]]:
     """Groups sequences into batches of least cost: their tokens, padding included, plus a fixed cost per batch.
 
     Args:
         lengths: The length of each sequence, at least 1.
         batch_tokens: The most tokens of a batch, padding included. A longer sequence gets a batch of its own.
+        overhead: The cost of a batch beside its tokens, in tokens.
 
     Returns:
         The indices of the sequences of each batch, longest first.
@@ -58,7 +61,7 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> list[list[in
             first += 1
         cost = least_cost[first : last + 1] + size[first : last + 1] * np.arange(last + 1 - first, 0, -1)
         begins[last] = first + int(cost.argmin())
-        least_cost[last + 1] = cost.min() + _BATCH_OVERHEAD
+        least_cost[last + 1] = cost.min() + overhead
     batches: list[list[int]] = []
     end = len(order)
     while end:

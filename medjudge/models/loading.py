@@ -52,6 +52,7 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
     _refuse_missing_folder(model_id, folder)
     if folder.is_dir():
         refuse_pickles(folder, f"model {model_id}")
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each new length, 5 ms for each layer
     disable_progress_bar()  # one bar per file would hide those of the stations
     try:
         place = located(model_id)

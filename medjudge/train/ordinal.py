@@ -15,7 +15,7 @@ from trl import ModelConfig, SFTConfig
 from medjudge.judge.adapter import ADAPTER_CONFIG, merge_adapter
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
-from medjudge.judge.ordinal_input import ANSWER, Batch, collate
+from medjudge.judge.ordinal_input import ANSWER, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
@@ -27,8 +27,8 @@ from medjudge.train.losses import cumulative_loss, expected_level_loss, verdict_
 from medjudge.train.start import adapter_to_train, damage_explained
 from medjudge.train.temperature import agreement_measures, ordinal_levels
 
-_CPU_TOKENS, _GPU_TOKENS = 2048, 65_536
-"""Tokens of one forward pass within a step: on a CPU few, so that short texts are not padded to the length of long ones."""
+_ON_CPU, _ON_GPU = Passes(2048, 128), Passes(65_536, 8192)
+"""On a CPU many passes within a step, so that short texts are not padded to the length of long ones; on a GPU few."""
 _START_ANSWERS = 256
 _LOSSES = {"ordinal": cumulative_loss, "mse": expected_level_loss}
 _WIDEST_LEVEL = 10.0
@@ -99,7 +99,7 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
     """Fits slopes and cut points on the untrained embeddings of up to 256 answers, so that training starts there."""
     drawn = np.random.default_rng(seed).permutation(len(dataset))[:_START_ANSWERS]
     rows = [dataset[int(index)] for index in drawn]
-    batch = collate([encoded_row(row) for row in rows], [len(row["verdicts"]) for row in rows], pad_id, _CPU_TOKENS)
+    batch = collate([encoded_row(row) for row in rows], [len(row["verdicts"]) for row in rows], pad_id, _ON_CPU)
     with torch.inference_mode(), fast_autocast(torch.device("cpu")):
         sums = model.sums(batch.buckets, len(rows), len(batch.row))
     vectors = functional.normalize(sums.texts, dim=1).view(len(rows), ANSWER + 1, -1)
@@ -173,11 +173,11 @@ def ordinal_trainer(
     if start_from is None:
         start_from_similarity(body_and_head, train, pad_id, training.seed)
 
-    bucket_tokens = _CPU_TOKENS if training.device.type == "cpu" else _GPU_TOKENS
+    passes = _ON_CPU if training.device.type == "cpu" else _ON_GPU
 
     def batch(rows: list[dict[str, Any]]) -> dict[str, Any]:
         points = [len(row["verdicts"]) for row in rows]
-        texts = collate([encoded_row(row) for row in rows], points, pad_id, bucket_tokens)
+        texts = collate([encoded_row(row) for row in rows], points, pad_id, passes)
         # labels first: the Trainer takes the size of a batch from the first tensor that it meets.
         return {
             "labels": torch.tensor([row["labels"] for row in rows], dtype=torch.float32),
