@@ -11,8 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from openpyxl import Workbook
 from pydantic import BaseModel
+from safetensors.numpy import save_file
 
 from medjudge.annotate.intake import read_form
 from medjudge.annotate.plan import plan_file, read_plan
@@ -228,7 +230,7 @@ def _card(path: Path) -> Any:
         (path.parent / name).write_bytes(b"{}")
     adapter = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["query"]}
     (path.parent / "adapter_config.json").write_text(json.dumps(adapter))
-    (path.parent / "adapter_model.safetensors").write_bytes(b"")
+    save_file({"query.lora_A.weight": np.zeros((4, 8))}, path.parent / "adapter_model.safetensors")
     return read_card(path.parent)
 
 

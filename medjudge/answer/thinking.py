@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, get_args
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.answer.conversation import Message, Reply
-from medjudge.chat_api.replies import THOUGHT_MARKS
 from medjudge.errors import InputError
 from medjudge.models.chat import ROLE_MARK, is_plain
+from medjudge.text.blocks import THOUGHT_MARKS
 
 Thinking = Literal["on", "off", "default"]
 _SWITCHES = ("enable_thinking", "thinking")

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from medjudge.chat_api.faults import ServerError, stated_error
+from medjudge.text.blocks import THOUGHT_MARKS
 
-THOUGHT_MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
-"""Around the thought: Qwen3, DeepSeek, GLM; Seed; Mistral."""
 _COMPLETE = {"stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "complete", "completed"}
 _AT_THE_LIMIT = {
     "length",

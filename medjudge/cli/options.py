@@ -139,12 +139,13 @@ JudgeTokens = Annotated[
         rich_help_panel=JUDGING,
     ),
 ]
+_THINKS_FIRST = "Whether models that answer, and an openai: judge, think first; default leaves it to the model."
 JudgeThinking = Annotated[
     str,
     typer.Option(
         "--thinking",
         metavar="on|off|default",
-        help="Whether an openai: judge thinks first; default leaves it to the server.",
+        help=_THINKS_FIRST,
         rich_help_panel=JUDGING,
     ),
 ]
@@ -193,7 +194,7 @@ Thinking = Annotated[
     str,
     typer.Option(
         metavar="on|off|default",
-        help="Whether models, and an openai: judge, think first; default leaves it to the model.",
+        help=_THINKS_FIRST,
         rich_help_panel=ANSWERING,
     ),
 ]

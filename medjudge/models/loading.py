@@ -67,6 +67,9 @@ def _loaded(auto: Any, model_id: str, revision: str | None, **options: Any) -> A
     except Exception as error:  # whatever a hostile config makes transformers raise, ImportError to ZeroDivisionError
         if isinstance(error, InputError) and not isinstance(error, NetworkRefusedError):
             raise
+        attention = options.get("attn_implementation")
+        if isinstance(error, ImportError) and attention not in (None, "eager"):
+            raise InputError(f"attn_implementation {attention}: {' '.join(str(error).split())[:300]}") from None
         raise _explained(error, model_id, folder) from None
 
 

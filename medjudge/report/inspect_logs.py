@@ -131,11 +131,6 @@ def _identity(judged: _Judged, model: str) -> str:
 
 def _judged(run: Run, judge: str, models: Sequence[str]) -> _Judged:
     questions, judgments, scheme = run.questions(), run.judgments(judge), run.scheme()
-    for question in questions:
-        if "\0" in question.id:  # the id is the name of a file in the log
-            raise InputError(
-                f"{run.questions_file}: the id {question.id!r} holds a NUL character; Inspect cannot read it"
-            )
     by_answer: dict[AnswerKey, list[Judgment]] = {}
     for judgment in sorted(judgments, key=lambda judgment: judgment.round):
         by_answer.setdefault(judgment.answer_key, []).append(judgment)

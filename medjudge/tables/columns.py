@@ -161,7 +161,7 @@ def _text(cell: object) -> str:
 
 def _say_shifted(path: Path, sheet: Sheet, headings: Sequence[str]) -> None:
     """Names a cell of a CSV file that may be the rest of the text before it: the number of cells is right by chance."""
-    if sheet.name is not None or any(str(cell)[:1] == " " for cell in sheet.rows[0][1]):
+    if sheet.name is not None or not sheet.rows or any(str(cell)[:1] == " " for cell in sheet.rows[0][1]):
         return
     found = [
         (number, heading)

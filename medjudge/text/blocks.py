@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+THOUGHT_MARKS = (("<think>", "</think>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"))
+"""Around the thought that a reply may begin with: Qwen3, DeepSeek, GLM; Seed; Mistral."""
 _NUMERALS = "一二三四五六七八九十"
 _BULLET = r"(?:[-*+–—·‣]\s+|[•●▪◦■◆]\s*)"
 _NUMBER = r"(?:\d{1,3}[.．)）](?!\d)\s*|\d{1,3}、(?!\d)|[（(]\d{1,3}[)）]\s*|[①-⑳]\s*)"

@@ -259,16 +259,13 @@ def load_for_training(options: ModelConfig, start_from: Path | None = None) -> P
         require_bitsandbytes("config: load_in_4bit")
     quantization = get_quantization_config(options)
     extra = {} if quantization is None else {"quantization_config": quantization}
-    try:
-        model = load_causal_lm(
-            options.model_name_or_path,
-            options.model_revision,
-            dtype=options.dtype or "auto",
-            attn_implementation=options.attn_implementation,
-            **extra,
-        )
-    except ImportError as error:
-        raise InputError(f"attn_implementation {options.attn_implementation}: {' '.join(str(error).split())}") from None
+    model = load_causal_lm(
+        options.model_name_or_path,
+        options.model_revision,
+        dtype=options.dtype or "auto",
+        attn_implementation=options.attn_implementation,
+        **extra,
+    )
     if options.load_in_4bit:
         keep_differentiable(model)
     if start_from is None:

@@ -191,6 +191,8 @@ HOSTILE = (
     "\n\t第二行：   e\u0301\u0301\u0301 \u2066\ufffd\u2069 \ufffe \x00\x1b[31m \U0001f468\u200d\u2695\ufe0f" + "x" * 400
 )
 LITERAL = re.sub("[\u202e\u202c\u2066\u2069\ufffe\x00\x1b]", lambda match: f"U+{ord(match[0]):04X}", HOSTILE)
+WITHOUT_NUL = HOSTILE.replace("\x00", "")
+"""A browser shows no NUL in a field, and names of models with one are refused."""
 
 
 @pytest.mark.parametrize("category", ["MK", "MTG"])
@@ -213,15 +215,15 @@ def test_texts_stay_texts(
         for turn in (1, 2)
     ]
     answers = [
-        answer(question_id=question.id, model=HOSTILE, text=HOSTILE, finish_reason=HOSTILE) for question in questions
+        answer(question_id=question.id, model=WITHOUT_NUL, text=HOSTILE, finish_reason=HOSTILE)
+        for question in questions
     ]
     run = planned_run(tmp_path / "run", questions, answers)
-    comment = HOSTILE.replace("\x00", "")  # a browser shows no NUL in a field
     levels = {"score": 3} if category == "MK" else {"dimensions": dict.fromkeys(MTGDimensions.model_fields, 1)}
     write_records(
         run.physicians_file,
         [
-            physician_score(question_id=id, model=HOSTILE, rater="dr-a", comment=comment, **levels)
+            physician_score(question_id=id, model=WITHOUT_NUL, rater="dr-a", comment=WITHOUT_NUL, **levels)
             for id in ("q1", "q2")
         ],
     )
@@ -234,7 +236,7 @@ def test_texts_stay_texts(
     assert len(shown) == 6  # the turn before and its answer, question, answer, reference, checklist
     assert set(shown) == {LITERAL}
     assert LITERAL.split("\n")[0] in page.locator(".kind").inner_text()
-    assert page.get_by_role("textbox").input_value() == comment
+    assert page.get_by_role("textbox").input_value() == WITHOUT_NUL
     assert page.locator(".text").first.get_attribute("lang") == {"en": "en", "zh": "zh-Hans"}[language]
     assert page.evaluate("window.ran") is None
     assert page.locator("main script, main img, main svg, main style").count() == 0

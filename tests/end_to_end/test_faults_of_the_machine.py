@@ -238,8 +238,8 @@ def test_a_judge_replaced_during_a_run_does_not_take_over_its_judgments(
     def replaced_after_the_third(self: Run, path: Path, line: str) -> None:
         append(self, path, line)
         if path.read_text().count("\n") == 3:
-            config = folder / "tokenizer_config.json"
-            config.write_text(json.dumps(json.loads(config.read_text()) | {"do_lower_case": False}))
+            config = folder / "adapter_config.json"
+            config.write_text(json.dumps(json.loads(config.read_text()) | {"lora_alpha": 64}))
 
     monkeypatch.setattr(Run, "append", replaced_after_the_third)
     with run.lock(), pytest.raises(UnfinishedError, match="judge judge: its files changed while it judged"):

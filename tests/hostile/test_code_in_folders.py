@@ -46,9 +46,15 @@ def add_code(folder: Path, marker: Path, known: bool) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_code_of_a_judge_folder_never_runs(tiny_encoder, marker, medjudge, tmp_path, capsys, known: bool) -> None:
+@pytest.mark.parametrize("whole", [True, False], ids=["trained in full", "carries its base model"])
+def test_code_of_a_judge_folder_never_runs(tiny_encoder, marker, medjudge, tmp_path, whole: bool, known: bool) -> None:
     folder = build_ordinal_judge(tmp_path / "judge", tiny_encoder)
-    add_code(folder, marker, known)
+    read = folder if whole else folder / "base"
+    shutil.copytree(tiny_encoder, read, dirs_exist_ok=True)
+    if whole:
+        for name in ("adapter_config.json", "adapter_model.safetensors"):
+            (folder / name).unlink()
+    add_code(read, marker, known)
     done = medjudge("eval", "--judge", folder, "--limit", 1, "--device", "cpu", "--run", tmp_path / "run")
     assert not marker.exists()
     assert sys.stdin.read() == "y\n" * 50
@@ -56,7 +62,8 @@ def test_code_of_a_judge_folder_never_runs(tiny_encoder, marker, medjudge, tmp_p
     if known:
         assert done.returncode == 0, done.stderr
     else:
-        assert done.returncode in (0, 2), done.stderr
+        assert done.returncode == 2
+        assert "config.json: names code of its own in auto_map" in done.stderr
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -12,7 +12,7 @@ from medjudge import store
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.errors import InputError
 from medjudge.tables import xlsx
-from medjudge.tables.columns import read_rows
+from medjudge.tables.columns import Problems, read_rows
 
 GOOD = ("q1", "m", 0, "dr_a", 3, "fine")
 
@@ -157,7 +157,7 @@ def test_hidden_rows_and_sheets_are_named(tmp_path: Path, capsys: pytest.Capture
     book["old"].sheet_state = "veryHidden"
     book.create_sheet("empty").sheet_state = "hidden"
     book.save(tmp_path / "x.xlsx")
-    assert len(read_rows(tmp_path / "x.xlsx", ["id", "score"])) == 3
+    assert len(read_rows(Problems(tmp_path / "x.xlsx"), ["id", "score"])) == 3
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(f"{tmp_path / 'x.xlsx'}, sheet 'scores': 1 rows are hidden, the first is row 3, and read")
     assert second.startswith(f"{tmp_path / 'x.xlsx'}, sheet 'old': the sheet is hidden, and read")

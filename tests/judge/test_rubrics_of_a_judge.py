@@ -1,9 +1,11 @@
 """A generative judge is bound to the rubrics that it was trained with, and to no others."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard, load_judge
@@ -12,12 +14,14 @@ from medjudge.scheme import LLMEVAL_MED, Category, Scheme, open_scheme
 
 
 def judge_folder(folder: Path, categories: tuple[str, ...]) -> Path:
-    """A judge trained on some categories, whose weights are missing: it can be refused, but never be loaded."""
+    """A judge trained on some categories, whose base model is missing: it can be refused, but never be loaded."""
     folder.mkdir()
     hashes = {name: hash_ for name, hash_ in prompt_hashes("score-first").items() if name.split(".")[0] in categories}
-    for name in ("adapter_model.safetensors", "tokenizer_config.json", "tokenizer.json"):
+    for name in ("tokenizer_config.json", "tokenizer.json"):
         (folder / name).write_text("{}")
-    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": []}')
+    save_file({"q_proj.lora_A.weight": torch.zeros(2, 4)}, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
     card = JudgeCard(kind="generative", base_model=str(folder / "none"), max_length=64, prompt_hashes=hashes)
     card.write(folder)
     return folder

@@ -50,7 +50,7 @@ def test_a_signature_holds_until_a_file_or_a_claim_changes(
         "judge.json",
         "adapter_model.safetensors",
         "head.safetensors",
-        "tokenizer.json",
+        "base/tokenizer.json",
         "base/model.safetensors",
     ):
         assert f"  {name}\n" in listed

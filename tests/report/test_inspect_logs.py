@@ -191,7 +191,11 @@ def test_one_file_holds_one_model(run, tmp_path, question) -> None:
     write_records(run.answers_file, [answer for answer in run.answers() if answer.model == "m/1"])
     assert write_inspect_logs(run, "gpt", tmp_path / "new" / "one.eval") == [tmp_path / "new" / "one.eval"]
     assert read_eval_log(tmp_path / "new" / "one.eval").eval.model == "m/1"
-    write_records(run.questions_file, [question(id="a\0b")])
-    write_records(run.answers_file, [Answer(question_id="a\0b", model="m", text="x")])
-    with pytest.raises(InputError, match="NUL"):
+
+
+def test_an_id_with_nul_is_refused_because_it_names_a_file_in_the_log(run, tmp_path, question) -> None:
+    line = question(id="ab").model_dump_json().replace('"ab"', '"a\\u0000b"')
+    run.questions_file.write_text(f"{line}\n")
+    with pytest.raises(InputError, match="id: holds a NUL character"):
         write_inspect_logs(run, "gpt", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

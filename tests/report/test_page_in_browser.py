@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question
+from medjudge.records import Answer, Judgment, MTGDimensions, PhysicianScore, Question, invisible
 from medjudge.report.page import write_page
 from medjudge.rounds import level_of, scored_rounds
 from medjudge.scale import consensus
@@ -24,7 +24,11 @@ HOSTILE = (
     "<!--<script> {{ 7 * 7 }} ${window.ran = 4} `x` ]]> &amp; \\u003cb\\u003e \ufffd \u2028 \u2029 \u0085 \ufeff "
     "\x00 \x08 \x1b[31m \x7f \u202e abc \u2066 e\u0301 \U0001f600 药物"
 )
-SHOWN = HOSTILE.translate({code: 0x2400 + code for code in (0, 8, 27)} | {127: 0x2421})
+PICTURES = {code: 0x2400 + code for code in (0, 8, 27)} | {127: 0x2421}
+SHOWN = HOSTILE.translate(PICTURES)
+NAME = HOSTILE.replace("\x00", "")  # ids and models with NUL are refused
+NAME_SHOWN = NAME.translate(PICTURES)
+RATER = "".join(character for character in HOSTILE if not invisible(character))  # others are refused
 
 
 @pytest.fixture
@@ -121,10 +125,10 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     tmp_path, conversation, open_report
 ) -> None:
     run = Run(tmp_path / "<img src=x onerror=window.ran=5>")
-    asked = {"category": "MSE", "subcategory": HOSTILE, "scene": HOSTILE, "difficulty": HOSTILE, "group": HOSTILE}
+    asked = {"category": "MSE", "subcategory": HOSTILE, "scene": HOSTILE, "difficulty": HOSTILE, "group": NAME}
     texts = {"prompt": HOSTILE, "reference": HOSTILE, "checklist": HOSTILE}
-    questions = [Question(id=f"{n}{HOSTILE}", round=n, language="zh", **asked, **texts) for n in (1, 2)]
-    keys = [{"question_id": question.id, "model": HOSTILE} for question in questions]
+    questions = [Question(id=f"{n}{NAME}", round=n, language="zh", **asked, **texts) for n in (1, 2)]
+    keys = [{"question_id": question.id, "model": NAME} for question in questions]
     judge = "<img src=x onerror=window.ran=6>"
     write_records(run.questions_file, questions)
     write_records(run.answers_file, [Answer(**key, text=HOSTILE) for key in keys])
@@ -133,7 +137,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
         Judgment(**keys[1], judge=judge, score=5, rationale=HOSTILE),
     ]
     write_records(run.judgments_file(judge), judgments)
-    scores = [PhysicianScore(**key, rater=HOSTILE, score=1, comment=HOSTILE) for key in keys]
+    scores = [PhysicianScore(**key, rater=RATER, score=1, comment=HOSTILE) for key in keys]
     write_records(run.physicians_file, scores)
     run.update_manifest(notes=[HOSTILE], benchmark={"source": HOSTILE, "questions": 2, "sha256": "0" * 64})
 
@@ -142,7 +146,7 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     page.get_by_role("button", name="Raw text").click()
     for place in (0, 1):
         page.locator(".row").nth(place).click()
-        expect(page.locator("#detail h3")).to_have_text(f"{place + 1}{SHOWN} · {SHOWN}", use_inner_text=False)
+        expect(page.locator("#detail h3")).to_have_text(f"{place + 1}{NAME_SHOWN} · {NAME_SHOWN}", use_inner_text=False)
         blocks = page.locator("#detail .text-block").evaluate_all("all => all.map((one) => one.textContent)")
         # comment, question, answer, reference, checklist, and rationale or reply; before it the turn before, answered.
         assert blocks == [SHOWN] * (6 + 2 * place)
@@ -151,8 +155,8 @@ def test_nothing_that_stands_in_a_record_runs_and_all_of_it_is_read_literally(
     assert search(page, "window.ran") == 2
     page.locator(".row").nth(1).click()
     expect(page.locator("#detail mark").first).to_have_text("window.ran")
-    assert page.locator("#filters select[name=model] option").nth(1).evaluate("one => one.textContent") == SHOWN
-    assert page.locator(".leaders th[scope=row] bdi").first.evaluate("one => one.textContent") == SHOWN
+    assert page.locator("#filters select[name=model] option").nth(1).evaluate("one => one.textContent") == NAME_SHOWN
+    assert page.locator(".leaders th[scope=row] bdi").first.evaluate("one => one.textContent") == NAME_SHOWN
     assert page.evaluate("typeof window.ran") == "undefined"
     assert page.evaluate("document.querySelectorAll('script:not([type])').length") == 1
     assert page.locator("main img, #detail svg").count() == 0

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 from train_judge import main as train_judge
 
 from medjudge.judge.folder import load_judge, read_card
+from medjudge.judge.ordinal_input import ANSWER
 from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_tokenizer
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import ordinal_dataset, read_training_lines
+from medjudge.train.features import encoded_row, ordinal_dataset, read_training_lines
 
 CPU = torch.device("cpu")
 
@@ -65,12 +67,33 @@ def test_the_loss_of_the_first_step_is_the_one_that_the_config_names(recipe, tin
     assert first["ordinal"] != pytest.approx(first["mse"], rel=0.05)
 
 
-def test_training_and_judging_read_the_same_windows(recipe, tiny_encoder, training_files, tmp_path) -> None:
-    lines = read_training_lines(training_files[0])[:5]
-    tokenizer = load_tokenizer(str(tiny_encoder))
-    few, many = [ordinal_dataset(lines, tokenizer, 32, most)["windows"] for most in (1, 16)]
-    assert all(len(windows) == 1 for windows in few)
-    assert max(len(windows) for windows in many) > 1
+def stretches(windows: list[dict]) -> int:
+    """How many stretches of the answer the windows of a line hold: one may be read in several, with other points."""
+    of_answer = (zip(window["ids"], window["texts"], strict=True) for window in windows)
+    return len({tuple(token for token, text in tokens if text == ANSWER) for tokens in of_answer})
+
+
+def test_training_and_judging_read_the_same_windows(
+    recipe, tiny_encoder, training_files, tmp_path, monkeypatch
+) -> None:
+    """Each answer in at most `windows` stretches; its points may take several windows for each."""
+    lines = read_training_lines(training_files[0])
+    trained_on, judged = [], []
+
+    def dataset(*arguments) -> Dataset:
+        trained_on.append(ordinal_dataset(*arguments))
+        return trained_on[-1]
+
+    monkeypatch.setattr("medjudge.train.ordinal.ordinal_dataset", dataset)
     arguments = recipe("ordinal", tiny_encoder, windows=2, max_length=32, output_dir=tmp_path / "two")
     judge = load_judge(train_judge(*parse_arguments(arguments)), "j", CPU)
-    assert (judge.settings.most_windows, judge.settings.max_length) == (2, 32)
+    read = judge.read
+    monkeypatch.setattr(judge, "read", lambda rows, points: (judged.extend(rows), read(rows, points))[1])
+    for line in lines:
+        assert len(list(judge.judge([Assignment(line.question, tuple(line.earlier), line.answer)]))) == 1
+    assert [row.windows for row in judged] == [encoded_row(row).windows for row in trained_on[0]]
+    assert max(stretches(windows) for windows in trained_on[0]["windows"]) == 2
+    tokenizer = load_tokenizer(str(tiny_encoder))
+    few, many = [ordinal_dataset(lines, tokenizer, 32, most)["windows"] for most in (1, 16)]
+    assert all(stretches(windows) == 1 for windows in few)
+    assert max(stretches(windows) for windows in many) > 2

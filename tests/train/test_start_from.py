@@ -79,10 +79,10 @@ def test_a_damaged_judge_is_no_start(kind, recipe, tiny_encoder, tiny_lm, tmp_pa
     first = train_judge(*parse_arguments(recipe(kind, base, max_steps=1, eval_strategy="no", save_strategy="no")))
     options = {"start_from": first, "output_dir": tmp_path / "second"}
     damages: list[tuple[str, Callable[[Path], None], str]] = [
-        ("adapter_config.json", _cut, "adapter_config.json: Invalid JSON"),
+        ("adapter_config.json", _cut, "adapter_config.json: not valid JSON"),
         ("adapter_config.json", lambda path: path.write_text("[]"), "adapter_config.json: Input should be an object"),
         ("adapter_config.json", _without_rank, "adapter_config.json: r: Field required"),
-        ("adapter_model.safetensors", _cut, "are corrupt"),
+        ("adapter_model.safetensors", _cut, "adapter_model.safetensors: Error while deserializing"),
         ("adapter_model.safetensors", _few_tensors, "does not hold the tensors"),
     ]
     if kind == "ordinal":

@@ -91,17 +91,21 @@ def test_training_learns_what_the_labels_say(recipe, tiny_encoder, training_file
 
 def test_corrupt_weights_are_named_when_a_judge_is_loaded(recipe, tiny_encoder) -> None:
     folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-    for name in ("head.safetensors", "adapter_model.safetensors"):
+    for name, message in (
+        ("head.safetensors", "files are corrupt"),
+        ("adapter_model.safetensors", r"adapter_model\.safetensors: .*restore the file"),
+    ):
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(InputError, match="files are corrupt") as caught:
+        with pytest.raises(InputError, match=message) as caught:
             load_judge(folder, "tiny", CPU)
         assert str(folder) in str(caught.value)
         (folder / name).write_bytes(whole)
-    for broken in ({}, dict(list(load_file(folder / "adapter_model.safetensors").items())[:3])):
+    few = dict(list(load_file(folder / "adapter_model.safetensors").items())[:3])
+    for broken, message in (({}, "has ranks up to 0"), (few, "does not hold the tensors")):
         whole = (folder / "adapter_model.safetensors").read_bytes()
         save_file(broken, folder / "adapter_model.safetensors")
-        with pytest.raises(InputError, match="does not hold the tensors"):
+        with pytest.raises(InputError, match=message):
             load_judge(folder, "tiny", CPU)
         (folder / "adapter_model.safetensors").write_bytes(whole)
     head = load_file(folder / "head.safetensors")

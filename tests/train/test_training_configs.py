@@ -89,7 +89,6 @@ def test_qwen_configs_drop_nothing_out() -> None:
         path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in (REPOSITORY / "configs" / "judges").glob("qwen3-*.yaml")
     }
-    # A config without a rank of its own continues the adapter of another judge.
-    dropouts = {name: config.get("lora_dropout") for name, config in configs.items() if "lora_r" in config}
-    assert len(dropouts) > 5
+    dropouts = {name: config.get("lora_dropout") for name, config in configs.items()}
+    assert len(dropouts) == 4
     assert set(dropouts.values()) == {0.0}, dropouts

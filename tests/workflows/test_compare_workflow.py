@@ -271,5 +271,5 @@ def test_other_prompts_or_another_judge_of_this_name_do_not_mix(medjudge, chat_s
     other = chat_server(judge_by_level(small_run))
     done = compared(medjudge, small_run, other.url)
     assert done.returncode == 2
-    assert "by another judge of this name" in done.stderr
+    assert "by another judge or server of this name" in done.stderr
     assert other.asked == []

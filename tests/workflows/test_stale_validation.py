@@ -101,8 +101,8 @@ def test_a_temperature_names_the_files_and_scheme_that_it_was_fitted_with(judge:
     elsewhere = stale_temperature(judge, card, open_scheme("consumer-health"))
     assert elsewhere is not None
     assert "fitted with another scheme than consumer-health" in elsewhere
-    config = judge / "tokenizer_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"do_lower_case": False}))
+    config = judge / "adapter_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"lora_alpha": 64}))
     changed = stale_temperature(judge, card, LLMEVAL_MED)
     assert changed is not None
     assert "fitted with other files" in changed
