@@ -327,16 +327,18 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
 COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
 """Answers of each source that are trained on, at most; of the others all."""
 LAST = {
-    "copies": 800,
-    "teacher": 600,
-    "pairs": 800,
-    "mediqa": 200,
-    "halluqa": 300,
-    "evouna": 300,
-    "spoiled": 300,
-    "contrasts": 300,
+    "copies": 450,
+    "teacher": 300,
+    "pairs": 300,
+    "mediqa": 100,
+    "halluqa": 100,
+    "evouna": 80,
+    "spoiled": 120,
+    "contrasts": 50,
 }
-"""Answers of each source in the second stage: mostly those that a judge of the first had not read, the others again."""
+"""Answers of each source in the second stage: copies, which the first has not read, and others so that they stay."""
+LONGEST = {"en": 1400, "zh": 420}
+"""The most characters of a reference of which copies are trained on: about 250 tokens."""
 
 
 def examples(data: Path, work: Path) -> dict[str, list[Example]]:
@@ -431,7 +433,8 @@ def main() -> None:
         train = balanced(by_side["train"], COUNTS.get(name, len(found)))
         if name != "copies":
             sides["train"] += train
-        sides["last"] += Random(SEED).sample(train, min(LAST.get(name, 0), len(train)))
+        last = [e for e in train if name != "copies" or len(e.question.reference or "") <= LONGEST[e.question.language]]
+        sides["last"] += Random(SEED).sample(last, min(LAST.get(name, 0), len(last)))
         for side in ("choose", "report"):
             sides[side] += Random(SEED).sample(by_side[side], min(MEASURED, len(by_side[side])))
         print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))

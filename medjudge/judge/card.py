@@ -80,10 +80,13 @@ def _shape(card: JudgeCard) -> str:
 
 
 def _reach(card: JudgeCard) -> str:
-    """How much of a long text is read."""
+    """How much of a long answer is read."""
     if KINDS[card.kind].reads_windows:
-        windows = "one window" if card.windows == 1 else f"up to {card.windows} windows"
-        return f"Reads {windows} of {card.max_length} tokens of a text; the judgment says how much lies in none."
+        stretches = "one stretch" if card.windows == 1 else f"up to {card.windows} stretches"
+        return (
+            f"Reads {stretches} of the answer, each with the other texts in windows of {card.max_length} tokens; the "
+            "judgment says how much lies in none."
+        )
     return f"Reads {card.max_length} tokens; a longer text loses its middle, and the judgment says how much."
 
 

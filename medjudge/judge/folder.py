@@ -79,7 +79,7 @@ class JudgeCard(BaseModel):
     )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
-    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many windows of a long text it reads")
+    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many stretches of a long answer it reads")
     temperature: float = Field(default=1.0, gt=0)
     temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
     slope: float | None = None
@@ -304,7 +304,7 @@ class JudgeKind(NamedTuple):
     reads_rubrics: bool
     """Whether it was trained with rubrics in its prompt, and therefore depends on their wording."""
     reads_windows: bool
-    """Whether it reads a long text in several windows; if not, the middle of the text is cut."""
+    """Whether it reads a long answer in several windows; if not, its middle is cut."""
     reads_checklist: Callable[[Path], bool]
     """Whether the judge of a folder reads a question's checklist."""
 

@@ -212,8 +212,8 @@ class OrdinalSettings(NamedTuple):
     """How an ordinal judge reads.
 
     Attributes:
-        max_length: The most tokens of one window.
-        most_windows: The most windows of one text, as in training; the judgment counts the tokens outside of them.
+        max_length: The most tokens of one window: question, reference, checklist and a stretch of the answer.
+        most_windows: The most stretches of an answer, as in training; the judgment counts the tokens outside of them.
         temperature: Divides the logits; calibrates the probabilities.
         languages: Answers in other languages get no score; None for no restriction.
         batch_tokens: The tokens, padding included, of the first batches; later ones grow to what memory holds.

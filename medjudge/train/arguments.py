@@ -28,7 +28,7 @@ class JudgeArguments:
     )
     windows: int = field(
         default=4,
-        metadata={"help": "of an ordinal judge: most windows of max_length tokens that it reads of an answer"},
+        metadata={"help": "of an ordinal judge: most stretches of an answer that it reads, each in windows of max_length"},
     )
     points_weight: float = field(
         default=1.0, metadata={"help": "of an ordinal judge: weight of the cross-entropy of verdicts on points"}

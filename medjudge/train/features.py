@@ -119,7 +119,7 @@ def ordinal_dataset(
     """Columns `windows`, `verdicts` (a target for each point; all 0 for none), `labels`, `level` and `weight`.
 
     Args:
-        most_windows: The most windows of one text, as in judging.
+        most_windows: The most stretches of an answer, as in judging.
     """
     rows = []
     for line in lines:

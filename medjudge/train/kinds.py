@@ -46,7 +46,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
         own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight"}),
         under_zero3=False,
-        with_room=lambda judge, training, tokenizer, data: data,  # it cuts every text to its window
+        with_room=lambda judge, training, tokenizer, data: data,  # it cuts what its windows do not hold
         trainer=ordinal_trainer,
         levels=ordinal_levels,
         objective=lambda judge: judge.loss,
