@@ -24,7 +24,6 @@ from medjudge.validation.variance import variance_study
 _RESAMPLES = 1000
 _TRUTH_FROM = 100_000
 """Conversations of the one large study that gives the true values."""
-_MEASURES = ("agreement", "kappa", "macro_f1")
 
 
 class ItemDesign(NamedTuple):

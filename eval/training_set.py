@@ -4,8 +4,8 @@
 
 DATA holds medquad/, huatuo-knowledge/ and healthver/, WORK halluqa/, evouna/, mediqa/, mediqa-validation/ and liveqa/
 as `medjudge data convert` writes them (`eval/built_in.py` makes them where they are missing). OUT gets
-train.jsonl, last.jsonl and validation.jsonl, for the two stages of configs/judges/built-in.yaml, and choose.jsonl and
-report.jsonl: answers to unseen questions, one half to choose by and one half to report once.
+train.jsonl and validation.jsonl, on which `medjudge train --config built-in` trains, and choose.jsonl and report.jsonl:
+answers to unseen questions, one half to choose by and one half to report once.
 """
 
 import argparse
@@ -18,8 +18,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-from reference_copies import composite, copies
-
 from medjudge.distill.graded import graded_answers
 from medjudge.files import write_whole
 from medjudge.judge.ordinal_input import points_of
@@ -28,7 +26,7 @@ from medjudge.store import Run
 
 HERE = Path(__file__).parent
 WRITTEN, TEACHER = HERE / "written", HERE / "teacher"
-Side = Literal["train", "last", "choose", "report"]
+Side = Literal["train", "choose", "report"]
 Verdict = Literal["met", "open", "contradicted"]
 SEED = 0
 SHARE = 6
@@ -243,27 +241,6 @@ def graded(questions: Sequence[Question], source: str, count: int) -> Iterator[E
         yield Example(source, each.question, each.answer.text, level(each.level, 0.1), each.question.group, weight=0.5)
 
 
-def reference_copies(asked: Sequence[Question], others: Sequence[Question]) -> Iterator[Example]:
-    """Copies of references, among them long ones, which are several joined."""
-    draw = Random(SEED)
-    by_language = {name: [each for each in others if each.language == name] for name in ("en", "zh")}
-    joined = []
-    for language, most in (("zh", 7), ("en", 3)):
-        left = list(by_language[language])
-        while len(left) > most:
-            size = draw.randint(1, most)
-            joined.append(composite(left[:size], draw))
-            del left[:size]
-    asides = {
-        name: [line["text"] for line in lines_of(WRITTEN / "asides.jsonl") if line["language"] == name]
-        for name in by_language
-    }
-    targets = {"met": MET, "open": OPEN, "contradicted": CONTRADICTED, None: None}
-    for made in copies([*asked, *joined], asides, SEED):
-        verdicts = [targets[verdict] for verdict in made.verdicts]
-        yield Example("copies", made.question, made.answer, made.levels, made.question.group, verdicts)
-
-
 def references(data: Path) -> list[Question]:
     """Questions of MedQuAD and Huatuo with their answers as references, of middling length."""
     found = []
@@ -326,19 +303,6 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
 
 COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
 """Answers of each source that are trained on, at most; of the others all."""
-LAST = {
-    "copies": 450,
-    "teacher": 300,
-    "pairs": 300,
-    "mediqa": 100,
-    "halluqa": 100,
-    "evouna": 80,
-    "spoiled": 120,
-    "contrasts": 50,
-}
-"""Answers of each source in the second stage: copies, which the first has not read, and others so that they stay."""
-LONGEST = {"en": 1400, "zh": 420}
-"""The most characters of a reference of which copies are trained on: about 250 tokens."""
 
 
 def examples(data: Path, work: Path) -> dict[str, list[Example]]:
@@ -360,7 +324,6 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
     found["graded"] = list(graded([*asked.values(), *others], "graded", 8000))
-    found["copies"] = list(reference_copies(list(asked.values()), others))
     good = [
         each
         for name in ("teacher", "halluqa", "evouna", "graded")
@@ -423,7 +386,7 @@ def main() -> None:
     parser.add_argument("--without", nargs="*", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    sides: dict[Side, list[Example]] = {"train": [], "last": [], "choose": [], "report": []}
+    sides: dict[Side, list[Example]] = {"train": [], "choose": [], "report": []}
     for name, found in examples(options.data, options.work).items():
         if name in options.without or (options.only and name not in options.only):
             continue
@@ -431,10 +394,7 @@ def main() -> None:
         for each in found:
             by_side[side_of(each.group)].append(each)
         train = balanced(by_side["train"], COUNTS.get(name, len(found)))
-        if name != "copies":
-            sides["train"] += train
-        last = [e for e in train if name != "copies" or len(e.question.reference or "") <= LONGEST[e.question.language]]
-        sides["last"] += Random(SEED).sample(last, min(LAST.get(name, 0), len(last)))
+        sides["train"] += train
         for side in ("choose", "report"):
             sides[side] += Random(SEED).sample(by_side[side], min(MEASURED, len(by_side[side])))
         print(name, len(found), len(train), len(by_side["choose"]), len(by_side["report"]))

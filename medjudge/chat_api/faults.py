@@ -62,9 +62,6 @@ _IN_OTHER_WORDS = {
     "enable_thinking": "enable_thinking",
 }
 """Names that no prompt has in it by chance, so that any mention of them in an error is about the parameter."""
-_DEMANDS_NO_THINKING = re.compile(
-    r"enable_thinking['\"`]?\s*(?:=\s*true\b|(?:must|should|has to|needs? to|only)\b.{0,30}\bfalse\b)", re.IGNORECASE
-)
 
 
 class ServerError(Exception):
@@ -95,8 +92,8 @@ class ServerError(Exception):
             numbers = [int(code) for code in self.codes if re.fullmatch("[45][0-9][0-9]", code)]
             limited = any("rate_limit" in code or "too_many" in code for code in self.codes)
             self.status = max(numbers, default=429 if limited else 400 if self.of_the_chat else 500)
-        stated = {name: value for name, value in outer.items() if value is not None} or body
-        shown = f"Error code: {self.status}" + (f" - {stated}" if stated else "")
+        content = {name: value for name, value in outer.items() if value is not None} or body
+        shown = f"Error code: {self.status}" + (f" - {content}" if content else "")
         super().__init__(" ".join(without_key(shown).split())[:300])
 
     @property

@@ -79,7 +79,7 @@ class JudgeCard(BaseModel):
     )
     score_labels: list[str] = ["1", "2", "3", "4", "5"]
     max_length: int = Field(ge=16)
-    windows: int = Field(default=1, ge=1, description="of an ordinal judge: how many stretches of a long answer it reads")
+    windows: int = Field(default=1, ge=1, description="of an ordinal judge: the most stretches of an answer it reads")
     temperature: float = Field(default=1.0, gt=0)
     temperature_on: MeasuredOn | None = Field(default=None, description="None where none was fitted")
     slope: float | None = None

@@ -44,6 +44,7 @@ from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question
 
 HEAD_FILE = "head.safetensors"
 VERDICTS = ("met", "open", "contradicted")
+NO_TOKEN = "the answer has no character that the judge's tokenizer knows"
 _CPU_CHUNK, _GPU_CHUNK = 64, 512
 """On a CPU 64 answers take seconds: the progress bar moves, and an interruption loses little."""
 HEAD_RATE = 3.0
@@ -282,6 +283,9 @@ class OrdinalJudge:
         for assignment, row, of_question, level in zip(chunk, encoded, points, levels, strict=True):
             verdicts = read.verdicts[first : first + len(of_question)]
             first += len(of_question)
+            if not row.windows:
+                yield unscored(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+                continue
             said = point_verdicts(of_question, row, verdicts) if self.says_points else None
             yield scored(
                 assignment,
@@ -307,16 +311,18 @@ class OrdinalJudge:
         placed = placed_windows(rows, points)
         row = torch.repeat_interleave(torch.tensor(points, dtype=torch.long)).to(self.device)
         lengths = [len(window.ids) for window in placed]
-        total: Sums | None = None
+        width = self.model.product.shape[1]
+        texts = torch.zeros(len(rows) * (ANSWER + 1), width, device=self.device)
+        of_points = torch.zeros(len(row), width, device=self.device)
         for _, sums in self.memory.run(
             range(len(placed)),
             lengths,
             lambda batch: self._sums([placed[index] for index in batch], len(rows), len(row)),
         ):
-            total = sums if total is None else Sums(total.texts + sums.texts, total.points + sums.points)
-        assert total is not None
+            texts += sums.texts
+            of_points += sums.points
         with torch.inference_mode():
-            logits = self.model.head(total, present(rows).to(self.device), row)
+            logits = self.model.head(Sums(texts, of_points), present(rows).to(self.device), row)
         return Logits(logits.cumulative.float().cpu(), logits.verdicts.float().cpu())
 
     def _sums(self, windows: Sequence[Window], rows: int, points: int) -> Sums:

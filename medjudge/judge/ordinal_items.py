@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from medjudge.item_records import ItemJudgment
 from medjudge.judge.items import ItemAssignment, judged_items, split_empty_answers, unjudged_items
-from medjudge.judge.ordinal import OrdinalJudge, point_verdicts
+from medjudge.judge.ordinal import NO_TOKEN, OrdinalJudge, point_verdicts
 from medjudge.judge.ordinal_input import Point
 from medjudge.records import ErrorKind
 from medjudge.rubrics.item_prompt import one_line
@@ -45,7 +45,9 @@ class OrdinalItemJudge:
         for assignment, row, of_answer in zip(chunk, rows, points, strict=True):
             verdicts = point_verdicts(of_answer, row, logits[first : first + len(of_answer)])
             first += len(of_answer)
-            if row.context_tokens_cut:
+            if not row.windows:
+                yield unjudged_items(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+            elif row.context_tokens_cut:
                 reason = f"{row.context_tokens_cut} tokens of question and items do not fit the judge's window"
                 yield unjudged_items(assignment, self.name, ErrorKind.WINDOW, reason)
             else:

@@ -37,9 +37,7 @@ def cut_middle(tokens: Sequence[int], limit: int) -> Shortened:
     return Shortened(tokens[:head] + tokens[len(tokens) - tail :], len(tokens) - limit)
 
 
-def batches_by_length(
-    lengths: Sequence[int], batch_tokens: int, overhead: int = _BATCH_OVERHEAD
-) -> list[list[int]]:
+def batches_by_length(lengths: Sequence[int], batch_tokens: int, overhead: int = _BATCH_OVERHEAD) -> list[list[int]]:
     """Groups sequences into batches of least cost: their tokens, padding included, plus a fixed cost per batch.
 
     Args:

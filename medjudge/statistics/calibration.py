@@ -96,20 +96,6 @@ def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins
     return distances / sum(entry.n for entry in curve)
 
 
-def brier(probability: np.ndarray, usable: np.ndarray) -> float:
-    """The Brier score (Brier, 1950), the mean squared distance of P(usable) from the physicians' labels.
-
-    Args:
-        probability: The judge's P(usable), 0..1, shape (n,).
-        usable: The physicians' labels, bool, shape (n,).
-
-    Returns:
-        0 (perfect) to 1; 0.25 for a constant one half; NaN if there is no answer.
-    """
-    probability, usable = _checked(probability, usable)
-    return float(np.mean((probability - usable) ** 2)) if len(usable) else float("nan")
-
-
 def risk_coverage(confidence: np.ndarray, correct: np.ndarray) -> RiskCoverage:
     """The risk-coverage curve of selective classification (Geifman and El-Yaniv, 2017).
 

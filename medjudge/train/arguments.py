@@ -28,10 +28,13 @@ class JudgeArguments:
     )
     windows: int = field(
         default=4,
-        metadata={"help": "of an ordinal judge: most stretches of an answer that it reads, each in windows of max_length"},
+        metadata={"help": "of an ordinal judge: most stretches of an answer that it reads, each within max_length"},
     )
     points_weight: float = field(
         default=1.0, metadata={"help": "of an ordinal judge: weight of the cross-entropy of verdicts on points"}
+    )
+    only_languages: list[str] | None = field(
+        default=None, metadata={"help": "of an ordinal judge: it leaves texts in other languages unscored"}
     )
     full_fine_tuning: bool = field(
         default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}

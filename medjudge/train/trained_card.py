@@ -91,6 +91,7 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         prompt_hashes=_rubric_hashes(judge.style, data) if kind.reads_rubrics else {},
         max_length=training.max_length,
         windows=judge.windows if kind.reads_windows else 1,
+        only_languages=judge.only_languages,
         temperature=outcome.calibration.temperature,
         trained_on=trained_on,
         training={

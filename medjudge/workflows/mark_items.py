@@ -162,6 +162,11 @@ def _item_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run, loaded: Ju
     if isinstance(judge, GenerativeJudge):
         return GenerativeItemJudge(judge)
     assert isinstance(judge, OrdinalJudge)
+    if not judge.says_points:
+        raise InputError(
+            f"--items: judge {judge_ref.name} was trained without verdicts on points; take built-in, a generative "
+            "judge, or openai:MODEL"
+        )
     return OrdinalItemJudge(judge)
 
 

@@ -4,7 +4,7 @@ import torch
 
 from medjudge.judge.items import item_assignments
 from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, points_summary, probabilities
-from medjudge.judge.ordinal_input import ANSWER, collate, encode, points_of, windows
+from medjudge.judge.ordinal_input import ANSWER, Passes, collate, encode, points_of, windows
 from medjudge.judge.ordinal_items import OrdinalItemJudge
 from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
@@ -76,7 +76,7 @@ def test_a_point_is_the_mean_over_its_tokens_in_all_windows(judge, question) -> 
     row = encoded(judge, asked, "dose " * 60)
     assert len(row.windows) > 1
     assert [point.text for point in points_of(asked)] == ["At most four grams a day.", "Says four", "Says a day"]
-    batch = collate([row], [3], 0, bucket_tokens=64)
+    batch = collate([row], [3], 0, Passes(64, 128))
     with torch.no_grad():
         sums = judge.model.sums(batch.buckets, 1, 3)
         hidden = [judge.model.body(input_ids=torch.tensor([window.ids])).last_hidden_state[0] for window in row.windows]
@@ -215,6 +215,18 @@ def test_an_empty_answer_is_unscored(judge, assignment) -> None:
         ErrorKind.EMPTY_ANSWER,
         "the answer is empty",
     )
+
+
+def test_an_answer_of_invisible_characters_alone_is_unscored(judge, assignment, question, answer) -> None:
+    work = [assignment("\u200b", id="invisible"), assignment("Four grams.", id="visible")]
+    judged = {judgment.question_id: judgment for judgment in judge.judge(work)}
+    assert judged["invisible"].error_kind is ErrorKind.EMPTY_ANSWER
+    assert judged["visible"].score in range(1, 6)
+    (alone,) = judge.judge(work[:1])
+    assert alone.error_kind is ErrorKind.EMPTY_ANSWER
+    asked = question(items=[{"text": "Says four grams", "points": 5}])
+    (items,) = OrdinalItemJudge(judge).judge_items(item_assignments([asked], [answer(text="\u200b")]))
+    assert (items.items, items.error_kind) == (None, ErrorKind.EMPTY_ANSWER)
 
 
 def test_a_decoder_can_be_the_body(tiny_lm, assignment) -> None:

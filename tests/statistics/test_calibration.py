@@ -3,12 +3,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve as sklearn_curve
-from sklearn.metrics import brier_score_loss
 from statsmodels.stats.proportion import proportion_confint
 
 from medjudge.statistics.calibration import (
     area_under_risk_coverage,
-    brier,
     calibration_curve,
     expected_calibration_error,
     risk_coverage,
@@ -62,12 +60,6 @@ def test_expected_calibration_error_by_hand() -> None:
     assert expected_calibration_error(sure, drawn) == pytest.approx(np.log(2) / 2 - 0.25, abs=0.01)
 
 
-def test_brier() -> None:
-    probability, usable = predictions(200)
-    assert brier(probability, usable) == pytest.approx(brier_score_loss(usable, probability))
-    assert brier(np.full(5, 0.5), np.array([1, 0, 1, 1, 0])) == 0.25
-
-
 def test_risk_coverage_by_hand() -> None:
     curve = risk_coverage(np.array([0.6, 0.9, 0.8, 0.7]), np.array([False, True, False, True]))
     assert curve.coverage == pytest.approx([0.25, 0.5, 0.75, 1])
@@ -101,15 +93,14 @@ def test_no_answers_and_wrong_input() -> None:
     nothing = np.zeros(0)
     assert calibration_curve(nothing, nothing) == []
     assert np.isnan(expected_calibration_error(nothing, nothing))
-    assert np.isnan(brier(nothing, nothing))
     assert len(risk_coverage(nothing, nothing).risk) == 0
     assert np.isnan(area_under_risk_coverage(nothing, nothing))
     assert calibration_curve(np.array([0.3]), np.array([True]))[0].n == 1
     for wrong in ([1.2, 0.5], [np.nan, 0.5]):
         with pytest.raises(ValueError, match="from 0 to 1"):
-            brier(np.array(wrong), np.array([True, False]))
+            calibration_curve(np.array(wrong), np.array([True, False]))
     # Probabilities of a judgment that were rounded before they were added up.
-    assert brier(np.array([1.001, 0.5]), np.array([True, True])) == 0.125
+    assert calibration_curve(np.array([1.001]), np.array([True]))[0].predicted == 1
     with pytest.raises(ValueError, match="one length"):
         calibration_curve(np.array([0.5]), np.array([True, False]))
     with pytest.raises(ValueError, match="finite"):
