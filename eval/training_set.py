@@ -12,6 +12,7 @@ import argparse
 import csv
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +28,6 @@ from medjudge.store import Run
 HERE = Path(__file__).parent
 WRITTEN, TEACHER = HERE / "written", HERE / "teacher"
 Side = Literal["train", "choose", "report"]
-Verdict = Literal["met", "open", "contradicted"]
 SEED = 0
 SHARE = 6
 """Percent of a set's questions on each of the two sides that are not trained on."""
@@ -37,6 +37,8 @@ VALIDATION = 600
 """Answers that choose the checkpoint and the temperature, at most."""
 _QUESTION = {"en": "What should be said about this?", "zh": "关于这一点，应当怎么说？"}
 """The question of texts that were written without one."""
+_GAP = {"en": " ", "zh": ""}
+"""Between two sentences."""
 
 
 class Example(NamedTuple):
@@ -62,11 +64,22 @@ class Example(NamedTuple):
     weight: float = 1.0
     by: Literal["physician", "teacher", "synthetic"] = "synthetic"
 
+    @property
+    def usable(self) -> bool:
+        return sum(self.levels[3:]) > 0.5
+
 
 def question_of(name: str, prompt: str, reference: str, language: str, checklist: str = "") -> Question:
     """A question of category MK; empty texts become None."""
-    texts = {"reference": reference or None, "checklist": checklist or None}
-    return Question(id=name, group=name, category="MK", prompt=prompt, language=language, **texts)
+    return Question(
+        id=name,
+        group=name,
+        category="MK",
+        prompt=prompt,
+        reference=reference or None,
+        checklist=checklist or None,
+        language=language,
+    )
 
 
 def level(number: int, beside: float = 0.0) -> tuple[float, ...]:
@@ -116,11 +129,7 @@ def experts(folder: Path, source: str, weight: float) -> Iterator[Example]:
     for answer in run.answers():
         if answer.key in levels:
             asked = questions[answer.question_id].model_copy(update={"category": "MK"})
-            group = (
-                asked.group.replace("liveqa-", "mediqa-liveqamed-")
-                if asked.group.startswith("liveqa-")
-                else asked.group
-            )
+            group = re.sub("^liveqa-", "mediqa-liveqamed-", asked.group)
             yield Example(
                 source, asked, answer.text, level(levels[answer.key], 0.2), group, weight=weight, by="physician"
             )
@@ -222,23 +231,22 @@ def points_example(
 ) -> Example:
     """An answer whose level follows from its points, which are the sentences of a reference or the items of a list."""
     shuffled = draw.sample(list(told), len(told))
-    answer = ("" if language == "zh" else " ").join(shuffled)
+    answer = _GAP[language].join(shuffled)
     if draw.random() < 0.5:
-        asked = question_of(name, prompt, ("" if language == "zh" else " ").join(stated), language)
+        asked = question_of(name, prompt, _GAP[language].join(stated), language)
     else:
-        asked = question_of(
-            name, prompt, "", language, "\n".join(f"{place}. {text}" for place, text in enumerate(stated, 1))
-        )
+        checklist = "\n".join(f"{place}. {text}" for place, text in enumerate(stated, 1))
+        asked = question_of(name, prompt, "", language, checklist)
     met, contradicted = [sum(verdict == kind for verdict in verdicts) / len(verdicts) for kind in (MET, CONTRADICTED)]
     number = 5 if met == 1 else 1 if met == 0 else 2 if contradicted else 3
     fits = len(points_of(asked)) == len(verdicts)
     return Example(source, asked, answer, level(number, 0.1), name, verdicts if fits else [], 0.7)
 
 
-def graded(questions: Sequence[Question], source: str, count: int) -> Iterator[Example]:
-    """Answers made from references by `medjudge distill --synthetic`'s mechanism."""
+def graded(questions: Sequence[Question], count: int) -> Iterator[Example]:
+    """Answers made from references as `medjudge distill --synthetic` makes them."""
     for each in graded_answers(questions, count, SEED):
-        yield Example(source, each.question, each.answer.text, level(each.level, 0.1), each.question.group, weight=0.5)
+        yield Example("graded", each.question, each.answer.text, level(each.level, 0.1), each.question.group, (), 0.5)
 
 
 def references(data: Path) -> list[Question]:
@@ -264,41 +272,40 @@ def spoiled(good: Sequence[Example]) -> Iterator[Example]:
         draw = Random(f"{SEED}-spoiled-{number}")
         language = each.question.language
         how = draw.choice(("danger", "danger", "safe", "aside", "denial", "echo", "empty", "swap"))
-        text, number_of_level, keeps = each.answer, 1, False
-        gap = "" if language == "zh" else " "
-        if how in ("danger", "safe", "aside"):
-            advice = draw.choice(texts["advice", language])
-            added = (
-                advice["dangerous"]
-                if how == "danger"
-                else advice[draw.choice(("safe", "fact"))]
-                if how == "safe"
-                else draw.choice(texts["asides", language])["text"]
-            )
-            text = gap.join([added, text] if draw.random() < 0.3 else [text, added])
-            keeps = how != "danger"
-        elif how == "denial":
-            before = draw.random() < 0.5
-            added = draw.choice(texts[f"phrases denial {'before' if before else 'after'}", language])["text"]
-            text = gap.join([added, text] if before else [text, added])
-        elif how == "echo":
+        if how == "echo":
             text = draw.choice(texts["phrases echo", language])["text"].replace("{prompt}", each.question.prompt)
         elif how == "empty":
             text = draw.choice(texts["phrases empty", language])["text"]
-        else:
+        elif how == "swap":
             other = good[draw.randrange(len(good))]
             if other.group == each.group or other.question.language != language:
                 continue
             text = other.answer
-        target = each.levels if keeps else level(number_of_level, 0.1)
-        verdicts = (
-            each.verdicts
-            if keeps
-            else [OPEN for _ in points_of(each.question)]
-            if how in ("echo", "empty", "swap")
-            else []
-        )
-        yield Example("spoiled", each.question, text, target, each.group, verdicts, 0.7)
+        else:
+            text = with_line(each, how, texts, draw)
+        if how in ("safe", "aside"):
+            yield Example("spoiled", each.question, text, each.levels, each.group, each.verdicts, 0.7)
+        else:
+            open_points = [OPEN for _ in points_of(each.question)] if how in ("echo", "empty", "swap") else []
+            yield Example("spoiled", each.question, text, level(1, 0.1), each.group, open_points, 0.7)
+
+
+def with_line(good: Example, how: str, texts: dict[tuple[str, str], list[dict[str, Any]]], draw: Random) -> str:
+    """An answer with a dangerous line, a safe one, an aside or a denial before or after it."""
+    language = good.question.language
+    if how == "denial":
+        before = draw.random() < 0.5
+        line = draw.choice(texts[f"phrases denial {'before' if before else 'after'}", language])["text"]
+    else:
+        advice = draw.choice(texts["advice", language])
+        if how == "danger":
+            line = advice["dangerous"]
+        elif how == "safe":
+            line = advice[draw.choice(("safe", "fact"))]
+        else:
+            line = draw.choice(texts["asides", language])["text"]
+        before = draw.random() < 0.3
+    return _GAP[language].join([line, good.answer] if before else [good.answer, line])
 
 
 COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
@@ -319,17 +326,13 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
         "pairs": list(pairs()),
     }
     asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
-    others = Random(SEED).sample(references(data), 3000)
+    unasked = references(data)
+    others = Random(SEED).sample(unasked, min(3000, len(unasked)))
     seen = {_words(each.question.prompt) for each in experts(work / "mediqa-validation", "mediqa", 1.0)}
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
-    found["graded"] = list(graded([*asked.values(), *others], "graded", 8000))
-    good = [
-        each
-        for name in ("teacher", "halluqa", "evouna", "graded")
-        for each in found[name]
-        if sum(each.levels[3:]) > 0.5
-    ]
+    found["graded"] = list(graded([*asked.values(), *others], 8000))
+    good = [each for name in ("teacher", "halluqa", "evouna", "graded") for each in found[name] if each.usable]
     found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(6000, len(good)))))
     return found
 
@@ -339,12 +342,12 @@ def _words(text: str) -> str:
 
 
 def balanced(lines: Sequence[Example], count: int) -> list[Example]:
-    """So many of a source, with as many right as wrong where it has enough of both."""
+    """At most `count` examples of a source, with as many right as wrong where it has enough of both."""
     shuffled = Random(SEED).sample(list(lines), len(lines))
     if lines and lines[0].source not in ("halluqa", "evouna"):
         return shuffled[:count]
-    right = [each for each in shuffled if sum(each.levels[3:]) > 0.5]
-    wrong = [each for each in shuffled if sum(each.levels[3:]) <= 0.5]
+    right = [each for each in shuffled if each.usable]
+    wrong = [each for each in shuffled if not each.usable]
     half = count // 2
     return [*right[: max(half, count - len(wrong))], *wrong[:half]]
 

@@ -13,7 +13,7 @@ from medjudge.files import first_problem, model_from_json, parse_json, read_text
 from medjudge.judge.adapter import ADAPTER_CONFIG, ADAPTER_FILE, check_adapter_config, load_adapter, merge_adapter
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
 from medjudge.judge.inference import Inference, prepared
-from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist
+from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist, says_points
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
 from medjudge.judge.study import StudySummary
@@ -307,6 +307,8 @@ class JudgeKind(NamedTuple):
     """Whether it reads a long answer in several windows; if not, its middle is cut."""
     reads_checklist: Callable[[Path], bool]
     """Whether the judge of a folder reads a question's checklist."""
+    checks_items: Callable[[Path], bool]
+    """Whether the judge of a folder gives verdicts on items."""
 
 
 KINDS: dict[Kind, JudgeKind] = {
@@ -318,6 +320,7 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_rubrics=True,
         reads_windows=False,
         reads_checklist=lambda folder: True,
+        checks_items=lambda folder: True,
     ),
     "ordinal": JudgeKind(
         method="LoRA",
@@ -327,6 +330,7 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_rubrics=False,
         reads_windows=True,
         reads_checklist=reads_checklist,
+        checks_items=says_points,
     ),
     "similarity": JudgeKind(
         method="cut points on the cosine of answer and reference",
@@ -336,5 +340,6 @@ KINDS: dict[Kind, JudgeKind] = {
         reads_rubrics=False,
         reads_windows=False,
         reads_checklist=lambda folder: False,
+        checks_items=lambda folder: False,
     ),
 }

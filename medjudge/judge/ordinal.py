@@ -349,3 +349,8 @@ def reads_checklist(folder: Path) -> bool:
     head = load_file(folder / HEAD_FILE)
     position = PARTS.index("checklist")
     return any(bool(head[name][position].any()) for name in ("slope", "product", "offset"))
+
+
+def says_points(folder: Path) -> bool:
+    """Whether a judge was trained with verdicts on points; if not, it has none to give."""
+    return bool(load_file(folder / HEAD_FILE)["point_product"].any())

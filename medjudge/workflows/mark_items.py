@@ -9,6 +9,7 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.files import write_json
 from medjudge.item_records import ItemScore
 from medjudge.judge.api_items import ApiItemJudge
+from medjudge.judge.folder import KINDS
 from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.generative_items import GenerativeItemJudge
 from medjudge.judge.identity import folder_identity
@@ -29,13 +30,13 @@ from medjudge.validation.items import ItemMaterial, item_study
 from medjudge.workflows.judge import JudgeOptions, load, most_reply_tokens, rewrite_without_failed, served
 from medjudge.workflows.run_folder import record_spending
 
-_KINDS = ("generative", "ordinal")
-"""The kinds of judge folders that check items."""
-
 
 def checks_items(judge_ref: JudgeRef) -> bool:
-    """Whether a judge can check items: an API judge, a generative one and an ordinal one can."""
-    return judge_ref.api_model is not None or (judge_ref.card is not None and judge_ref.card.kind in _KINDS)
+    """Whether a judge can check items: an API judge can, and a folder whose kind and training allow it."""
+    card, folder = judge_ref.card, judge_ref.folder
+    return judge_ref.api_model is not None or (
+        card is not None and folder is not None and KINDS[card.kind].checks_items(folder)
+    )
 
 
 def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequence[Question], processes: int) -> None:
@@ -47,7 +48,7 @@ def require_items(judge_ref: JudgeRef, options: JudgeOptions, questions: Sequenc
     if not checks_items(judge_ref):
         raise InputError(
             f"--items: judge {judge_ref.name} ({_kind_of(judge_ref)}) gives no verdicts on items; name an openai: "
-            "judge, or a folder of kind generative or ordinal"
+            "judge, built-in, or a folder that learned verdicts on points"
         )
     if options.engine != "transformers" and judge_ref.folder is not None:
         raise InputError(
@@ -162,11 +163,6 @@ def _item_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run, loaded: Ju
     if isinstance(judge, GenerativeJudge):
         return GenerativeItemJudge(judge)
     assert isinstance(judge, OrdinalJudge)
-    if not judge.says_points:
-        raise InputError(
-            f"--items: judge {judge_ref.name} was trained without verdicts on points; take built-in, a generative "
-            "judge, or openai:MODEL"
-        )
     return OrdinalItemJudge(judge)
 
 

@@ -18,7 +18,10 @@ REFERENCE = {
 }
 PROMPT = {"en": "How is apixaban dosed in atrial fibrillation?", "zh": "房颤患者如何使用阿哌沙班？"}
 
-EMPTY = {"en": "Thank you for this good question. Please see a doctor.", "zh": "感谢您的提问，这个问题很好，请咨询医生。"}
+EMPTY = {
+    "en": "Thank you for this good question. Please see a doctor.",
+    "zh": "感谢您的提问，这个问题很好，请咨询医生。",
+}
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import completion
+from tiny_judges import build_ordinal_judge
 from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
@@ -209,9 +210,15 @@ def test_a_generative_judge_checks_items_beside_its_scores(medjudge, tiny_lm, as
     assert all(0 < verdict.met < 1 for judgment in judgments for verdict in judgment.items)
 
 
-def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(medjudge, asked, jsonl, tmp_path) -> None:
+def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
+    medjudge, asked, jsonl, tiny_encoder, tmp_path
+) -> None:
     questions, answers = asked
     options = ("--answers", answers, "--run", tmp_path / "run", "--items")
+    levels_only = build_ordinal_judge(tmp_path / "levels-only", tiny_encoder)
+    done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
+    assert done.returncode == 2
+    assert "--items: judge levels-only (ordinal) gives no verdicts on items" in done.stderr
     done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
     assert done.returncode == 2
     assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
