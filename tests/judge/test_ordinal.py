@@ -247,3 +247,12 @@ def test_on_a_cpu_judgments_come_before_the_last_answer_is_read(judge, assignmen
     first = len(read)
     assert len(list(judgments)) == 149
     assert len(read) > first
+
+
+@pytest.mark.parametrize(("base", "answer_first"), [("tiny_encoder", False), ("tiny_lm", True)])
+def test_a_decoder_reads_the_answer_before_the_points(request, question, base, answer_first) -> None:
+    tokenizer = load_tokenizer(str(request.getfixturevalue(base)))
+    asked = question(reference="Up to 4 g.", checklist="1. Names the dose")
+    (window,) = encode(tokenizer, asked.prompt, points_of(asked), "Four grams.", 128, 1).windows
+    order = sorted(range(ANSWER + 1), key=window.texts.index)
+    assert order == ([0, ANSWER, 1, 2] if answer_first else [0, 1, 2, ANSWER])
