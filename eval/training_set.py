@@ -308,6 +308,8 @@ def with_line(good: Example, how: str, texts: dict[tuple[str, str], list[dict[st
     return _GAP[language].join([line, good.answer] if before else [good.answer, line])
 
 
+UNASKED, GRADED, SPOILED = 3000, 8000, 6000
+"""Questions of MedQuAD and Huatuo, answers made from references, and spoiled answers, at most."""
 COUNTS = {"halluqa": 8000, "evouna": 8000, "healthver": 2500}
 """Answers of each source that are trained on, at most; of the others all."""
 
@@ -327,13 +329,13 @@ def examples(data: Path, work: Path) -> dict[str, list[Example]]:
     }
     asked = {each.group: each.question for each in found["teacher"] if each.question.reference}
     unasked = references(data)
-    others = Random(SEED).sample(unasked, min(3000, len(unasked)))
+    others = Random(SEED).sample(unasked, min(UNASKED, len(unasked)))
     seen = {_words(each.question.prompt) for each in experts(work / "mediqa-validation", "mediqa", 1.0)}
     for name in ("mediqa", "liveqa"):
         found[name] = [each for each in found[name] if _words(each.question.prompt) not in seen]
-    found["graded"] = list(graded([*asked.values(), *others], 8000))
+    found["graded"] = list(graded([*asked.values(), *others], GRADED))
     good = [each for name in ("teacher", "halluqa", "evouna", "graded") for each in found[name] if each.usable]
-    found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(6000, len(good)))))
+    found["spoiled"] = list(spoiled(Random(SEED).sample(good, min(SPOILED, len(good)))))
     return found
 
 

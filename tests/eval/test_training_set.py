@@ -97,6 +97,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows.writerows([n, "Does it?", "It does. ", "Passage.", "Refutes" if n % 2 else "Supports"] for n in range(20))
     monkeypatch.setattr(training_set, "WRITTEN", written)
     monkeypatch.setattr(training_set, "TEACHER", tmp_path / "teacher")
+    for name, count in (("GRADED", 60), ("SPOILED", 60), ("VALIDATION", 5)):
+        monkeypatch.setattr(training_set, name, count)
     return tmp_path
 
 
@@ -113,7 +115,6 @@ def sides_of(folder: Path, out: str, monkeypatch: pytest.MonkeyPatch, *options: 
 def test_the_sides_share_no_question_and_what_is_held_out_is_on_none(
     sources: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training_set, "VALIDATION", 5)
     sides = sides_of(sources, "out", monkeypatch)
     assert set(sides) == {"train", "validation", "choose", "report"}
     names = {side: {line.question.group for line in lines} for side, lines in sides.items()}
@@ -164,16 +165,19 @@ def test_a_line_has_the_levels_and_verdicts_of_its_source(sources: Path, monkeyp
         supports = int(line.question.id.split("-")[1]) % 2 == 0
         assert (line.level, line.points[0].verdict) == ((5, "met") if supports else (1, "contradicted"))
         assert (line.question.reference, line.answer.text) == ("It does.", "Passage.")
+    for line in by_source["pairs"]:
+        right = line.answer.text in ("Cor", "Heart")
+        assert (line.level, line.points[0].met) == ((5, 1) if right else (1, 0))
     for line in by_source["contrasts"]:
         verdicts = {point.point: point.verdict for point in line.points}
         for point, verdict in verdicts.items():
             fact, opposite = point.rstrip(".").split()[-1], "opposite" in point
             told = [name for name in ("statement", "opposite") if f"It says_{name} {fact}." in line.answer.text]
             same = ["opposite" if opposite else "statement"]
-            assert verdict == ("open" if not told else "met" if told == same else "contradicted")
+            assert verdict == ("not_met" if not told else "met" if told == same else "contradicted")
     found = {point.verdict for line in by_source["contrasts"] for point in line.points}
-    assert found == {"met", "open", "contradicted"}
-    assert {line.level for line in by_source["graded"]} == {1, 2, 3, 4, 5}
+    assert found == {"met", "not_met", "contradicted"}
+    assert {1, 5} <= {line.level for line in by_source["graded"]}
 
 
 @pytest.mark.parametrize(
@@ -229,6 +233,7 @@ def test_as_many_right_as_wrong_are_taken_where_there_are_enough() -> None:
 
 def test_a_question_is_on_one_side_by_its_name() -> None:
     sides = [side_of(f"name-{number}") for number in range(5000)]
-    assert sides == [side_of(f"name-{number}") for number in range(5000)]
+    # What a shipped judge was not trained on stays held out.
+    assert (sides[0], sides[7], sides[2]) == ("train", "choose", "report")
     for side in ("choose", "report"):
         assert sides.count(side) / len(sides) == pytest.approx(training_set.SHARE / 100, abs=0.015)
