@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from run_parts import MEASURED, drawn_part, write_part
 from study import Study, record_entry
 
@@ -36,7 +35,6 @@ SPLITS = ("questions", "models", "subjects")
 UNSEEN, SEED = 0.2, 0
 RUN, TEACHER = "llmeval2", "gpt-4"
 QA = ("halluqa", "evouna")
-GPU_PACKS = " --pack_length 6144 --gradient_accumulation_steps 1"
 LAST_RATE = 5e-5
 """The rate of the second stage, on people's scores: a tenth of the config's."""
 
@@ -120,10 +118,9 @@ def train(study: Study, command: str, folder: str) -> None:
 def trained(study: Study, cell: Cell, answers: int | None) -> str:
     """Distils and trains by the user's commands; returns the judge folder."""
     model, upper = BASES[cell.base]
-    packs = GPU_PACKS if torch.cuda.is_available() else ""
     name = f"{cell}-{answers}"
     runs = " ".join(learned_runs(study.folder, cell, answers))
-    config = f"medjudge train --config gemma3-270m-lora --model_name_or_path {model} --upper_layers {upper}{packs}"
+    config = f"medjudge train --config gemma3-270m-lora --model_name_or_path {model} --upper_layers {upper}"
     files = f"--validation-file {name}/data/validation.jsonl"
     if not cell.source.startswith("people"):
         study.run(f"medjudge distill {runs} --out {name}/data")
@@ -131,7 +128,7 @@ def trained(study: Study, cell: Cell, answers: int | None) -> str:
         return f"judges/{name}"
     study.run(f"medjudge distill {runs} --out {name}/data --people-last")
     train(study, f"{config} {files} --train-file {name}/data/teacher-first.jsonl", f"{name}/first")
-    last = f"medjudge train --config gemma3-270m-lora{packs} {files} --train-file {name}/data/people-last.jsonl"
+    last = f"medjudge train --config gemma3-270m-lora {files} --train-file {name}/data/people-last.jsonl"
     train(study, f"{last} --start-from {name}/first --learning_rate {LAST_RATE}", f"judges/{name}")
     return f"judges/{name}"
 
