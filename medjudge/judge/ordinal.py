@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
@@ -352,5 +353,11 @@ def reads_checklist(folder: Path) -> bool:
 
 
 def says_points(folder: Path) -> bool:
-    """Whether a judge was trained with verdicts on points; if not, it has none to give."""
-    return bool(load_file(folder / HEAD_FILE)["point_product"].any())
+    """Whether a judge was trained with verdicts on points; if not, it has none to give.
+
+    True for a damaged head and for an earlier release's, which are refused where they are loaded.
+    """
+    try:
+        return bool(load_file(folder / HEAD_FILE)["point_product"].any())
+    except (SafetensorError, KeyError):
+        return True

@@ -219,6 +219,11 @@ def test_what_items_cannot_be_used_with_is_refused_before_anything_is_written(
     done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
     assert done.returncode == 2
     assert "--items: judge levels-only (ordinal) gives no verdicts on items" in done.stderr
+    (levels_only / "head.safetensors").write_bytes(b"cut")
+    done = medjudge("eval", "--benchmark", questions, "--judge", levels_only, *options)
+    assert done.returncode == 2
+    assert "levels-only" in done.stderr
+    assert "Traceback" not in done.stderr
     done = medjudge("eval", "--benchmark", questions, "--judge", "similarity", *options)
     assert done.returncode == 2
     assert "--items: judge similarity (similarity) gives no verdicts on items" in done.stderr
