@@ -44,7 +44,7 @@ class KindInTraining(NamedTuple):
 
 KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
-        own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight"}),
+        own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight", "only_languages"}),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts what its windows do not hold
         trainer=ordinal_trainer,

@@ -147,7 +147,7 @@ def test_a_file_of_too_many_questions_is_refused_at_the_limit(tmp_path: Path, mo
 
 
 def test_hidden_rows_and_sheets_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed; pip install 'medjudge[annotate]'")
     book = openpyxl.Workbook()
     book.active.title = "scores"
     for cells in (["id", "score"], ["a", 1], ["b", 2], ["c", 3]):

@@ -23,7 +23,7 @@ FOREIGN = {
         "use_liger_kernel": True,
         "dtype": "bfloat16",
     },
-    "generative": {"loss": "mse", "windows": 2, "full_fine_tuning": True},
+    "generative": {"loss": "mse", "windows": 2, "full_fine_tuning": True, "only_languages": ["en"]},
 }
 
 
