@@ -1,33 +1,30 @@
-"""Brings expert-scored sets into the project's records."""
+"""Consumer health questions scored by experts: MEDIQA 2019, and LiveQA 2017 with the systems' or MedQuAD's answers."""
 
+import csv
+import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 
+from medjudge.benchmark.packed import read_unpacked, read_zip
+from medjudge.benchmark.published import PublishedSet, question_of, sound_entries
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, read_text
-from medjudge.records import Answer, PhysicianScore, Question
+from medjudge.records import Answer, Question
 
 LEVEL_OF_MEDIQA = {"4": 5, "3": 4, "2": 2, "1": 1}
 """MEDIQA's score -> level. Excellent (4) and incomplete but correct (3) are the usable ones, as in the task itself."""
-
-
 SCHEME, CATEGORY, LANGUAGE = "consumer-health", "CHQ", "en"
 """What the questions of these sets belong to."""
+WITHDRAWN = ("ADAM", "MPlusDrugs", "MPlusHerbsSuppls")
+"""Sources whose texts MedQuAD withdrew for copyright; the archive of the answers still holds them."""
+_JUDGMENT = re.compile(r"\s*(\d+)\s+([1-4])-\w+\s+(\S+)\s*")
 
 
-class ExpertSet(NamedTuple):
-    """Questions, their answers, and the experts' scores of these answers."""
-
-    questions: list[Question]
-    answers: list[Answer]
-    scores: list[PhysicianScore]
-
-
-def read_mediqa2019(paths: list[Path]) -> ExpertSet:
-    """Reads files of MEDIQA 2019, task 3: consumer health questions, several retrieved answers each, one expert score.
+def read_mediqa2019(paths: Sequence[Path]) -> PublishedSet:
+    """Read files of MEDIQA 2019, task 3: consumer health questions, several retrieved answers each, one expert score.
 
     A question's id is made of the file's root element and its QID, because the files number their questions alike. The
     answer at rank k of the retrieval system gets the name `chiqa-rank-k`.
@@ -35,23 +32,43 @@ def read_mediqa2019(paths: list[Path]) -> ExpertSet:
     Raises:
         InputError: A file is not such XML, or an answer's text or score is missing or unknown.
     """
-    everything = ExpertSet([], [], [])
+    read = PublishedSet()
     seen: dict[str, Path] = {}
     for path in paths:
-        root = _root(path)
-        set_name = root.tag.rsplit("-", 1)[-1].lower()
+        root = _parsed(path)
+        if not root.tag.startswith("MEDIQA2019-Task3-QA"):
+            raise InputError(f"{path}: the root element is <{root.tag}>; a file of MEDIQA 2019 task 3 (QA) is expected")
         for element in root.iter("Question"):
-            question = _question(element, set_name, path)
-            if question.id in seen:
-                raise InputError(
-                    f"{path}: question {question.id} was read from {seen[question.id]} already; name each file once"
-                )
-            seen[question.id] = path
-            everything.questions.append(question)
-            for answer, score in _answers(element, question.id, path):
-                everything.answers.append(answer)
-                everything.scores.append(score)
-    return everything
+            number, text = element.get("QID"), (element.findtext("QuestionText") or "").strip()
+            if not number or not text:
+                raise InputError(f"{path}: a question without QID or QuestionText (QID {number})")
+            name = f"mediqa-{root.tag.rsplit('-', 1)[-1].lower()}-{number}"
+            if name in seen:
+                raise InputError(f"{path}: question {name} was read from {seen[name]} already; name each file once")
+            seen[name] = path
+            read.questions.append(question_of(name, CATEGORY, text, LANGUAGE))
+            models: set[str] = set()
+            for answer in element.iter("Answer"):
+                _add_answer(read, name, answer, models, f"{path}, answer {answer.get('AID')}")
+    return read
+
+
+def _add_answer(read: PublishedSet, name: str, answer: ElementTree.Element, models: set[str], place: str) -> None:
+    """Add one of MEDIQA's answers; `models` holds those of the question so far."""
+    text = (answer.findtext("AnswerText") or "").strip()
+    score, rank = answer.get("ReferenceScore"), answer.get("SystemRank") or ""
+    if not text:
+        raise InputError(f"{place}: AnswerText is empty")
+    if score not in LEVEL_OF_MEDIQA:
+        raise InputError(f"{place}: ReferenceScore is {score!r}; 1, 2, 3 or 4 is expected")
+    if not re.fullmatch(r"\d+", rank):
+        raise InputError(f"{place}: SystemRank is {rank!r}; a number is expected")
+    model = f"chiqa-rank-{int(rank):02d}"
+    if model in models:
+        raise InputError(f"{place}: SystemRank {rank} occurs twice in one question")
+    models.add(model)
+    read.answer(name, model, text)
+    read.score(name, model, "mediqa-expert", LEVEL_OF_MEDIQA[score])
 
 
 def _parsed(path: Path) -> ElementTree.Element:
@@ -61,51 +78,8 @@ def _parsed(path: Path) -> ElementTree.Element:
         raise InputError(f"{path}: not valid XML ({error})") from None
 
 
-def _root(path: Path) -> ElementTree.Element:
-    root = _parsed(path)
-    if not root.tag.startswith("MEDIQA2019-Task3-QA"):
-        raise InputError(f"{path}: the root element is <{root.tag}>; a file of MEDIQA 2019 task 3 (QA) is expected")
-    return root
-
-
-def _question(element: ElementTree.Element, set_name: str, path: Path) -> Question:
-    number = element.get("QID")
-    text = (element.findtext("QuestionText") or "").strip()
-    if not number or not text:
-        raise InputError(f"{path}: a question without QID or QuestionText (QID {number})")
-    name = f"mediqa-{set_name}-{number}"
-    return Question(id=name, category=CATEGORY, group=name, prompt=text, language=LANGUAGE)
-
-
-def _answers(element: ElementTree.Element, question_id: str, path: Path) -> list[tuple[Answer, PhysicianScore]]:
-    pairs: list[tuple[Answer, PhysicianScore]] = []
-    for answer in element.iter("Answer"):
-        place = f"{path}, answer {answer.get('AID')}"
-        text = (answer.findtext("AnswerText") or "").strip()
-        if not text:
-            raise InputError(f"{place}: AnswerText is empty")
-        score = answer.get("ReferenceScore")
-        if score not in LEVEL_OF_MEDIQA:
-            raise InputError(f"{place}: ReferenceScore is {score!r}; 1, 2, 3 or 4 is expected")
-        rank = answer.get("SystemRank") or ""
-        if not re.fullmatch(r"\d+", rank):
-            raise InputError(f"{place}: SystemRank is {rank!r}; a number is expected")
-        model = f"chiqa-rank-{int(rank):02d}"
-        if any(before.model == model for before, _ in pairs):
-            raise InputError(f"{place}: SystemRank {rank} occurs twice in one question")
-        pairs.append(
-            (
-                Answer(question_id=question_id, model=model, text=text),
-                PhysicianScore(
-                    question_id=question_id, model=model, rater="mediqa-expert", score=LEVEL_OF_MEDIQA[score]
-                ),
-            )
-        )
-    return pairs
-
-
-def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
-    """Reads TREC 2017 LiveQA's medical test questions, their reference answers, and the systems' judged answers.
+def read_liveqa_med(references: Path, judged: Path) -> PublishedSet:
+    """Read TREC 2017 LiveQA's medical test questions, their reference answers, and the systems' judged answers.
 
     A question is its subject and message, its reference all of its reference answers. Answers get the model name
     `system-N`, in the order of the file, which names no systems. Scores are read as MEDIQA's; an answer judged
@@ -118,8 +92,8 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
     Raises:
         InputError: A file is of another kind, or a line has an unknown question or score.
     """
-    questions = liveqa_questions(references)
-    expert_set = ExpertSet(list(questions.values()), [], [])
+    questions = _liveqa_questions(references)
+    read = PublishedSet(list(questions.values()))
     count: Counter[str] = Counter()
     for line, text in enumerate(read_text(judged).splitlines(), start=1):
         if not text.strip():
@@ -128,41 +102,117 @@ def read_liveqa_med(references: Path, judged: Path) -> ExpertSet:
         if number not in questions or score not in {*LEVEL_OF_MEDIQA, "-2"} or not answer.strip():
             raise InputError(f"{judged}, line {line}: '{text[:40]}' is no question, score (1-4 or -2) and text")
         count[number] += 1
-        name, model = f"liveqa-{number}", f"system-{count[number]}"
-        expert_set.answers.append(Answer(question_id=name, model=model, text=answer.strip()))
+        name, model = questions[number].id, f"system-{count[number]}"
+        read.answer(name, model, answer.strip())
         if score != "-2":
-            level = LEVEL_OF_MEDIQA[score]
-            expert_set.scores.append(PhysicianScore(question_id=name, model=model, rater="nist-assessor", score=level))
-    return expert_set
+            read.score(name, model, "nist-assessor", LEVEL_OF_MEDIQA[score])
+    return read
 
 
-def liveqa_questions(path: Path) -> dict[str, Question]:
-    """LiveQA's medical test questions with their reference answers, by number.
-
-    Raises:
-        InputError: The file is of another kind, or a question has no text.
-    """
-    elements = {
-        (element.get("qid") or "").removeprefix("TQ"): element for element in _parsed(path).iter("NLM-QUESTION")
+def _liveqa_questions(path: Path) -> dict[str, Question]:
+    """LiveQA's medical test questions with their reference answers, by number."""
+    questions = {
+        number: _liveqa_question(number, element, path)
+        for element in _parsed(path).iter("NLM-QUESTION")
+        for number in [(element.get("qid") or "").removeprefix("TQ")]
     }
-    if not elements:
+    if not questions:
         raise InputError(f"{path}: no NLM-QUESTION in it; the XML of LiveQA's reference answers is expected")
-    return {number: _liveqa_question(number, element, path) for number, element in elements.items()}
+    return questions
 
 
 def _liveqa_question(number: str, element: ElementTree.Element, path: Path) -> Question:
-    message = [
+    message = (
         " ".join((element.findtext(f"Original-Question/{part}") or "").split()) for part in ("SUBJECT", "MESSAGE")
-    ]
+    )
     prompt = ". ".join(part for part in message if part)
     if not prompt:
         raise InputError(f"{path}, question {number or 'without qid'}: SUBJECT and MESSAGE are both empty; remove it")
-    answers = [" ".join((answer.text or "").split()) for answer in element.iter("ANSWER")]
-    return Question(
-        id=f"liveqa-{number}",
-        category=CATEGORY,
-        group=f"liveqa-{number}",
-        prompt=prompt,
-        reference="\n\n".join(answer for answer in answers if answer) or None,
-        language=LANGUAGE,
-    )
+    answers = (" ".join((answer.text or "").split()) for answer in element.iter("ANSWER"))
+    reference = "\n\n".join(answer for answer in answers if answer) or None
+    return question_of(f"liveqa-{number}", CATEGORY, prompt, LANGUAGE, reference=reference)
+
+
+def read_liveqa_2479(paths: Sequence[Path]) -> PublishedSet:
+    """Read LiveQA's questions, MedQuAD's answers to them, and one or two judgments of each.
+
+    Scores are read as MEDIQA's. An answer's model is `medquad-SOURCE`. The file does not name the assessors, and puts
+    the lower of two judgments first: two names alternate, so that neither stands for the lower ones. Left out are
+    answers of `WITHDRAWN` sources or without text, and questions without answers.
+
+    Args:
+        paths: The XML of the reference answers, which holds the questions, and the zip archive, or its `.csv` of
+            answers and its `.txt` of judgments.
+
+    Raises:
+        InputError: A file is missing or of another kind, or a line has an unknown question, answer or score.
+    """
+    xml, (table_place, table), (place, judgments) = _files_of_2479(paths)
+    questions, texts = _liveqa_questions(xml), _medquad_answers(table_place, table)
+    read, left_out = PublishedSet(), 0
+    answers: dict[tuple[str, str], Answer] = {}
+    samples: Counter[tuple[str, str]] = Counter()
+    times: Counter[tuple[str, str]] = Counter()
+
+    def judgment(line: str) -> tuple[str, str, str]:
+        match = _JUDGMENT.fullmatch(line)
+        if match is None or match[1] not in questions or match[3] not in texts:
+            expected = "the number of a question, a score such as 3-Incomplete, and the id of an answer"
+            raise ValueError(f"'{line[:60]}' is not {expected}")
+        number, score, answer_id = match.groups()
+        times[number, answer_id] += 1
+        if times[number, answer_id] > 2 and texts[answer_id] and answer_id.partition("_")[0] not in WITHDRAWN:
+            raise ValueError(f"judges {answer_id} a third time for question {number}; remove one of them")
+        return number, score, answer_id
+
+    lines = ((f"line {n}", line) for n, line in enumerate(judgments.splitlines(), start=1) if line.strip())
+    for _, (number, score, answer_id) in sound_entries(place, lines, judgment):
+        name, source = questions[number].id, answer_id.partition("_")[0]
+        if source in WITHDRAWN or not texts[answer_id]:
+            left_out += 1
+            continue
+        key, model = (name, answer_id), f"medquad-{source}"
+        if key not in answers:
+            extra = {"answer_id": answer_id}
+            sample = samples[name, model]
+            answers[key] = Answer(question_id=name, model=model, sample=sample, text=texts[answer_id], extra=extra)
+            samples[name, model] += 1
+        sample = answers[key].sample
+        rater = f"medquad-assessor-{1 + (sample + times[number, answer_id]) % 2}"
+        read.score(name, model, rater, LEVEL_OF_MEDIQA[score], sample)
+    read.answers.extend(answers.values())
+    answered = {name for name, _ in answers}
+    read.questions.extend(question for question in questions.values() if question.id in answered)
+    if left_out:
+        sources = f"of {', '.join(WITHDRAWN)}, whose texts MedQuAD withdrew"
+        read.odd(place, f"{left_out:,} judgments of answers without text, or {sources}; left out", about_score=True)
+    return read
+
+
+def _files_of_2479(paths: Sequence[Path]) -> tuple[Path, tuple[str, str], tuple[str, str]]:
+    """The XML of the questions, and place and text of the table of answers and of the judgments."""
+    texts: dict[str, str] = {}
+    for path in paths:
+        if path.suffix == ".zip":
+            texts |= {f"{path}, {name}": text for name, text in read_zip(path, ".csv", ".txt").items()}
+        elif path.suffix in (".csv", ".txt"):
+            texts[str(path)] = read_unpacked(path)
+    xml = [path for path in paths if path.suffix == ".xml"]
+    tables, judgments = ([each for each in texts.items() if each[0].endswith(end)] for end in (".csv", ".txt"))
+    if not len(xml) == len(tables) == len(judgments) == 1:
+        raise InputError(
+            "liveqa-2479: name the XML of the reference answers, which holds the questions, and the zip archive of the "
+            "answers, or its .csv and its .txt"
+        )
+    return xml[0], tables[0], judgments[0]
+
+
+def _medquad_answers(place: str, text: str) -> dict[str, str]:
+    """The text of each answer by its id. The table has it behind its question and address, and before a bracket."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise InputError(f"{place}: not valid CSV ({error}); check its quotation marks") from None
+    if not rows or rows[0] != ["AnswerID", "Answer"] or any(len(row) != 2 for row in rows):
+        raise InputError(f"{place}: a table with the columns AnswerID and Answer is expected")
+    return {name: answer.partition("Answer:")[2].strip().removesuffix(")").strip() for name, answer in rows[1:]}

@@ -5,18 +5,14 @@ Objective questions (type A) have `Correctness` 1-3 and `Explanation Correctness
 `Accuracy` 1-5 and `Informativeness`, `Fluency` and `Logicality` 1-3. The first of each decides: full marks are usable.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from medjudge.benchmark.llmeval_med import Oddity
-from medjudge.benchmark.published import answer_of, judgment_of_teacher
+from medjudge.benchmark.published import PublishedSet, answer_of, most_frequent, question_of, sound_entries
 from medjudge.errors import InputError
-from medjudge.files import first_problem, read_json, read_text
-from medjudge.records import Answer, Judgment, PhysicianScore, Question
+from medjudge.files import read_json, read_text
+from medjudge.records import Answer, Question
 from medjudge.scheme import Category, Scheme
 
 RATER = "llmeval2-person"
@@ -38,7 +34,8 @@ SUBJECTS = {
 """The subjects whose titles are known; another one goes by the name of its file."""
 _RUBRIC = Path(__file__).parent / "llmeval-2" / "rubric.zh.md"
 _SUFFIX = "_data"
-_NO_SCORE = "the file has a score of 0, which is none"
+_NONE = "a score of 0, which is none"
+_NO_SCORE = f"the file has {_NONE}"
 _HIGHEST = {
     "A": {"Correctness": 3, "Explanation Correctness": 2},
     "B": {"Accuracy": 5, "Informativeness": 3, "Fluency": 3, "Logicality": 3},
@@ -48,28 +45,17 @@ _SECONDARY = {"A": ("Explanation Correctness",), "B": ("Informativeness", "Logic
 _FIELDS = ("question_uuid", "llm_name", "dialog", "hint", "type", "stars")
 
 
-class ScoredTwice(NamedTuple):
-    """Answers with people's scores and GPT-4's judgments, and what was odd in the files."""
-
-    scheme: Scheme
-    questions: list[Question]
-    answers: list[Answer]
-    scores: list[PhysicianScore]
-    judgments: list[Judgment]
-    oddities: list[Oddity]
-
-
 class _Entry(NamedTuple):
-    """One answer of a file."""
+    """One answer of a file: its level, and the fields that are no text, with their types."""
 
     question: Question
     answer: Answer
     level: int | None
-    oddities: list[Oddity]
+    retyped: list[str]
 
 
-def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
-    """Reads subjects of LLMEval-2.
+def read_llmeval2(people: Path, gpt4: Path) -> PublishedSet:
+    """Read subjects of LLMEval-2.
 
     A question's category is its subject, as the file is named; its reference is the entry's `hint`. Its text differs
     from model to model now and then, mostly in spaces; the most frequent one is kept. A score of 0 is a
@@ -82,30 +68,28 @@ def read_llmeval2(people: Path, gpt4: Path) -> ScoredTwice:
     Raises:
         InputError: A file has another layout, or the two sides do not hold the same answers.
     """
-    subjects: list[str] = []
-    wordings: dict[str, list[Question]] = {}
-    result = ScoredTwice(scheme_of([]), [], [], [], [], [])
+    read, subjects = PublishedSet(), []
+    asked: list[Question] = []
     for files in _pairs(people, gpt4):
         subject = files[0].stem.removesuffix(_SUFFIX)
         subjects.append(subject)
         by_person, by_gpt4 = (_read(file, subject) for file in files)
         _require_same(files, by_person, by_gpt4)
-        for key, entry in by_person.items():
-            wordings.setdefault(entry.question.id, []).append(entry.question)
-            result.answers.append(entry.answer)
-            result.oddities.extend(entry.oddities)
-            if entry.level is not None:
-                score = PhysicianScore(question_id=key[0], model=key[1], rater=RATER, score=entry.level)
-                result.scores.append(score)
-            result.judgments.append(judgment_of_teacher(*key, by_gpt4[key].level, _NO_SCORE))
-            result.oddities.extend(oddity for oddity in by_gpt4[key].oddities if oddity.about_score)
-    for name, asked in wordings.items():
-        (wording, _), *others = Counter((question.prompt, question.reference) for question in asked).most_common()
-        result.questions.append(next(each for each in asked if (each.prompt, each.reference) == wording))
-        if others:
-            what = "models were asked in different wordings; the most frequent one is kept"
-            result.oddities.append(Oddity(name, what))
-    return result._replace(scheme=scheme_of(subjects))
+        for number, (key, (question, answer, level, retyped)) in enumerate(by_person.items()):
+            asked.append(question)
+            read.answers.append(answer)
+            for what in retyped:
+                read.odd(f"{files[0]}, [{number}]", what)
+            if level is None:
+                read.odd(f"{files[0]}, [{number}]", _NONE, about_score=True)
+            else:
+                read.score(*key, RATER, level)
+            read.judgment(*key, by_gpt4[key].level, _NO_SCORE)
+            if by_gpt4[key].level is None:
+                read.odd(f"{files[1]}, [{list(by_gpt4).index(key)}]", _NONE, about_score=True)
+    most_frequent(read, asked, "models were asked in different wordings; the most frequent one is kept")
+    read.scheme = scheme_of(subjects)
+    return read
 
 
 def scheme_of(subjects: Sequence[str]) -> Scheme:
@@ -145,59 +129,46 @@ def _read(file: Path, subject: str) -> dict[tuple[str, str], _Entry]:
     if not isinstance(data, list) or not data:
         raise InputError(f"{file}: a list of scored answers is expected, as in LLMEval-2's files")
     entries: dict[tuple[str, str], _Entry] = {}
-    for number, fields in enumerate(data):
-        place = f"{file}, [{number}]"
-        try:
-            entry = _entry(fields, subject, place)
-        except ValidationError as error:
-            raise InputError(f"{place}: {first_problem(error)}") from None
+
+    def read(fields: Any) -> None:
+        entry = _entry(fields, subject)
         key = entry.question.id, entry.answer.model
         if key in entries:
-            raise InputError(f"{place}: {key[1]} answers {key[0]} a second time; remove one of the two")
+            raise ValueError(f"{key[1]} answers {key[0]} a second time; remove one of the two")
         entries[key] = entry
+
+    for _ in sound_entries(file, ((f"[{number}]", fields) for number, fields in enumerate(data)), read):
+        pass
     return entries
 
 
-def _entry(fields: Any, subject: str, place: str) -> _Entry:
+def _entry(fields: Any, subject: str) -> _Entry:
     if not isinstance(fields, dict):
-        raise InputError(f"{place}: an object is expected")
+        raise ValueError("an object is expected")
     if missing := [name for name in _FIELDS if name not in fields]:
-        raise InputError(f"{place}: {missing[0]} is missing; {', '.join(_FIELDS)} are expected")
-    turns = list(_turns(fields["dialog"], place))
-    oddities = [
-        Oddity(place, f"{name} is a {type(value).__name__}; read as text")
-        for name, value in (("hint", fields["hint"]), *turns)
-        if not isinstance(value, str)
-    ]
-    (_, asked), (_, replied) = turns
-    name, text = str(fields["question_uuid"]), str(replied)
-    level = _level(fields["type"], fields["stars"], place)
-    if level is None:
-        oddities.append(Oddity(place, "a score of 0, which is none", about_score=True))
-    question = Question(
-        id=name,
-        category=subject,
-        subcategory=f"type {fields['type']}",
-        group=name,
-        prompt=str(asked),
-        reference=str(fields["hint"]).strip() or None,
-        language=LANGUAGE,
-    )
-    return _Entry(question, answer_of(name, str(fields["llm_name"]), text), level, oddities)
-
-
-def _turns(dialog: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """The user's turn and the model's."""
-    roles = (
-        [turn.get("role") if isinstance(turn, dict) else None for turn in dialog] if isinstance(dialog, list) else []
-    )
+        raise ValueError(f"{missing[0]} is missing; {', '.join(_FIELDS)} are expected")
+    dialog = fields["dialog"] if isinstance(fields["dialog"], list) else []
+    roles = [turn.get("role") if isinstance(turn, dict) else None for turn in dialog]
     if roles != ["user", "llm"] or any("content" not in turn for turn in dialog):
-        raise InputError(f"{place}: dialog needs two turns with role and content, first user, then llm")
-    for turn in dialog:
-        yield f"content of {turn['role']}", turn["content"]
+        raise ValueError("dialog needs two turns with role and content, first user, then llm")
+    asked, replied = (turn["content"] for turn in dialog)
+    texts = {"hint": fields["hint"], "content of user": asked, "content of llm": replied}
+    name, kind = str(fields["question_uuid"]), fields["type"]
+    level = _level(kind, fields["stars"])
+    hint = str(fields["hint"]).strip() or None
+    return _Entry(
+        question_of(name, subject, str(asked), LANGUAGE, subcategory=f"type {kind}", reference=hint),
+        answer_of(name, str(fields["llm_name"]), str(replied)),
+        level,
+        [
+            f"{name} is a {type(value).__name__}; read as text"
+            for name, value in texts.items()
+            if type(value) is not str
+        ],
+    )
 
 
-def _level(kind: Any, stars: Any, place: str) -> int | None:
+def _level(kind: Any, stars: Any) -> int | None:
     """The level of a set of scores; None where one of them is missing.
 
     | type | deciding score | level |
@@ -211,15 +182,13 @@ def _level(kind: Any, stars: Any, place: str) -> int | None:
     | B | Accuracy 1 | 1, or 2 if Informativeness and Logicality are 3 |
     """
     if kind not in _HIGHEST:
-        raise InputError(f"{place}: type is {kind!r}; A or B is expected")
+        raise ValueError(f"type is {kind!r}; A or B is expected")
     highest = _HIGHEST[kind]
     if not isinstance(stars, dict) or set(stars) != set(highest):
-        raise InputError(f"{place}: stars of type {kind} need exactly {', '.join(highest)}")
+        raise ValueError(f"stars of type {kind} need exactly {', '.join(highest)}")
     for name, most in highest.items():
         if type(stars[name]) is not int or not 0 <= stars[name] <= most:
-            raise InputError(
-                f"{place}: {name} is {stars[name]!r}; a whole number from 1 to {most} is expected, or 0 for none"
-            )
+            raise ValueError(f"{name} is {stars[name]!r}; a whole number from 1 to {most} is expected, or 0 for none")
     (deciding, most), *_ = highest.items()
     if stars[deciding] == 0:
         return None

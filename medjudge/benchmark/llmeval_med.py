@@ -1,7 +1,6 @@
 """Reads LLMEval-Med's `dataset.json` as it was released, and the scored files that its Evaluate.py writes."""
 
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,8 +104,15 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
                 )
             sample = texts.index(text)
             number = rounds[question.id, sample] = rounds.get((question.id, sample), 0) + 1
-            recorded = _recorded(fields, place)
-            scores.oddities.extend(recorded.oddities)
+            level, problem = _level(fields.get("model_answer_score"), place)
+            if problem:
+                scores.oddities.append(Oddity(place, problem, about_score=True))
+            reply = fields.get("model_answer_judgement")
+            reply = reply if isinstance(reply, str) and reply else None
+            verdict = read_verdict(reply).score if reply else None
+            if None not in (level, verdict) and verdict != level:
+                what = f"recorded score {level}, but the judge's reply ends in the verdict {verdict}"
+                scores.oddities.append(Oddity(place, what, about_score=True))
             scores.judgments.append(
                 Judgment(
                     question_id=question.id,
@@ -114,48 +120,23 @@ def read_llmeval_scores(paths: list[Path], model: str, judge: str, scheme: Schem
                     sample=sample,
                     judge=judge,
                     round=number,
-                    score=recorded.score,
-                    expected=None if recorded.score is None else float(recorded.score),
-                    raw=recorded.reply,
-                    error_kind=None if recorded.score is not None else ErrorKind.NOT_IN_FILE,
-                    error=recorded.error,
+                    score=level,
+                    expected=None if level is None else float(level),
+                    raw=reply,
+                    error_kind=ErrorKind.NOT_IN_FILE if level is None else None,
+                    error=f"no score in the file: {problem}" if level is None else None,
                 )
             )
     return scores
 
 
-class _Recorded(NamedTuple):
-    """The judgment that an entry holds: its score or why there is none, the judge's reply, and what was odd."""
+def _level(value: Any, place: str) -> tuple[int | None, str]:
+    """The level that a recorded score becomes, None for none, and what is wrong with it.
 
-    score: int | None
-    error: str | None
-    reply: str | None
-    oddities: list[Oddity]
-
-
-def _recorded(fields: dict[str, Any], place: str) -> _Recorded:
-    score, problem = _score(fields.get("model_answer_score"), place)
-    oddities = [Oddity(place, problem, about_score=True)] if problem else []
-    reply = fields.get("model_answer_judgement") or None
-    reply = reply if isinstance(reply, str) else None
-    verdict = read_verdict(reply).score if reply else None
-    if score is not None and verdict is not None and verdict != score:
-        what = f"recorded score {score}, but the judge's reply ends in the verdict {verdict}"
-        oddities.append(Oddity(place, what, about_score=True))
-    return _Recorded(score, None if score is not None else f"no score in the file: {problem}", reply, oddities)
-
-
-class _Score(NamedTuple):
-    """The level that a recorded score becomes, and what is wrong with it; None each."""
-
-    level: int | None
-    problem: str | None
-
-
-def _score(value: Any, place: str) -> _Score:
-    """Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call."""
+    Evaluate.py writes the digits of the first `[n]` as text, -1 for no match, and "" for a failed call.
+    """
     if value in (None, "", -1, "-1"):
-        return _Score(None, "model_answer_score is empty or -1")
+        return None, "model_answer_score is empty or -1"
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -163,14 +144,14 @@ def _score(value: Any, place: str) -> _Score:
             f"{place}: model_answer_score is {value!r}; a number 0-5, -1 or an empty text is expected"
         ) from None
     if not 0 <= number <= 5:
-        return _Score(None, f"model_answer_score {value} is outside 0-5")
+        return None, f"model_answer_score {value} is outside 0-5"
     if number != int(number):
         raise InputError(f"{place}: model_answer_score is {value!r}; the judge gives whole numbers only")
     if number == 0:
         # The rubric starts at 1, Aggregate.py counts from 0. Level 1 makes the same questions usable over up to three
         # runs: with a 0 or a 1 among them, no mean of three reaches 4.
-        return _Score(1, "model_answer_score 0, read as 1, the lowest level of the rubric")
-    return _Score(int(number), None)
+        return 1, "model_answer_score 0, read as 1, the lowest level of the rubric"
+    return int(number), ""
 
 
 class _Entry(NamedTuple):
@@ -187,7 +168,14 @@ def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
     category_ids = {
         category.title[LANGUAGE]: category.id for category in scheme.categories if LANGUAGE in category.title
     }
-    for name, items in _categories(path, category_ids):
+    data = read_json(path, surrogates=True)  # refused below, where the question can be named
+    if not isinstance(data, dict) or not data:
+        raise InputError(
+            f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
+        )
+    if unknown := [name for name in data if name not in category_ids]:
+        raise InputError(f"{path}: unknown category '{unknown[0]}'; known are {', '.join(category_ids)}")
+    for name, items in data.items():
         if not isinstance(items, list):
             raise InputError(f"{path}, '{name}': a list of questions is expected")
         for index, item in enumerate(items):
@@ -201,18 +189,6 @@ def _entries(path: Path, scheme: Scheme) -> list[_Entry]:
             seen[entry.question.id] = place
             entries.append(entry)
     return entries
-
-
-def _categories(path: Path, category_ids: Mapping[str, str]) -> list[tuple[str, Any]]:
-    data = read_json(path, surrogates=True)  # refused below, where the question can be named
-    if not isinstance(data, dict) or not data:
-        raise InputError(
-            f"{path}: one object with a list for each category is expected, as in LLMEval-Med's dataset.json"
-        )
-    for name in data:
-        if name not in category_ids:
-            raise InputError(f"{path}: unknown category '{name}'; known are {', '.join(category_ids)}")
-    return list(data.items())
 
 
 def _entry(item: Any, name: str, category: str, place: str) -> _Entry:
@@ -285,10 +261,8 @@ def missing_turns(path: Path, questions: list[Question]) -> list[Oddity]:
     oddities = []
     for group, present in rounds.items():
         for before, after in pairwise([0, *sorted(present)]):
-            if after - before > 2:
-                what = f"rounds {before + 1} to {after - 1} of the conversation are missing"
-                oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
-            elif after - before == 2:
-                what = f"round {before + 1} of the conversation is missing"
+            if after - before > 1:
+                missing = f"rounds {before + 1} to {after - 1}" if after - before > 2 else f"round {before + 1}"
+                what = f"{missing} of the conversation {'are' if after - before > 2 else 'is'} missing"
                 oddities.append(Oddity(f"{path}, {group}", what, means=TURN_MISSING))
     return oddities

@@ -1,60 +1,172 @@
-"""What converters of published sets share: the records that they give, their fields, a dialogue as one prompt."""
+"""Records of a published set, and how its tables and JSON entries are read: all problems of a file at once."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
 
 from medjudge.benchmark.llmeval_med import Oddity
+from medjudge.files import first_problem
 from medjudge.item_records import ItemScore
 from medjudge.records import Answer, ErrorKind, Judgment, PhysicianScore, Question
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.tables.columns import Problems, read_rows
 
 TEACHER = "gpt-4"
 """The judge of sets that GPT-4 scored."""
 
-
-class PublishedSet(NamedTuple):
-    """Questions, answers, experts' scores of them, experts' verdicts on single items, and a teacher's judgments."""
-
-    questions: list[Question]
-    answers: list[Answer]
-    scores: list[PhysicianScore]
-    items: list[ItemScore]
-    oddities: list[Oddity]
-    judgments: list[Judgment]
+Entry = TypeVar("Entry")
+Verdict = Literal["met", "not_met", "contradicted"]
 
 
-def empty_set() -> PublishedSet:
-    """A set without any record, to be filled."""
-    return PublishedSet([], [], [], [], [], [])
+@dataclass
+class PublishedSet:
+    """Questions, answers, experts' scores of them, experts' verdicts on single items, and a teacher's judgments.
+
+    `scheme` counts only where the set defines one of its own.
+    """
+
+    questions: list[Question] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    scores: list[PhysicianScore] = field(default_factory=list)
+    items: list[ItemScore] = field(default_factory=list)
+    oddities: list[Oddity] = field(default_factory=list)
+    judgments: list[Judgment] = field(default_factory=list)
+    scheme: Scheme = LLMEVAL_MED
+
+    def answer(self, question_id: str, model: str, text: str, sample: int = 0) -> None:
+        """Add an answer, as `answer_of` makes it."""
+        self.answers.append(answer_of(question_id, model, text, sample))
+
+    def score(
+        self, question_id: str, model: str, rater: str, level: int, sample: int = 0, comment: str | None = None
+    ) -> None:
+        """Add an expert's score."""
+        self.scores.append(
+            PhysicianScore(
+                question_id=question_id, model=model, sample=sample, rater=rater, score=level, comment=comment
+            )
+        )
+
+    def item(self, question_id: str, model: str, rater: str, item: str, verdict: Verdict, sample: int = 0) -> None:
+        """Add an expert's verdict on an item."""
+        self.items.append(
+            ItemScore(question_id=question_id, model=model, sample=sample, rater=rater, item=item, verdict=verdict)
+        )
+
+    def judgment(
+        self, question_id: str, model: str, score: float | None, missing: str = "", raw: str | None = None
+    ) -> None:
+        """Add the teacher's judgment of an answer.
+
+        Args:
+            score: From 1 to 5; a score between two levels reaches the lower one.
+            missing: Why there is no score.
+            raw: The teacher's reply.
+        """
+        scored = score is not None
+        self.judgments.append(
+            Judgment(
+                question_id=question_id,
+                model=model,
+                judge=TEACHER,
+                score=None if score is None else int(score),
+                expected=None if score is None else float(score),
+                raw=raw,
+                error_kind=None if scored else ErrorKind.NOT_IN_FILE,
+                error=None if scored else missing,
+            )
+        )
+
+    def odd(self, place: str, what: str, about_score: bool = False) -> None:
+        """Note something that was read anyway."""
+        self.oddities.append(Oddity(place, what, about_score))
 
 
-def answer_of(question_id: str, model: str, text: str) -> Answer:
+def answer_of(question_id: str, model: str, text: str, sample: int = 0) -> Answer:
     """An answer; one without text says so."""
-    return Answer(question_id=question_id, model=model, text=text, finish_reason=None if text.strip() else "empty")
+    reason = None if text.strip() else "empty"
+    return Answer(question_id=question_id, model=model, sample=sample, text=text, finish_reason=reason)
 
 
-def judgment_of_teacher(
-    question_id: str, model: str, score: float | None, missing: str = "", raw: str | None = None
-) -> Judgment:
-    """The teacher's judgment of an answer.
+def question_of(name: str, category: str, prompt: str, language: str, **others: Any) -> Question:
+    """A question that is a conversation of its own."""
+    return Question(id=name, category=category, group=name, prompt=prompt, language=language, **others)
+
+
+def checked_rows(
+    path: Path,
+    columns: Sequence[str],
+    filled: Sequence[str],
+    allowed: Mapping[str, tuple[Collection[str], str]],
+    further: Callable[[dict[str, str]], list[str]] = lambda cells: [],
+) -> Iterator[dict[str, str]]:
+    """The sound rows of a table, one after the other.
 
     Args:
-        score: From 1 to 5; a score between two levels reaches the lower one.
-        missing: Why there is no score.
-        raw: The teacher's reply.
+        columns: The columns that the table must have.
+        filled: Those whose cells must not be blank.
+        allowed: For columns of few values these in lower case, and how a message lists them.
+        further: What else is wrong with a row.
+
+    Raises:
+        InputError: At the end, where any row was not sound.
     """
-    return Judgment(
-        question_id=question_id,
-        model=model,
-        judge=TEACHER,
-        score=None if score is None else int(score),
-        expected=None if score is None else float(score),
-        raw=raw,
-        error_kind=None if score is not None else ErrorKind.NOT_IN_FILE,
-        error=None if score is not None else missing,
-    )
+    problems = Problems(path)
+    for number, cells in read_rows(problems, columns):
+        wrong = [f"{name}: the cell is empty" for name in filled if not cells[name]]
+        for name, (values, listed) in allowed.items():
+            if cells[name] and cells[name].casefold() not in values:
+                wrong.append(f"{name} is {cells[name]!r}; {listed} is expected")
+        wrong += further(cells)
+        for what in wrong:
+            problems.add(f"row {number}", what)
+        if not wrong:
+            yield cells
+    problems.refuse()
 
 
-def field(fields: Any, name: str) -> Any:
+def sound_entries(
+    path: Path | str, entries: Iterable[tuple[str, Any]], read: Callable[[Any], Entry]
+) -> Iterator[tuple[str, Entry]]:
+    """The place and the content of each sound entry of a file, one after the other.
+
+    Args:
+        entries: Place in the file -> entry as it was parsed.
+        read: Reads an entry; a ValueError says what is wrong with it.
+
+    Raises:
+        InputError: At the end, where any entry was not sound.
+    """
+    problems = Problems(Path(path))
+    for place, fields in entries:
+        try:
+            entry = read(fields)
+        except ValidationError as error:
+            problems.add(place, first_problem(error))
+        except ValueError as error:
+            problems.add(place, str(error))
+        else:
+            yield place, entry
+    problems.refuse()
+
+
+def most_frequent(read: PublishedSet, asked: Iterable[Question], what: str) -> None:
+    """Add each question in its most frequent wording; `what` is the oddity where there are several."""
+    wordings: dict[str, list[Question]] = {}
+    for question in asked:
+        wordings.setdefault(question.id, []).append(question)
+    for name, questions in wordings.items():
+        (wording, _), *others = Counter((each.prompt, each.reference) for each in questions).most_common()
+        read.questions.append(next(each for each in questions if (each.prompt, each.reference) == wording))
+        if others:
+            read.odd(name, what)
+
+
+def value_of(fields: Any, name: str) -> Any:
     """A field of an object.
 
     Raises:
@@ -65,34 +177,16 @@ def field(fields: Any, name: str) -> Any:
     return fields[name]
 
 
-def text_field(fields: Any, name: str) -> str:
+def text_of(fields: Any, name: str) -> str:
     """The text of a field, without space around it.
 
     Raises:
         ValueError: There is none.
     """
-    value = field(fields, name)
+    value = value_of(fields, name)
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} is empty or no text")
     return value.strip()
-
-
-def dialogue(messages: Any) -> str:
-    """A list of messages as one prompt: a single one as it is, several with who says what.
-
-    Raises:
-        ValueError: It is no list of objects with role and content.
-    """
-    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
-        raise ValueError("prompt needs a list of messages with role and content")
-    turns = []
-    for message in messages:
-        if not isinstance(message, dict) or not all(isinstance(message.get(name), str) for name in ("role", "content")):
-            raise ValueError("prompt needs a list of messages with role and content")
-        turns.append((message["role"], message["content"].strip()))
-    if len(turns) == 1:
-        return turns[0][1]
-    return "\n\n".join(f"{role.capitalize()}: {content}" for role, content in turns)
 
 
 def language_of_text(text: str) -> str:

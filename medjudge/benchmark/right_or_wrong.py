@@ -7,18 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medjudge.benchmark.llmeval_med import Oddity
 from medjudge.benchmark.packed import files_in, read_list
-from medjudge.benchmark.published import (
-    PublishedSet,
-    answer_of,
-    empty_set,
-    field,
-    judgment_of_teacher,
-    text_field,
-)
-from medjudge.records import PhysicianScore, Question
-from medjudge.tables.columns import Problems
+from medjudge.benchmark.published import PublishedSet, most_frequent, question_of, sound_entries, text_of, value_of
+from medjudge.records import Question
 
 SCHEME, CATEGORY = "reference-qa", "QA"
 RATER = "evouna-annotator"
@@ -35,24 +26,12 @@ _NO_VERDICT = "Invalid_Judge"
 class _Entry(NamedTuple):
     """A question with its answers by model, and for each whether it is right; None without a verdict."""
 
-    name: str
-    prompt: str
-    reference: str
+    question: Question
     answers: dict[str, tuple[str, bool | None]]
-
-    def question(self, language: str) -> Question:
-        return Question(
-            id=self.name,
-            category=CATEGORY,
-            group=self.name,
-            prompt=self.prompt,
-            reference=self.reference,
-            language=language,
-        )
 
 
 def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
-    """Reads HalluQA: Chinese questions, up to four right answers to each, and GPT-4's verdicts on models' answers.
+    """Read HalluQA: Chinese questions, up to four right answers to each, and GPT-4's verdicts on models' answers.
 
     A file holds the answers of one model, which it is named after. A question's wording differs between files now and
     then; the most frequent one is kept. `Invalid_Judge` is a judgment without a score.
@@ -63,56 +42,49 @@ def read_halluqa(paths: Sequence[Path]) -> PublishedSet:
     Raises:
         InputError: A file has another layout.
     """
-    read = empty_set()
-    wordings: dict[str, list[_Entry]] = {}
+    read = PublishedSet()
+    asked: list[Question] = []
     for path in files_in(paths, *_ENDINGS):
-        model = re.sub(r"(?<=.)_output.*$", "", _stem(path))
-        problems, seen = Problems(path), set()
-        for number, fields in enumerate(read_list(path)):
-            place = f"[{number}]"
-            try:
-                entry = _halluqa(fields, model)
-                if entry.name in seen:
-                    raise ValueError(f"question_id {fields['question_id']} occurs twice")
-            except ValueError as error:
-                problems.add(place, str(error))
-                continue
-            seen.add(entry.name)
-            wordings.setdefault(entry.name, []).append(entry)
-            text, right = entry.answers[model]
-            read.answers.append(answer_of(entry.name, model, text))
+        model, seen = re.sub(r"(?<=.)_output.*$", "", _stem(path)), set[str]()
+
+        def entry_of(fields: Any, model: str = model, seen: set[str] = seen) -> _Entry:
+            entry = _halluqa(fields, model)
+            if entry.question.id in seen:
+                raise ValueError(f"question_id {fields['question_id']} occurs twice")
+            seen.add(entry.question.id)
+            return entry
+
+        numbered = ((f"[{n}]", fields) for n, fields in enumerate(read_list(path)))
+        for place, (question, answers) in sound_entries(path, numbered, entry_of):
+            asked.append(question)
+            text, right = answers[model]
+            read.answer(question.id, model, text)
             level = None if right is None else LEVELS[right]
-            read.judgments.append(judgment_of_teacher(entry.name, model, level, f"is_hallucination is {_NO_VERDICT}"))
+            read.judgment(question.id, model, level, f"is_hallucination is {_NO_VERDICT}")
             if right is None:
-                read.oddities.append(Oddity(f"{path}, {place}", f"{_NO_VERDICT}: the judgment has no score", True))
-        problems.refuse()
-    for name, entries in wordings.items():
-        (wording, _), *others = Counter((entry.prompt, entry.reference) for entry in entries).most_common()
-        kept = next(entry for entry in entries if (entry.prompt, entry.reference) == wording)
-        read.questions.append(kept.question("zh"))
-        if others:
-            read.oddities.append(Oddity(name, "worded differently in some files; the most frequent wording is kept"))
+                read.odd(f"{path}, {place}", f"{_NO_VERDICT}: the judgment has no score", about_score=True)
+    most_frequent(read, asked, "worded differently in some files; the most frequent wording is kept")
     return read
 
 
 def _halluqa(fields: Any, model: str) -> _Entry:
-    name, prompt, text = field(fields, "question_id"), text_field(fields, "question"), field(fields, "response")
+    name, prompt, text = value_of(fields, "question_id"), text_of(fields, "question"), value_of(fields, "response")
     if type(name) is not int:
         raise ValueError(f"question_id is {name!r}; a whole number is expected")
     if not isinstance(text, str):
         raise ValueError("response is no text")
-    right = [text_field(fields, each) for each in _BEST_ANSWERS if each in fields]
+    right = [text_of(fields, each) for each in _BEST_ANSWERS if each in fields]
     if not right:
         raise ValueError("no Best_Answer1 to Best_Answer4; at least one right answer is needed")
-    verdict = field(fields, "is_hallucination")
+    verdict = value_of(fields, "is_hallucination")
     if type(verdict) is not bool and verdict != _NO_VERDICT:
         raise ValueError(f"is_hallucination is {verdict!r}; true, false or {_NO_VERDICT} is expected")
-    is_right = None if verdict == _NO_VERDICT else not verdict
-    return _Entry(f"halluqa-{name}", prompt, _reference(right, "zh"), {model: (text, is_right)})
+    question = question_of(f"halluqa-{name}", CATEGORY, prompt, "zh", reference=_reference(right, "zh"))
+    return _Entry(question, {model: (text, None if verdict == _NO_VERDICT else not verdict)})
 
 
 def read_evouna(paths: Sequence[Path]) -> PublishedSet:
-    """Reads EVOUNA: open English questions with a short reference, and people's verdicts on systems' answers.
+    """Read EVOUNA: open English questions with a short reference, and people's verdicts on systems' answers.
 
     Questions marked `improper` are left out, and so is an answer without a verdict. So is a question whose text occurs
     twice: in the published set, the first of two holds the answers to another question.
@@ -123,46 +95,43 @@ def read_evouna(paths: Sequence[Path]) -> PublishedSet:
     Raises:
         InputError: A file has another layout.
     """
-    read = empty_set()
+    read = PublishedSet()
     entries: list[_Entry] = []
     for path in files_in(paths, *_ENDINGS):
-        problems, improper = Problems(path), 0
-        for number, fields in enumerate(read_list(path)):
-            try:
-                if field(fields, "improper") is True:
-                    improper += 1
-                    continue
-                entries.append(_evouna(fields, f"evouna-{_stem(path).lower()}-{number}"))
-            except ValueError as error:
-                problems.add(f"[{number}]", str(error))
-        problems.refuse()
-        if improper:
-            read.oddities.append(Oddity(str(path), f"{improper:,} questions are marked improper; they are left out"))
-    times = Counter(entry.prompt for entry in entries)
-    for entry in entries:
-        if times[entry.prompt] > 1:
-            read.oddities.append(Oddity(entry.name, "another entry asks the same question; both are left out"))
+        stem = _stem(path).lower()
+        # An entry's number in its file is part of its name.
+        numbered = ((f"[{n}]", (f"evouna-{stem}-{n}", fields)) for n, fields in enumerate(read_list(path)))
+        found = [entry for _, entry in sound_entries(path, numbered, _evouna)]
+        entries += (entry for entry in found if entry is not None)
+        if improper := found.count(None):
+            read.odd(str(path), f"{improper:,} questions are marked improper; they are left out")
+    times = Counter(question.prompt for question, _ in entries)
+    for question, answers in entries:
+        if times[question.prompt] > 1:
+            read.odd(question.id, "another entry asks the same question; both are left out")
             continue
-        read.questions.append(entry.question("en"))
-        for model, (text, right) in entry.answers.items():
+        read.questions.append(question)
+        for model, (text, right) in answers.items():
             if right is None:
                 what = "an answer without a verdict; it is left out"
-                read.oddities.append(Oddity(f"{entry.name}, {model}", what, about_score=True))
+                read.odd(f"{question.id}, {model}", what, about_score=True)
                 continue
-            read.answers.append(answer_of(entry.name, model, text))
-            score = PhysicianScore(question_id=entry.name, model=model, rater=RATER, score=LEVELS[right])
-            read.scores.append(score)
+            read.answer(question.id, model, text)
+            read.score(question.id, model, RATER, LEVELS[right])
     return read
 
 
-def _evouna(fields: Any, name: str) -> _Entry:
-    prompt, golden = text_field(fields, "question"), text_field(fields, "golden_answer")
+def _evouna(entry: tuple[str, Any]) -> _Entry | None:
+    name, fields = entry
+    if value_of(fields, "improper") is True:
+        return None
+    prompt, golden = text_of(fields, "question"), text_of(fields, "golden_answer")
     systems = [each.removeprefix("judge_") for each in fields if re.match(r"judge_\S", each)]
     if not systems:
         raise ValueError("no field judge_SYSTEM; at least one system's answer_SYSTEM and judge_SYSTEM are needed")
     answers = {}
     for system in systems:
-        text, verdict = field(fields, f"answer_{system}"), fields[f"judge_{system}"]
+        text, verdict = value_of(fields, f"answer_{system}"), fields[f"judge_{system}"]
         if not isinstance(text, str | None):
             raise ValueError(f"answer_{system} is no text")
         if verdict == "nan" or (isinstance(verdict, float) and math.isnan(verdict)):
@@ -170,7 +139,7 @@ def _evouna(fields: Any, name: str) -> _Entry:
         if type(verdict) is not bool and verdict is not None:
             raise ValueError(f"judge_{system} is {verdict!r}; true, false or null is expected")
         answers[system] = (text or "", verdict)
-    return _Entry(name, prompt, _reference(golden.split("/"), "en"), answers)
+    return _Entry(question_of(name, CATEGORY, prompt, "en", reference=_reference(golden.split("/"), "en")), answers)
 
 
 def _reference(alternatives: Iterable[str], language: str) -> str:

@@ -8,16 +8,12 @@ from typing import Any, NamedTuple
 
 from medjudge.benchmark.disc_medllm import SCHEME as CONSULTATIONS
 from medjudge.benchmark.disc_medllm import read_disc_medllm
-from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_med, read_mediqa2019
+from medjudge.benchmark.expert_sets import SCHEME, read_liveqa_2479, read_liveqa_med, read_mediqa2019
+from medjudge.benchmark.expert_tables import read_kqa, read_morqa, read_oncqa, read_red_teaming
 from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
-from medjudge.benchmark.kqa import read_kqa
-from medjudge.benchmark.liveqa_2479 import read_liveqa_2479
 from medjudge.benchmark.llmeval2 import read_llmeval2
 from medjudge.benchmark.llmeval_med import Oddity, read_llmeval_scores
-from medjudge.benchmark.morqa import read_morqa
-from medjudge.benchmark.oncqa import read_oncqa
 from medjudge.benchmark.published import TEACHER, PublishedSet
-from medjudge.benchmark.red_teaming import read_red_teaming
 from medjudge.benchmark.right_or_wrong import SCHEME as REFERENCE_QA
 from medjudge.benchmark.right_or_wrong import read_evouna, read_halluqa
 from medjudge.errors import InputError

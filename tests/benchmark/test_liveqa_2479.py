@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from medjudge.benchmark.liveqa_2479 import read_liveqa_2479
+from medjudge.benchmark.expert_sets import read_liveqa_2479
 from medjudge.errors import InputError
 
 JUDGMENTS = ("1 2-Related GARD_1_Sec1.txt", "1 4-Excellent GARD_1_Sec1.txt", "2 1-Incorrect GARD_1_Sec1.txt")

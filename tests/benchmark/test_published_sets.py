@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
+from medjudge.benchmark.expert_tables import (
+    FLAGS,
+    level_of_claims,
+    read_kqa,
+    read_morqa,
+    read_oncqa,
+    read_red_teaming,
+)
 from medjudge.benchmark.healthbench import read_healthbench, read_healthbench_meta
-from medjudge.benchmark.kqa import level_of_claims, read_kqa
-from medjudge.benchmark.morqa import read_morqa
-from medjudge.benchmark.oncqa import read_oncqa
-from medjudge.benchmark.red_teaming import FLAGS, read_red_teaming
 from medjudge.errors import InputError
 
 

@@ -10,8 +10,8 @@ import pytest
 from openpyxl import Workbook
 
 from medjudge.annotate.scores import read_physician_scores
+from medjudge.benchmark.expert_tables import read_morqa
 from medjudge.benchmark.files import check_file
-from medjudge.benchmark.morqa import read_morqa
 from medjudge.benchmark.own_files import read_own_answers, read_own_questions
 from medjudge.errors import InputError
 from medjudge.scheme import LLMEVAL_MED

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
+from medjudge.benchmark.expert_tables import FLAGS
 from medjudge.benchmark.files import check_file
-from medjudge.benchmark.red_teaming import FLAGS
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.data import Format, convert_data
