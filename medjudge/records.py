@@ -240,6 +240,10 @@ class PointVerdict(StrictRecord):
         return "contradicted" if self.contradicted > self.open else "not_met"
 
 
+def _without_none(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names or value is not None}
+
+
 class Judgment(StrictRecord):
     """A judge's verdict on one answer: a score with its probabilities, or no score and the reason.
 
@@ -247,7 +251,8 @@ class Judgment(StrictRecord):
 
     `error_kind` classifies the reason and `error` explains it to people; judgments made by other tools may have no
     `error_kind`. `answer_tokens_cut` and `context_tokens_cut` count the tokens of the answer, and of question,
-    reference and checklist together, that did not fit the judge's window.
+    reference and checklist together, that did not fit the judge's window. `texts` is the hash of the texts that were
+    judged, where it was kept; see `provenance`.
     """
 
     question_id: Id
@@ -266,13 +271,11 @@ class Judgment(StrictRecord):
     answer_tokens_cut: Count = 0
     context_tokens_cut: Count = 0
     points: list[PointVerdict] | None = None
+    texts: str | None = None
 
     @model_serializer(mode="wrap")
-    def _without_points_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if fields.get("points") is None:
-            fields.pop("points", None)
-        return fields
+    def _without_what_is_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_none(serialize(self), "points", "texts")
 
     @model_validator(mode="after")
     def _scored_or_explained(self) -> "Judgment":
@@ -329,7 +332,10 @@ class MTGDimensions(StrictRecord):
 
 
 class PhysicianScore(StrictRecord):
-    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both."""
+    """One rater's score of one answer: a level 1-5 or, for generated texts, the five dimensions; never both.
+
+    `texts` is the hash of the texts that were scored, where it was kept; see `provenance`.
+    """
 
     question_id: Id
     model: Id
@@ -338,6 +344,11 @@ class PhysicianScore(StrictRecord):
     score: Level | None = None
     dimensions: MTGDimensions | None = None
     comment: str | None = None
+    texts: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_texts_where_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_none(serialize(self), "texts")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "PhysicianScore":

@@ -31,7 +31,8 @@ from medjudge.files import (
 )
 from medjudge.item_records import ItemJudgment, ItemScore
 from medjudge.pair_records import PairJudgment, PhysicianPair
-from medjudge.records import AgreedScore, Answer, Judgment, PhysicianScore, Question
+from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
@@ -110,12 +111,13 @@ def read_records(
             raise InputError(f"{path}, line {number}: {first_problem(error)}") from None
         if check is not None and (problem := check(item)):
             raise InputError(f"{path}, line {number}: {problem}")
-        if item.key in line_of_key:
+        key = (item.key, item.texts if isinstance(item, Judgment | PhysicianScore) else None)
+        if key in line_of_key:
             raise InputError(
-                f"{path}, line {number}: {_key_text(item.key)} duplicates line {line_of_key[item.key]}; remove one of "
+                f"{path}, line {number}: {_key_text(item.key)} duplicates line {line_of_key[key]}; remove one of "
                 "the two"
             )
-        line_of_key[item.key] = number
+        line_of_key[key] = number
         records.append(item)
     return records
 
@@ -187,8 +189,10 @@ class Run:
         self.manifest_file = path / "run.json"
         self.spending_file = path / "spending.jsonl"
         self.parts_folder = path / "parts"
+        self.aside: dict[Path, Sequence[Judgment | PhysicianScore]] = {}  # by file: what was made from other texts
         self._locked = False
         self._synced: dict[Path, float] = {}
+        self._texts: tuple[object, dict[AnswerKey, str]] = (None, {})
 
     @classmethod
     def existing(cls, path: Path) -> "Run":
@@ -338,15 +342,34 @@ class Run:
     def answers(self) -> list[Answer]:
         return self._appended(self.answers_file, Answer)
 
+    def texts(self) -> dict[AnswerKey, str]:
+        """The hash of the texts of each answer; empty where the folder has no questions."""
+        files = (self.questions_file, self.answers_file)
+        if not all(file.exists() for file in files):
+            return {}
+        state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in (file.stat() for file in files)]
+        if self._texts[0] != state:
+            self._texts = (state, texts_of(self.questions(), self.answers()))
+        return self._texts[1]
+
     def judgments(self, judge_name: str) -> list[Judgment]:
-        return self._appended(self.judgments_file(judge_name), Judgment)
+        """A judge's judgments of the texts that the run holds now; `aside` has those of others.
+
+        Raises:
+            InputError: As for `read_records`; or a judgment is another judge's, or contradicts its own probabilities.
+        """
+        file = self.judgments_file(judge_name)
+        stages = self.manifest().get("judges", {}).get(judge_name, {}).get("cascade", {}).get("stages", [])
+        judges = [judge_name, *(stage["judge"] for stage in stages)]
+        return self._made_from_texts(file, Judgment, lambda judgment: problem_with(judgment, judges))
 
     def physician_scores(self) -> list[PhysicianScore]:
-        return self._appended(self.physicians_file, PhysicianScore)
+        """The physicians' scores of the texts that the run holds now; `aside` has those of others."""
+        return self._made_from_texts(self.physicians_file, PhysicianScore)
 
     def adjudicated(self) -> list[AgreedScore]:
         """The scores that a third physician recorded where two differ."""
-        return self._appended(self.adjudicated_file, AgreedScore)
+        return self._made_from_texts(self.adjudicated_file, AgreedScore)
 
     def settled_scores(self) -> list[PhysicianScore]:
         """The physicians' scores, and the agreed ones that count in place of some of them."""
@@ -357,6 +380,22 @@ class Run:
 
     def _appended(self, path: Path, record: type[Record]) -> list[Record]:
         return read_records(path, record, growing=True) if path.exists() else []
+
+    def _made_from_texts(
+        self, file: Path, record: type[Made], check: Callable[[Made], str | None] | None = None
+    ) -> list[Made]:
+        if not file.exists():
+            return []
+        records, texts = read_records(file, record, growing=True, check=check), self.texts()
+        aside = [made for made in records if of_other_texts(made, texts)]
+        if aside and self.aside.get(file) != aside:
+            notify(left_out(file, len(aside)))
+        self.aside[file] = aside
+        return [made for made in records if not of_other_texts(made, texts)] if aside else records
+
+    def rewrite(self, file: Path, records: Iterable[Made]) -> None:
+        """Replaces judgments or scores in a file that was read; what the reading left out stays in it."""
+        write_records(file, [*self.aside.get(file, ()), *records])
 
     def append(self, path: Path, line: str) -> None:
         """Appends one line. After the call the line survives the end of the process, and usually a power cut.

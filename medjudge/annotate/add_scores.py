@@ -8,8 +8,9 @@ from filelock import FileLock
 
 from medjudge.annotate.plan import plan_file
 from medjudge.errors import InputError
+from medjudge.provenance import stamped
 from medjudge.records import PhysicianScore
-from medjudge.store import Run, append_lines, repair_last_line, write_records
+from medjudge.store import Run, append_lines, repair_last_line
 
 
 class Added(NamedTuple):
@@ -46,15 +47,16 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
     with scores_lock(run):
         file = run.adjudicated_file if agreed else run.physicians_file
         before_this: Sequence[PhysicianScore] = run.adjudicated() if agreed else run.physician_scores()
-        merged = {score.key: score for score in before_this}
+        merged, texts = {score.key: score for score in before_this}, run.texts()
         new: list[PhysicianScore] = []
         changed: list[tuple[PhysicianScore, PhysicianScore]] = []
-        for score in scores:
-            if score.key not in merged:
+        for score in stamped(scores, texts):
+            before = merged.get(score.key)
+            if before is None:
                 new.append(score)
                 merged[score.key] = score
-            elif merged[score.key] != score:
-                changed.append((merged[score.key], score))
+            elif before.model_copy(update={"texts": score.texts}) != score:  # one from before hashes were kept has none
+                changed.append((before, score))
         if changed and not replace:
             before, score = changed[0]
             more = f", and {len(changed) - 1} more like it" if len(changed) > 1 else ""
@@ -65,7 +67,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
         if file.exists():
             file.chmod(file.stat().st_mode & 0o770)
         if changed:
-            write_records(file, {**merged, **{score.key: score for _, score in changed}}.values())
+            run.rewrite(file, {**merged, **{score.key: score for _, score in changed}}.values())
         elif new:
             _append(file, new)
         return Added(len(new), len(scores) - len(new) - len(changed), len(changed))

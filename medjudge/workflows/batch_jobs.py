@@ -12,6 +12,7 @@ from medjudge.errors import InputError, UnfinishedError, notify
 from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import Assignment, assignments, split_empty
+from medjudge.provenance import stamped
 from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
 
@@ -62,7 +63,8 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
 def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
     for job in batch_jobs.finished():
         work = _without_judgment(run, judge_ref, options)
-        for judgment in collect(batch_jobs, job, {custom_id(item): item for item in work}, judge_ref.name, refused):
+        made = collect(batch_jobs, job, {custom_id(item): item for item in work}, judge_ref.name, refused)
+        for judgment in stamped(made, run.texts()):
             run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
         batch_jobs.mark_collected(job)
 
@@ -78,7 +80,7 @@ def _submit(
     assert judge_ref.api_model is not None
     work = _without_judgment(run, judge_ref, options)
     work, empty = split_empty(work, judge_ref.name)
-    for judgment in empty:
+    for judgment in stamped(empty, run.texts()):
         run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
     if not work:
         return []

@@ -116,7 +116,8 @@ def escalate(run: Run, cascade: Cascade, options: JudgeOptions) -> CascadeRecord
     probabilities = {key: mean_probabilities(rounds) for key, rounds in local.rounds.items()}
     lines = [deferred_line(key, probabilities.get(key), cascade.conformal) for key in for_people]
     write_whole(run.deferred_file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    write_records(run.judgments_file(cascade.name), _together(by_local, by_api, set(local.open)))
+    judgments = _together(by_local, by_api, set(local.open))
+    write_records(run.judgments_file(cascade.name), judgments)
     stages = [
         Stage(
             judge=cascade.local.name,
@@ -134,7 +135,7 @@ def escalate(run: Run, cascade: Cascade, options: JudgeOptions) -> CascadeRecord
         asked_again=len(again),
         file=run.deferred_file.name,
     )
-    _record(run, cascade, options, record)
+    _record(run, cascade, options, record, len(judgments))
     return record
 
 
@@ -188,7 +189,7 @@ def _entry(run: Run, judge: str) -> dict[str, Any]:
     return entry
 
 
-def _record(run: Run, cascade: Cascade, options: JudgeOptions, record: CascadeRecord) -> None:
+def _record(run: Run, cascade: Cascade, options: JudgeOptions, record: CascadeRecord, judgments: int) -> None:
     """Writes the cascade into `run.json`, as the judge that judged last."""
     scheme = run.scheme()
     parts = [identity(judge_ref, options, scheme) for judge_ref in (cascade.local, cascade.api)]
@@ -197,7 +198,7 @@ def _record(run: Run, cascade: Cascade, options: JudgeOptions, record: CascadeRe
         "kind": "cascade",
         "base_model": None,
         "sha256": sha256(json.dumps([*parts, cascade.conformal.usable_threshold]).encode()).hexdigest(),
-        "judgments": len(run.judgments(cascade.name)),
+        "judgments": judgments,
         "seconds": sum(stage.seconds for stage in record.stages),
         "seen_question_ids": sorted(cascade.local.seen),
         "validated_on": [],

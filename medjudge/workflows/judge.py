@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from medjudge.judge.vllm_judge import VllmJudge, require_runs_in_vllm
 from medjudge.languages.texts import languages_of
 from medjudge.pair_records import PairJudgment
 from medjudge.parallel.group import Group
+from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.rubrics.render import prompt_hashes
 from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies
@@ -124,7 +125,7 @@ def judge_answers(
 
         try:
             with stop_explained(kept), group.writing(run) as part:
-                for judgment in judge.judge(own_work):
+                for judgment in stamped(judge.judge(own_work), run.texts()):
                     part.append(part.judgments_file(judge_ref.name), judgment.model_dump_json())
                     made += 1
                     bar.update()
@@ -228,22 +229,27 @@ def _refuse_beside_batch_job(run: Run, judge: str) -> None:
 def forget_failed_requests(run: Run, judge: str, options: JudgeOptions) -> None:
     """Removes judgments whose request failed, so that their requests are sent again."""
     recorded = run.manifest().get("judges", {}).get(judge, {})
-    rewrite_without_failed(run.judgments_file(judge), run.judgments(judge), options, recorded)
+    rewrite_without_failed(run.judgments_file(judge), run.judgments(judge), options, recorded, run.rewrite)
 
 
 def rewrite_without_failed(
-    file: Path, judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]
+    file: Path,
+    judgments: Sequence[Made],
+    options: JudgeOptions,
+    recorded: Mapping[str, Any],
+    write: Callable[[Path, Iterable[Any]], None] = write_records,
 ) -> None:
     """Removes from a file of judgments what another request may bring.
 
     Args:
         judgments: The judgments of the file.
         recorded: The judge's entry in `run.json`.
+        write: What replaces the file.
     """
     remaining = not_failed(judgments, options, recorded)
     if len(remaining) < len(judgments):
         notify(f"{len(judgments) - len(remaining)} requests failed last time and are sent again")
-        write_records(file, remaining)
+        write(file, remaining)
 
 
 def not_failed(judgments: Sequence[Made], options: JudgeOptions, recorded: Mapping[str, Any]) -> list[Made]:

@@ -15,12 +15,13 @@ from medjudge.judge.open import JudgeRef, PanelRef
 from medjudge.judge.panel import MemberFit, MemberRecord, PanelFit, PanelRecord
 from medjudge.judge.protocol import Assignment, Judge, assignments, scored, unscored
 from medjudge.parallel.group import Group
+from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
 from medjudge.report.leaderboard import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.scale import LEVELS
 from medjudge.scheme import Scheme
 from medjudge.statistics.panels import combined
-from medjudge.store import Run, write_records
+from medjudge.store import Run
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.judge import (
     JudgeOptions,
@@ -132,7 +133,7 @@ def _combine(
     ]
     decided = [item for item in work if _decided(item, panel, judged)]
     judgments = _combined(judge_ref.name, panel, decided, judged, fit)
-    write_records(run.judgments_file(judge_ref.name), judgments)
+    run.rewrite(run.judgments_file(judge_ref.name), stamped(judgments, run.texts()))
     record = PanelRecord(
         combine=panel.settings.combine,
         weights=panel.settings.weights,
