@@ -49,8 +49,8 @@ def stamped(records: Iterable[Made], texts: Texts) -> Iterator[Made]:
         yield record.model_copy(update={"texts": texts.get(record.answer_key)})
 
 
-def left_out(file: Path, count: int) -> str:
-    """One line about judgments or scores that were made from other texts."""
+def left_out(file: Path | str, count: int) -> str:
+    """One line about judgments or scores of a file that were made from other texts."""
     were = "1 line is" if count == 1 else f"{count} lines are"
     return f"{file}: {were} left out: question or answer was changed after it was judged or scored"
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from medjudge.errors import InputError, notify
 from medjudge.files import (
     appending,
+    file_sha256,
     first_problem,
     incomplete_bytes,
     json_lines,
@@ -32,7 +33,7 @@ from medjudge.files import (
 from medjudge.item_records import ItemJudgment, ItemScore
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.provenance import Made, left_out, of_other_texts, problem_with, texts_of
-from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question, StrictRecord
 from medjudge.run_log import logging_to
 from medjudge.run_manifest import Manifest
 from medjudge.scheme import SCHEME_FILE, Scheme, scheme_beside
@@ -49,6 +50,8 @@ Record = TypeVar(
     PhysicianScore,
     AgreedScore,
 )
+
+QUESTIONS_CHANGED = "The questions are not those that this run began with: questions.jsonl was changed."
 
 SYNC_SECONDS = 1.0
 """How often appended lines are synced to disk: a sync takes milliseconds, and some judges append 500 lines a second."""
@@ -122,12 +125,7 @@ def read_records(
     return records
 
 
-def write_records(
-    path: Path,
-    records: Iterable[
-        Question | Answer | ItemScore | ItemJudgment | Judgment | PairJudgment | PhysicianPair | PhysicianScore
-    ],
-) -> None:
+def write_records(path: Path, records: Iterable[StrictRecord]) -> None:
     """Writes a record file, all of it or nothing."""
     write_whole(path, "".join(record.model_dump_json() + "\n" for record in records))
 
@@ -428,6 +426,14 @@ class Run:
             raise InputError(f"{self.manifest_file}: {first_problem(error)}; {fix}") from None
         manifest: dict[str, Any] = content
         return manifest
+
+    def notes(self) -> list[str]:
+        """What must be said with any figure of this run: its own notes, and what of it was changed since."""
+        notes = list(self.manifest().get("notes", []))
+        benchmark = self.manifest().get("benchmark") or {}
+        if benchmark and benchmark["sha256"] != file_sha256(self.questions_file):
+            notes.append(QUESTIONS_CHANGED)
+        return [*notes, *(left_out(file.name, len(aside)) for file, aside in self.aside.items() if aside)]
 
     def update_manifest(self, **entries: Any) -> None:
         """Sets entries of `run.json` and keeps the others."""

@@ -5,15 +5,11 @@ floors below validation.
 """
 
 from enum import Enum
-from pathlib import Path
-from shlex import quote
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.judge.alt_test_study import AltTestResult
 from medjudge.judge.drift_study import DriftStudy
 from medjudge.judge.item_study import PhysicianItemStudy
@@ -21,7 +17,6 @@ from medjudge.judge.pair_study import PhysicianPairStudy
 from medjudge.judge.panel_study import PanelStudy
 from medjudge.scheme import LLMEVAL_MED, SchemeSummary
 from medjudge.statistics.estimates import Estimate, estimate_text
-from medjudge.store import Run
 
 Measures = dict[str, Estimate]
 """Name of a measure (`usable_agreement`, `cohen_kappa`, …) -> its estimate."""
@@ -301,6 +296,22 @@ class LeaveOutStudy(_Model):
     rows: list[LeaveOutRow]
 
 
+class MadeFrom(_Model):
+    """What a study was made from, so that a later change of it is noticed; see `provenance.digest`.
+
+    Attributes:
+        judgments: How many judgments there were, and `judgments_sha256` their hash with that of their texts.
+        scores: How many scores of the other side the run held; None where they came from a file outside the run.
+        figures_sha256: Of the study itself, without these hashes.
+    """
+
+    judgments: int
+    judgments_sha256: str
+    scores: int | None
+    scores_sha256: str
+    figures_sha256: str
+
+
 # --- The study --------------------------------------------------------------------------------------------------------
 
 
@@ -311,7 +322,8 @@ class _Outcome(_Model):
     the judge reads none), the scheme's sha256, and `models`, which counts the scored answers of each model.
     `against` is the name of the other side, `against_kind` what it is. `file` is the file that the scores came from,
     `sha256` its hash (empty where the other side is a judge), `judge_sha256` identifies the judge's files, and
-    `quantization` says how its base was quantised for this study (None: as it was trained).
+    `quantization` says how its base was quantised for this study (None: as it was trained). `changed` is found when a
+    study is read: why its figures no longer hold; None where they do.
     """
 
     schema_version: Literal[1] = 1
@@ -335,6 +347,7 @@ class _Outcome(_Model):
     weaknesses: list[str]
     cannot_conclude: list[str]
     gate: GateResult
+    changed: str | None = Field(default=None, exclude=True)
 
 
 class StudySummary(_Outcome):
@@ -370,6 +383,7 @@ class Study(_Outcome):
     items: PhysicianItemStudy | None = None
     panel: PanelStudy | None = None
     since: DriftStudy | None = None
+    made_from: MadeFrom | None = None
 
     def summary(self) -> StudySummary:
         """What the judge card keeps."""
@@ -386,39 +400,3 @@ class Study(_Outcome):
         )
 
     __str__ = __repr__
-
-
-def read_study(run: Run, judge: str, against: str | None = None) -> Study | None:
-    """The study of a judge that `medjudge validate` wrote into a run; None where there is none.
-
-    Args:
-        against: The judge that it was compared with; physicians (or constructed levels) unless given.
-
-    Raises:
-        InputError: The file is not a study of this version.
-    """
-    file = run.agreement_file(judge, against)
-    if not file.exists():
-        return None
-    other = f" --against {quote(against)}" if against else ""
-    fix = f"run `medjudge validate {quote(str(run.path))} --judge {quote(judge)}{other}` again"
-    return parse_study(Study, read_text(file), file, fix)
-
-
-_Record = TypeVar("_Record", Study, StudySummary)
-
-
-def parse_study(record: type[_Record], json: str, file: Path, fix: str) -> _Record:
-    """Reads a study or a summary from JSON.
-
-    Args:
-        file: Where the JSON comes from, for the message.
-        fix: What to run where it is not valid, for the message.
-
-    Raises:
-        InputError: The JSON is not such a record.
-    """
-    try:
-        return model_from_json(record, json)
-    except ValueError as error:
-        raise InputError(f"{file}: {first_problem(error)}; {fix}") from None

@@ -177,7 +177,7 @@ def _log(judged: _Judged, model: str, answers: Sequence[Answer]) -> EvalLog:
                 "validation_status": {
                     part: f"{status.state}: {status.line}" for part, status in judged.validation_status.items()
                 },
-                "notes": judged.run.manifest().get("notes", []),
+                "notes": judged.run.notes(),
             },
         ),
         results=EvalResults(

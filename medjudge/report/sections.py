@@ -20,7 +20,6 @@ from medjudge.judge.study import (
     Measures,
     Study,
     UsabilityRate,
-    read_study,
 )
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
@@ -30,6 +29,7 @@ from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
+from medjudge.validation.study_file import read_study
 from medjudge.validation.variance import read_variance
 
 _PARTS = ("category", "subcategory", "model", "difficulty", "language")
@@ -98,14 +98,16 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
     scored_questions = {score.question_id for score in run.scores}
     for judge, judgments in run.judgments.items():
         compared, seen = _overlaps(judgments, run.scores), run.seen(judge) & scored_questions
-        studies = studies_of(run.run, judge)
+        read = studies_of(run.run, judge)
+        studies = [study for study in read if study.changed is None]
         studied = any(study.against_kind != AgainstKind.JUDGE for study in studies)
         judges[judge] = {
             "name": judge,
             "cascade": cascade.line if (cascade := read_cascade(run.run, judge)) else None,
             "panel": read_panel_record(run.run, judge),
             "variance": read_variance(run.run, judge),
-            "hint": _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
+            "hint": _stale(run, read, words)
+            or _hint(run, judge, words, studied=studied, comparable=compared, overlap=len(seen)),
             "usability": _usability(studies),
             "effort": effort(run, judge),
             "studies": [_shown(study, words) for study in studies],
@@ -118,7 +120,7 @@ def section(run: Contents, run_index: int, words: Words) -> dict[str, Any]:
     differing.sort(key=lambda row: -abs(row["score"] - row["physician"]))
     return {
         "name": run.name,
-        "notes": [words.known(note) for note in run.manifest.get("notes", [])],
+        "notes": [words.known(note) for note in run.run.notes()],
         "provenance": _provenance(run.manifest, words),
         "judges": judges,
         "against": run.against_kind,
@@ -160,6 +162,20 @@ def studies_of(run: Run, judge: str) -> list[Study]:
     """
     studies = [read_study(run, judge), *(read_study(run, judge, other) for other in run.judges())]
     return [study for study in studies if study is not None]
+
+
+def _stale(run: Contents, studies: Sequence[Study], words: Words) -> Markup | None:
+    """Why a study is not shown although the run holds its file; None where all hold."""
+    study = next((study for study in studies if study.changed is not None), None)
+    if study is None:
+        return None
+    against = f" --against {shlex.quote(study.against)}" if study.against_kind == AgainstKind.JUDGE else ""
+    command = f"`medjudge validate {shlex.quote(str(run.run.path))} --judge {shlex.quote(study.judge)}{against}`"
+    return words(
+        "A study is stale and not shown: {reason}; {command} measures again.",
+        reason=words.known(study.changed),
+        command=command,
+    )
 
 
 def _hint(run: Contents, judge: str, words: Words, *, studied: bool, comparable: bool, overlap: int) -> Markup | None:

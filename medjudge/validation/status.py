@@ -82,6 +82,9 @@ def validation_status(
         compared += f"; validated on {', '.join(elsewhere)} only" if elsewhere else ""
         return ValidationStatus(ValidationState.NEVER_VALIDATED, f"never validated against physicians{compared}")
     study = against_physicians[-1]
+    if study.changed is not None:
+        again = f"; run `{use.command}`" if use is not None else ""
+        return ValidationStatus(ValidationState.STALE, f"stale: {study.changed}{again}")
     if category is None:
         state = _whole_gate(study)
         return ValidationStatus(state, f"{_gate_line(study, state)}: {_agreement_line(study.overall, study)}")

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 from medjudge.errors import InputError
 from medjudge.files import first_problem
 from medjudge.judge.inference import quantization_name
-from medjudge.judge.study import AgainstKind, StudySummary, read_study
+from medjudge.judge.study import AgainstKind, StudySummary
 from medjudge.models.quantization import Quantization
 from medjudge.statistics.conformal import Conformal
 from medjudge.store import Run
 from medjudge.validation.status import Use, ValidationStatus, validation_statuses
+from medjudge.validation.study_file import read_study
 
 _SAME_RATE = 1e-9
 
@@ -56,7 +57,7 @@ def conformal_of(studies: Sequence[StudySummary], error_rate: float | None = Non
     """
     for study in reversed(studies):
         sets = study.conformal
-        if study.against_kind != AgainstKind.PHYSICIANS or sets is None:
+        if study.against_kind != AgainstKind.PHYSICIANS or study.changed or sets is None:
             continue
         if error_rate is not None and abs(sets.error_rate - error_rate) > _SAME_RATE:
             continue

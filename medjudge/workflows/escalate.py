@@ -11,7 +11,6 @@ from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.cascade import CascadeRecord, Stage
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
-from medjudge.judge.study import read_study
 from medjudge.records import AnswerKey, Judgment
 from medjudge.rounds import mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM
@@ -20,6 +19,7 @@ from medjudge.screen import say
 from medjudge.statistics.conformal import Conformal, usable_sets
 from medjudge.store import Run, write_records
 from medjudge.validation.status import measured_in_use
+from medjudge.validation.study_file import read_study
 from medjudge.validation.validations import conformal_of
 from medjudge.workflows.defer import deferred_line
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, use_of
@@ -81,7 +81,7 @@ def open_cascade(
     check_judge_ref(api, options.server.base_url, offline, options.limit, "--escalate-to")
     use = use_of(judge_ref, options, scheme, run, ())
     study = read_study(run, judge_ref.name)
-    studies = measured_in_use([*judge_ref.card.validated_on, *([study.summary()] if study else [])], use)
+    studies = measured_in_use([*judge_ref.card.validated_on, *([study.summary()] if study is not None else [])], use)
     conformal, any_rate = conformal_of(studies, rate), conformal_of(studies)
     if conformal is None:
         why = "there is no validation against physicians with conformal scores"

@@ -12,7 +12,6 @@ from medjudge.files import write_json, write_whole
 from medjudge.judge.cascade import CascadeRecord, read_cascade
 from medjudge.judge.pair_store import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
-from medjudge.judge.study import read_study
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
 from medjudge.report.leaderboard import (
@@ -29,6 +28,7 @@ from medjudge.report.page import write_page
 from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
+from medjudge.validation.study_file import read_study
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.which_judge import judge_of_run
 
@@ -188,7 +188,7 @@ def write_report(
         from medjudge.report.plot_files import write_plots  # matplotlib is an extra
 
         files = write_plots(plots, folders, language)
-    notes = dict.fromkeys(note for folder in folders for note in folder.manifest().get("notes", []))
+    notes = dict.fromkeys(note for folder in folders for note in folder.notes())
     return Report(page, tuple(boards), tuple(files), tuple(notes))
 
 
@@ -249,7 +249,7 @@ def tables_for_papers(
 
 
 def _board(name: str, run: Run, judge_name: str) -> Board:
-    scores = write_scores(run, judge_name)
+    scores, study = write_scores(run, judge_name), read_study(run, judge_name)
     questions = run.questions()
     return Board(
         name,
@@ -259,8 +259,8 @@ def _board(name: str, run: Run, judge_name: str) -> Board:
         scores.validation_status,
         questions,
         usable_table(questions, run.judgments(judge_name), list(scores.models)),
-        read_study(run, judge_name),
-        run.manifest().get("notes", []),
+        None if study is None or study.changed else study,
+        run.notes(),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from medjudge.annotate.plan import plan_file, read_plans
 from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError, notify
-from medjudge.files import file_sha256, write_json
+from medjudge.files import file_sha256
 from medjudge.judge.folder import CARD_FILE, read_card
 from medjudge.judge.open import (
     JudgeRef,
@@ -31,6 +31,7 @@ from medjudge.validation.gate import read_gate
 from medjudge.validation.pairs import paired
 from medjudge.validation.panel import PanelJudgments, panel_study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
+from medjudge.validation.study_file import write_study
 from medjudge.validation.validations import use_in
 from medjudge.workflows.compare import physicians_pairs
 from medjudge.workflows.drift import earlier_study
@@ -86,12 +87,14 @@ class ScoreSource(NamedTuple):
         name: The file's name, or the judge's.
         sha256: The file's hash; empty where the scores are a judge's.
         against: The judge; None for physicians.
+        of_run: Whether the run holds them; False for those of a file elsewhere.
     """
 
     scores: list[PhysicianScore]
     name: str
     sha256: str = ""
     against: str | None = None
+    of_run: bool = True
 
 
 def validate(
@@ -194,9 +197,7 @@ def validate_judge(
         "rubrics_sha256": use.rubrics_sha256 if recorded else rubrics_identity(judge_ref, scheme),
         "quantization": use.quantization,
     }
-    study = study.model_copy(update=measured)
-    write_json(run.agreement_file(judge_ref.name, source.against), study.model_dump(mode="json"))
-    return study
+    return write_study(run, study.model_copy(update=measured), source.against, source.of_run)
 
 
 def _unseen_judgments(
@@ -300,7 +301,7 @@ def _physicians(run: Run, file: Path | None, options: ValidateOptions) -> ScoreS
         scores = read_physician_scores(path, options.rater_columns, labels)
     if not scores:
         raise InputError(f"{path}: no score in it")
-    return ScoreSource(scores, path.name, file_sha256(path))
+    return ScoreSource(scores, path.name, file_sha256(path), of_run=file in (None, run.physicians_file))
 
 
 def _add_to_card(judge_ref: JudgeRef, study: Study) -> None:

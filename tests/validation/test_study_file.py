@@ -1,0 +1,136 @@
+"""A study of a run is stale where what it was made from was changed since."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medjudge.annotate.add_scores import add_scores
+from medjudge.benchmark.sample import sample_folder
+from medjudge.records import Judgment, PhysicianScore
+from medjudge.store import Run, write_records
+from medjudge.validation.status import ValidationState
+from medjudge.validation.study import Settings
+from medjudge.validation.study_file import FIGURES_CHANGED, JUDGMENTS_CHANGED, SCORES_CHANGED, read_study
+from medjudge.validation.validations import statuses_in
+from medjudge.workflows.report import write_report
+from medjudge.workflows.validate import ValidateOptions, validate
+
+FEW = ValidateOptions(settings=Settings(resamples=50))
+
+
+@pytest.fixture(scope="module")
+def validated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample as a physician scored it, judged by `exact` and validated."""
+    run = Run(tmp_path_factory.mktemp("validated") / "run")
+    shutil.copytree(sample_folder(), run.path)
+    scores = [score.model_copy(update={"rater": "dr-a"}) for score in run.physician_scores()]
+    write_records(run.physicians_file, scores)
+    keys = [(score.answer_key, score.level) for score in scores]
+    made = [Judgment(**key._asdict(), judge="exact", score=level) for key, level in keys]
+    write_records(run.judgments_file("exact"), made)
+    validate(run, "exact", options=FEW)
+    write_report([run.path])
+    return run.path
+
+
+@pytest.fixture
+def run(validated: Path, tmp_path: Path) -> Run:
+    shutil.copytree(validated, tmp_path / "run")
+    return Run(tmp_path / "run")
+
+
+def replace_a_score(run: Run) -> None:
+    first = run.physician_scores()[0]
+    add_scores(run, [first.model_copy(update={"score": 1 if first.score != 1 else 2, "dimensions": None})], True)
+
+
+def delete_the_scores(run: Run) -> None:
+    run.physicians_file.unlink()
+
+
+def change_a_judgment(run: Run) -> None:
+    first, *others = run.judgments("exact")
+    write_records(run.judgments_file("exact"), [first.model_copy(update={"score": 6 - (first.score or 1)}), *others])
+
+
+def change_an_answer(run: Run) -> None:
+    first, *others = run.answers()
+    write_records(run.answers_file, [first.model_copy(update={"text": "Another answer."}), *others])
+
+
+def change_a_reference(run: Run) -> None:
+    first, *others = run.questions()
+    run.write_questions([first.model_copy(update={"reference": "Another reference."}), *others], run.scheme())
+
+
+def type_a_kappa(run: Run) -> None:
+    file = run.agreement_file("exact")
+    fields = json.loads(file.read_text())
+    fields["overall"]["cohen_kappa"]["value"] = 0.65
+    file.write_text(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (replace_a_score, SCORES_CHANGED),
+        (delete_the_scores, SCORES_CHANGED),
+        (change_a_judgment, JUDGMENTS_CHANGED),
+        (change_an_answer, SCORES_CHANGED),
+        (change_a_reference, SCORES_CHANGED),
+        (type_a_kappa, FIGURES_CHANGED),
+    ],
+)
+def test_a_study_whose_material_was_changed_is_stale_and_its_figures_are_shown_nowhere(
+    run: Run, change: Callable[[Run], None], reason: str
+) -> None:
+    before = write_report([run.path]).page.read_text()
+    assert "Agreement of <bdi>exact</bdi>" in before
+    change(run)
+    study = read_study(run, "exact")
+    assert study is not None
+    assert study.changed == reason
+    status = statuses_in(run, "exact")["OP"]
+    assert status.state is ValidationState.STALE
+    assert reason in status.line
+    assert "kappa" not in status.line
+    page = write_report([run.path]).page.read_text()
+    assert reason in page
+    assert "Agreement of <bdi>exact</bdi>" not in page
+
+
+def test_what_is_added_later_leaves_a_study_as_it_is(run: Run) -> None:
+    first = run.physician_scores()[0]
+    add_scores(run, [first.model_copy(update={"rater": "dr-b"})])
+    made = run.judgments("exact")
+    write_records(run.judgments_file("exact"), [*made, made[0].model_copy(update={"round": 2})])
+    study = read_study(run, "exact")
+    assert study is not None
+    assert study.changed is None
+
+
+def test_a_study_of_scores_from_elsewhere_and_one_without_hashes_are_read(run: Run, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "scores.jsonl"
+    shutil.move(run.physicians_file, elsewhere)
+    study = validate(run, "exact", physicians=elsewhere, options=FEW)
+    assert study.made_from is not None
+    assert study.made_from.scores is None
+    read = read_study(run, "exact")
+    assert read is not None
+    assert read.changed is None
+    fields = json.loads(run.agreement_file("exact").read_text())
+    del fields["made_from"]
+    run.agreement_file("exact").write_text(json.dumps(fields))
+    change_a_judgment(run)
+    old = read_study(run, "exact")
+    assert old is not None
+    assert old.changed is None
+
+
+def test_a_score_of_this_run_has_the_hash_of_its_texts(run: Run) -> None:
+    key = run.answers()[0].key
+    add_scores(run, [PhysicianScore(**key._asdict(), rater="dr-c", score=3)])
+    assert run.physician_scores()[-1].texts == run.texts()[key]
