@@ -9,7 +9,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from medjudge.records import AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
+from medjudge.records import (
+    AgreedScore,
+    Answer,
+    AnswerKey,
+    Judgment,
+    PhysicianScore,
+    Question,
+    StrictRecord,
+    earlier_turns,
+)
 from medjudge.scale import LEVELS
 
 _DIGITS = 16
@@ -47,6 +56,11 @@ def stamped(records: Iterable[Made], texts: Texts) -> Iterator[Made]:
     """The records, one by one, with the hash of the texts of their answers."""
     for record in records:
         yield record.model_copy(update={"texts": texts.get(record.answer_key)})
+
+
+def same(one: StrictRecord, other: StrictRecord) -> bool:
+    """Whether two records say the same, with or without the hash of their texts."""
+    return one.model_dump(exclude={"texts"}) == other.model_dump(exclude={"texts"})
 
 
 def left_out(file: Path | str, count: int) -> str:

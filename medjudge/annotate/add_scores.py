@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from medjudge.annotate.plan import plan_file
 from medjudge.errors import InputError
-from medjudge.provenance import stamped
+from medjudge.provenance import same, stamped
 from medjudge.records import PhysicianScore
 from medjudge.store import Run, append_lines, repair_last_line
 
@@ -55,7 +55,7 @@ def add_scores(run: Run, scores: Sequence[PhysicianScore], replace: bool = False
             if before is None:
                 new.append(score)
                 merged[score.key] = score
-            elif before.model_copy(update={"texts": score.texts}) != score:  # one from before hashes were kept has none
+            elif not same(before, score):
                 changed.append((before, score))
         if changed and not replace:
             before, score = changed[0]

@@ -14,6 +14,7 @@ from medjudge.annotate.plan import Plan
 from medjudge.annotate.workbook import read_workbook, write_workbook
 from medjudge.errors import InputError
 from medjudge.files import write_json
+from medjudge.provenance import same
 from medjudge.records import PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.store import Run
@@ -239,7 +240,7 @@ def _check_row(row: FormRow, items: Mapping[str, ItemsOfRater], places: Places) 
 
 def _conflicts(earlier: _Earlier | None, score: PhysicianScore, replace: bool) -> list[str]:
     """What keeps a score from being added beside an earlier one of the same rater and answer."""
-    if earlier is None or earlier.score == score:
+    if earlier is None or same(earlier.score, score):
         return []
     here = f"and {shown_score(score)} here"
     if earlier.place is not None:

@@ -35,6 +35,7 @@ from medjudge.annotate.rendering import (
 )
 from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
+from medjudge.provenance import same
 from medjudge.records import AgreedScore, AnswerKey, PhysicianScore
 from medjudge.store import Run
 
@@ -150,7 +151,7 @@ class _Pages:
             add_scores(self.run, [record], replace="replaces" in fields, agreed=agreed)
         except (InputError, OSError) as error:
             existing = self.scores().get(entry.item.key)
-            if existing is not None and existing != score:  # saved in another window; this page showed no score
+            if existing is not None and not same(existing, score):  # saved in another window; this page showed no score
                 return self._again(number, 409, Draft(None, comment, words.changed), language)
             notify(f"error: {error}")
             return self._again(number, 500, Draft(chosen, comment, words.not_saved), language)

@@ -85,7 +85,9 @@ def test_the_third_sees_scores_without_names_and_records_the_agreed_one(run: Run
     assert browser.post(f"/answer/{plan.items[0].id}", data={"score": "4", "comment": "as agreed"}).status_code == 303
     assert run.physicians_file.read_bytes() == before
     key = plan.items[0].key._asdict()
-    assert run.adjudicated() == [AgreedScore(**key, rater="dr-c", score=4, comment="as agreed")]
+    assert run.adjudicated() == [
+        AgreedScore(**key, rater="dr-c", score=4, comment="as agreed", texts=run.texts()[plan.items[0].key])
+    ]
     assert open_disputes(run) == 2
     assert 'value="4"' in browser.get(f"/answer/{plan.items[0].id}").text
     replaced = browser.post(f"/answer/{plan.items[0].id}", data={"score": "3", "replaces": "yes"})

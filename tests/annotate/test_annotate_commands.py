@@ -98,7 +98,10 @@ def expected(run: Run, rater: str, entered: dict[str, dict[str, object]]) -> lis
 
 
 def stored(run: Run, rater: str) -> list[dict[str, Any]]:
-    return [score.model_dump() for score in run.physician_scores() if score.rater == rater]
+    """A rater's scores as the file has them, without the hash of their texts, which each of them must have."""
+    scores, texts = run.physician_scores(), run.texts()
+    assert all(score.texts == texts[score.answer_key] for score in scores)
+    return [score.model_dump(exclude={"texts"}) for score in scores if score.rater == rater]
 
 
 def by_key(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from medjudge.annotate.draw import draw_plan
 from medjudge.annotate.items import all_to_score
 from medjudge.annotate.plan import Plan, PlanOptions, plan_file, read_plan
 from medjudge.errors import InputError
+from medjudge.provenance import stamped
 from medjudge.records import PhysicianScore
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.store import Run, write_records
@@ -200,7 +201,7 @@ def test_scores_are_added_once_and_changed_only_on_request(run: Run) -> None:
 
 
 def test_a_line_cut_off_by_a_crash_costs_no_other_score(run: Run) -> None:
-    fours = scores_of(run, 4)
+    fours = list(stamped(scores_of(run, 4), run.texts()))
     add_scores(run, fours[:2])
     with run.physicians_file.open("ab") as file:
         file.write(b'{"question_id":"sec')
