@@ -67,7 +67,7 @@ def test_the_page_shows_ranking_swaps_single_scores_and_physicians(compared_run:
 def test_the_page_says_the_same_in_chinese(compared_run: Path, medjudge) -> None:
     medjudge("report", compared_run, "--lang", "zh")
     page = text_of((compared_run / "report.html").read_text(encoding="utf-8"))
-    for words in ("按成对比较的排名", "60 对中有 20 对的结论随顺序改变", "位置偏差", "成对比较与医生的成对比较"):
+    for words in ("按两两比较的排名", "60 对中有 20 对的结论随顺序改变", "位置偏差", "两两比较与医生的两两比较"):
         assert words in page
 
 
