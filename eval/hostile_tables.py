@@ -22,6 +22,7 @@ MOST_SECONDS, MOST_BYTES = 20.0, 1 << 30
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 HEADINGS = ("question_id", "model", "sample", "rater", "score", "comment")
 QUESTION = {"category": "MK", "prompt": "How much?", "language": "en"}
 
@@ -29,7 +30,9 @@ QUESTION = {"category": "MK", "prompt": "How much?", "language": "en"}
 def write_sheet(path: Path, rows: Iterator[str]) -> None:
     """Writes a workbook of one sheet, its XML as given."""
     sheets = '<sheets><sheet name="MK" sheetId="1" r:id="a"/></sheets>'
+    kind = f'<Override PartName="/xl/workbook.xml" ContentType="{KIND}.sheet.main+xml"/>'
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", f'<Types xmlns="{PACKAGE}/content-types">{kind}</Types>')
         for part, kind, target in (("", "officeDocument", "xl/workbook.xml"), ("xl/", "worksheet", "worksheets/a.xml")):
             name = "xl/_rels/workbook.xml.rels" if part else "_rels/.rels"
             relation = f'<Relationship Id="a" Type="{OFFICE}/{kind}" Target="{target}"/>'

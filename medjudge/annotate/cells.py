@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from medjudge.annotate.plan import rater_problem
 from medjudge.errors import InputError
 from medjudge.records import MTGDimensions, PhysicianScore
-from medjudge.tables.spreadsheets import CellNames, artefact, is_blank
-from medjudge.tables.xlsx import Formatted
+from medjudge.tables.spreadsheets import CellNames, Formatted, artefact, is_blank
 
 DIMENSIONS = {name: 1 if name == "safety" else 5 for name in MTGDimensions.model_fields}
 """The five MTG dimensions, each with the upper end of its scale; all start at 0."""

@@ -11,10 +11,17 @@ from typing import NamedTuple
 from medjudge.errors import InputError, notify
 from medjudge.files import read_bytes
 from medjudge.tables.encodings import table_text
-from medjudge.tables.xlsx import MOST_BYTES, MOST_CELL_CHARACTERS, Budget, Formatted, LimitError, read_xlsx
 
-MOST_TEXT_BYTES = 64_000_000
-"""The most bytes of a CSV file; the limits on rows, columns and cells are those of a workbook."""
+MOST_BYTES, MOST_TEXT_BYTES = 32_000_000, 64_000_000
+"""The most bytes of a workbook, and of a CSV file; the other limits are the same for both."""
+MOST_ROWS = 100_000
+"""The most rows with content."""
+MOST_COLUMNS = 1000
+MOST_CELLS = 2_000_000
+"""The most cells; a row counts up to its last filled cell."""
+MOST_CELL_CHARACTERS = 1_000_000
+MOST_CHARACTERS = 100_000_000
+"""The most characters of all cells; a text that several cells share counts in each."""
 _FIRST_INEXACT = 10**15
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # #NAME?, #DIV/0!, #¿NOMBRE?, #N/A, #NV, ####, Err:508; and 1-2 or 3-4 as dates: 2-Jan, Mar-04, 3月4日.
@@ -23,15 +30,58 @@ _ARTEFACT = re.compile(
 )
 
 
+class LimitError(Exception):
+    """A table exceeds a limit; the message names the place, the limit and what to do."""
+
+
+class Budget:
+    """Counts what has been read of a table, and stops at the limits."""
+
+    def __init__(self) -> None:
+        self.rows = self.cells = self.characters = 0
+
+    def add(self, place: str, row: Sequence[object]) -> None:
+        """Counts a row that is not blank.
+
+        Raises:
+            LimitError: A limit is exceeded.
+        """
+        lengths = [len(cell) for cell in row if isinstance(cell, str)]
+        self.rows += 1
+        self.cells += len(row)
+        self.characters += sum(lengths)
+        if len(row) > MOST_COLUMNS:
+            raise LimitError(f"{place}: has {len(row):,} columns, and the limit is {MOST_COLUMNS:,}; remove the others")
+        if lengths and max(lengths) > MOST_CELL_CHARACTERS:
+            raise LimitError(f"{place}: a cell has over {MOST_CELL_CHARACTERS:,} characters; shorten its text")
+        for what, count, limit in (
+            ("rows", self.rows, MOST_ROWS),
+            ("cells", self.cells, MOST_CELLS),
+            ("characters", self.characters, MOST_CHARACTERS),
+        ):
+            if count > limit:
+                raise LimitError(
+                    f"{place}: the limit of {limit:,} {what} is reached; split the table into several files"
+                )
+
+
+class Formatted(float):
+    """A number that its cell shows as another text, such as 30 % or 5 mg; `code` is the format of the cell."""
+
+    code = ""
+
+
 class Sheet(NamedTuple):
     """Rows that are not blank, each with the number that a spreadsheet program shows; a CSV file has no `name`.
 
-    `unsaved` holds row number and column (from 0) of formulas without a stored result, which read as blank.
+    `unsaved` holds row number and column (from 0) of formulas without a stored result, which read as blank. `hidden`
+    names what a spreadsheet program does not show of it: the sheet, or rows.
     """
 
     name: str | None
     rows: list[tuple[int, Sequence[object]]]
     unsaved: frozenset[tuple[int, int]] = frozenset()
+    hidden: str = ""
 
     def misplaced(self) -> dict[int, str]:
         """What is wrong with rows that go on under no heading, by row number: a separator without quotes shifted them.
@@ -153,22 +203,17 @@ def read_sheets(path: Path) -> list[Sheet]:
     """All sheets of an .xlsx workbook, with the stored results of formulas and the places of those without one.
 
     Raises:
-        InputError: The file cannot be read or exceeds a limit, or openpyxl is not installed.
+        InputError: The file cannot be read or exceeds a limit.
     """
+    from medjudge.tables.xlsx import read_xlsx  # openpyxl takes a while to import
+
+    _require_size(path, MOST_BYTES)
+    data = read_bytes(path)
     try:
-        import openpyxl  # noqa: F401  (without it dates are not read)
-    except ImportError:
-        raise InputError(f"{path}: reading .xlsx needs openpyxl; pip install 'medjudge[annotate]'") from None
-    try:
-        _require_size(path, MOST_BYTES)
-        sheets = list(read_xlsx(io.BytesIO(read_bytes(path)), is_blank))
-    except InputError:
-        raise
+        sheets = list(read_xlsx(io.BytesIO(data)))
     except LimitError as error:
         raise InputError(f"{path}, {error}") from None
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path") from None
-    except Exception as error:  # on a damaged file zipfile, zlib and expat raise whatever their parts raise
+    except Exception as error:  # on a damaged file openpyxl, zipfile and expat raise whatever their parts raise
         reason = " ".join(str(error).split())
         raise InputError(
             f"{path}: not a readable .xlsx workbook ({reason}); save it as .xlsx again, without a password"
@@ -176,4 +221,4 @@ def read_sheets(path: Path) -> list[Sheet]:
     for sheet in sheets:
         if sheet.hidden:
             notify(f"{path}, sheet '{sheet.name}': {sheet.hidden}, and read all the same; remove what does not count")
-    return [Sheet(sheet.name, sheet.rows, sheet.unsaved) for sheet in sheets]
+    return sheets

@@ -359,12 +359,6 @@ def test_a_workbook_with_a_wrong_size_in_it_is_read_whole(workbook, tmp_path: Pa
     assert [score.question_id for score in read_physician_scores(cut)] == ["q1", "q2"]
 
 
-def test_without_openpyxl_the_message_says_how_to_get_it(workbook, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = workbook(S=[LONG, ["q1", "m", 0, "dr", 4]])
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    assert refused(path).endswith("pip install 'medjudge[annotate]'")
-
-
 def test_the_module_loads_nothing_heavy() -> None:
     code = "import sys, medjudge.annotate.scores; print({'pandas', 'openpyxl', 'fastapi', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
