@@ -166,7 +166,7 @@ def _print_changes(screen: "Console", revision: "Revision", folder: Path) -> Non
 
     counts = revision.counts
     screen.print(
-        f"\n{counts.proposed} proposals from {counts.requested} requests ({counts.declined} without a change, "
+        f"\n{counts.proposed} proposals from {counts.asked} requests ({counts.declined} without a change, "
         f"{counts.unreadable} unreadable, {counts.failed} failed); {len(revision.kept)} kept"
     )
     for why, count in counts.left_out.items():

@@ -1,4 +1,4 @@
-"""What the scores suggest as the cause of a disagreement, each with its evidence in one line.
+"""The causes of a disagreement that the scores suggest, each with its evidence in one line.
 
 These are rules of thumb on the scores: a physician decides what is wrong with a question.
 """
@@ -16,7 +16,8 @@ from medjudge.distill.checklist import terms
 from medjudge.distill.wording import wording_of
 from medjudge.languages.texts import PACKAGED, Languages
 from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
-from medjudge.scale import USABLE_FROM
+from medjudge.refine.material import answer_keys
+from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.text.grammar import grammar_of
 from medjudge.validation.pairs import Pairs
 
@@ -24,6 +25,7 @@ from medjudge.validation.pairs import Pairs
 class CauseKind(Enum):
     """A possible cause of a disagreement between judge and physicians."""
 
+    JUDGE_MISREAD = "judge_misread"
     POINT_MISSING = "point_missing"
     REFERENCE_DISPUTABLE = "reference_disputable"
     SAFETY_OVERLOOKED = "safety_overlooked"
@@ -32,11 +34,12 @@ class CauseKind(Enum):
 
     @property
     def text(self) -> str:
-        """What users and proposers read."""
+        """The cause in the words that users and proposers read."""
         return _TEXTS[self]
 
 
 _TEXTS = {
+    CauseKind.JUDGE_MISREAD: "judge misread",
     CauseKind.POINT_MISSING: "checklist point missing",
     CauseKind.REFERENCE_DISPUTABLE: "reference disputable",
     CauseKind.SAFETY_OVERLOOKED: "safety overlooked",
@@ -64,24 +67,6 @@ class Cause(NamedTuple):
         return {"name": self.kind.text, "evidence": self.evidence}
 
 
-def overlap(answer: str, question: Question, languages: Languages = PACKAGED) -> float | None:
-    """The share of the reference's terms that an answer contains; None without a reference."""
-    wording = wording_of(question.language, languages)
-    expected = terms(question.reference or "", wording)
-    return len(expected & terms(answer, wording)) / len(expected) if expected else None
-
-
-def usual_overlap(
-    pairs: Pairs,
-    questions: dict[str, Question],
-    answers: dict[AnswerKey, Answer],
-    languages: Languages = PACKAGED,
-) -> float | None:
-    """The median overlap with the reference of answers that physicians call usable; None where there are none."""
-    overlaps = _overlaps_of_usable(pairs, questions, answers, languages)
-    return float(np.median(overlaps)) if overlaps else None
-
-
 def question_causes(
     shift: float,
     size: float,
@@ -89,7 +74,6 @@ def question_causes(
     question: Question,
     answers: dict[AnswerKey, Answer],
     comments: Sequence[str],
-    usual: float | None,
     languages: Languages = PACKAGED,
 ) -> list[Cause]:
     """The causes that a question's scores suggest, the likeliest first.
@@ -100,15 +84,16 @@ def question_causes(
         pairs: The rows of this question, at least one.
         answers: By key.
         comments: The physicians' comments on those answers on which the judge is too lenient.
-        usual: From `usual_overlap`.
         languages: The texts of the run's languages.
     """
+    stricter = f"judge {-shift:.1f} levels stricter than usual; {_mean_levels(pairs)}"
     candidates = [
+        _misread(pairs, question, answers),
         _physicians_disagree(size, pairs),
         _safety(pairs, comments) if shift > 0 else None,
         _ambiguous(size, pairs),
         _missing(shift, pairs, question, comments, languages) if shift > 0 else None,
-        _reference(shift, pairs, question, answers, usual, languages) if shift <= 0 else None,
+        None if shift > 0 else Cause(CauseKind.REFERENCE_DISPUTABLE, stricter),
     ]
     return [cause for cause in candidates if cause is not None]
 
@@ -122,8 +107,21 @@ def rubric_causes(shift: float, pairs: Pairs) -> list[Cause]:
 
 
 def comments_of(keys: set[AnswerKey], scores: Sequence[PhysicianScore]) -> list[str]:
-    """What physicians wrote about these answers."""
+    """Comments of physicians on these answers."""
     return [score.comment for score in scores if score.answer_key in keys and score.comment and score.comment.strip()]
+
+
+def _misread(pairs: Pairs, question: Question, answers: dict[AnswerKey, Answer]) -> Cause | None:
+    """A right answer that the judge marks down: neither reference nor checklist can be at fault."""
+    reference = " ".join((question.reference or "").split())
+    texts = [" ".join(answers[key].text.split()) for key in answer_keys(pairs)]
+    same = np.array([bool(reference) and text == reference for text in texts])
+    full = np.nanmin(pairs.raters, axis=1) == LEVELS
+    if not (rows := same & full & (pairs.judge < LEVELS)).any():
+        return None
+    levels = ", ".join(str(level) for level in sorted(set(pairs.judge[rows].astype(int).tolist())))
+    evidence = f"judge gives {levels} to {int(rows.sum())} answers that equal the reference, and every physician 5"
+    return Cause(CauseKind.JUDGE_MISREAD, evidence)
 
 
 def _physicians_disagree(size: float, pairs: Pairs) -> Cause | None:
@@ -182,34 +180,6 @@ def _missing(shift: float, pairs: Pairs, question: Question, comments: Sequence[
         frequent = ", ".join(term for term, _ in Counter(new_terms).most_common(5))
         evidence += f"; comments mention what the checklist does not: {frequent}"
     return Cause(CauseKind.POINT_MISSING, evidence)
-
-
-def _reference(
-    shift: float,
-    pairs: Pairs,
-    question: Question,
-    answers: dict[AnswerKey, Answer],
-    usual: float | None,
-    languages: Languages,
-) -> Cause:
-    evidence = f"judge {-shift:.1f} levels stricter than usual; {_mean_levels(pairs)}"
-    overlaps = _overlaps_of_usable(pairs, {question.id: question}, answers, languages)
-    if overlaps and usual is not None and np.mean(overlaps) < usual:
-        evidence += (
-            f"; answers that physicians call usable contain {100 * np.mean(overlaps):.0f} % of the reference's terms, "
-            f"usually {100 * usual:.0f} %"
-        )
-    return Cause(CauseKind.REFERENCE_DISPUTABLE, evidence)
-
-
-def _overlaps_of_usable(
-    pairs: Pairs, questions: dict[str, Question], answers: dict[AnswerKey, Answer], languages: Languages
-) -> list[float]:
-    """The overlap of each usable answer with its reference, where there is one."""
-    usable = pairs.only(np.flatnonzero(pairs.physician >= USABLE_FROM))
-    keys = [AnswerKey(*row) for row in zip(usable.question_id, usable.model, map(int, usable.sample), strict=True)]
-    overlaps = [overlap(answers[key].text, questions[key.question_id], languages) for key in keys]
-    return [share for share in overlaps if share is not None]
 
 
 def _mean_levels(pairs: Pairs) -> str:

@@ -1,4 +1,4 @@
-"""Whether a change is kept: agreement with physicians on answers that had no part in making it.
+"""The decision on a change: agreement with physicians on answers that had no part in making it.
 
 Agreement is measured in levels: an answer's improvement is how much closer the judge's expected score came to the
 physicians' mean. Usable agreement of five answers moves in steps of a fifth and shows little; it only must not fall.
@@ -62,9 +62,13 @@ class Decision(NamedTuple):
     standard_error: float | None = None
     adjusted_p: float | None = None
 
+    def numbers(self) -> dict[str, float | None]:
+        """The figures by name."""
+        return {name: getattr(self, name) for name in ("improvement", "standard_error", "adjusted_p")}
+
 
 def decide(trials: Sequence[Trial], fdr: float) -> list[Decision]:
-    """Decides on changes, all of one kind at once.
+    """Decide on changes, all of one kind at once.
 
     A change is kept if its held-out improvement exceeds its standard error and is above 0 beyond chance. The first
     condition alone would keep one in six proposals that are noise. Three things guard against that. A change that does
@@ -85,50 +89,43 @@ def decide(trials: Sequence[Trial], fdr: float) -> list[Decision]:
     """
     means = [cluster_means(trial.held_out.improvement(), trial.held_out.cluster) for trial in trials]
     errors = [_error(means, index) for index in range(len(means))]
-    reasons = [_why_dropped(trial, error) for trial, error in zip(trials, errors, strict=True)]
+    reasons = [_why_dropped(trial, error) for trial, (error, _) in zip(trials, errors, strict=True)]
     tested = [index for index, reason in enumerate(reasons) if reason is None]
-    p_values = [student.sf(means[index].mean() / errors[index].value, errors[index].degrees) for index in tested]
+    p_values = [student.sf(means[index].mean() / errors[index][0], errors[index][1]) for index in tested]
     adjusted = dict(zip(tested, false_discovery_control(p_values) if tested else [], strict=True))
     return [
         Decision(False, reason)
         if reason
-        else _decided(trials[index], means[index], errors[index].value, adjusted[index], fdr)
+        else _decided(trials[index], means[index], errors[index][0], adjusted[index], fdr)
         for index, reason in enumerate(reasons)
     ]
 
 
-class _StandardError(NamedTuple):
-    """A standard error with its degrees of freedom; NaN where it cannot be estimated."""
-
-    value: float
-    degrees: float
-
-
-def _why_dropped(trial: Trial, error: _StandardError) -> str | None:
-    """Why a change is dropped before its held-out answers count; None where it is not."""
+def _why_dropped(trial: Trial, error: float) -> str | None:
+    """The reason to drop a change before its held-out answers count; None for none."""
     if not len(trial.held_out.before):
         return "no held-out answer to decide by"
     if trial.proposing.improvement().mean() <= 0:
         return "no closer to the physicians on the answers it was made from"
-    if not np.isfinite(error.value):
+    if not np.isfinite(error):
         return "one held-out model or conversation, and no other change to estimate its noise from"
     return None
 
 
-def _error(means: Sequence[np.ndarray], index: int) -> _StandardError:
-    """The standard error of the mean of one change's clusters."""
+def _error(means: Sequence[np.ndarray], index: int) -> tuple[float, float]:
+    """The standard error of the mean of one change's clusters, and its degrees of freedom; NaN for no estimate."""
     own = means[index]
     others = [values for other, values in enumerate(means) if other != index and len(values)]
     degrees_of_others = sum(len(values) - 1 for values in others)
-    squares = ((own - own.mean()) ** 2).sum() if len(own) else 0.0
     prior = min(PRIOR_DEGREES, degrees_of_others)
-    squares_of_others = sum(((values - values.mean()) ** 2).sum() for values in others)
-    pooled = squares_of_others / degrees_of_others if degrees_of_others else 0.0
     degrees = prior + len(own) - 1
     if degrees <= 0 or not len(own):
-        return _StandardError(float("nan"), float("nan"))
+        return float("nan"), float("nan")
+    squares = ((own - own.mean()) ** 2).sum()
+    squares_of_others = sum(((values - values.mean()) ** 2).sum() for values in others)
+    pooled = squares_of_others / degrees_of_others if degrees_of_others else 0.0
     variance = max((prior * pooled + squares) / degrees, ROUNDING)
-    return _StandardError(float(np.sqrt(variance / len(own))), float(degrees))
+    return float(np.sqrt(variance / len(own))), float(degrees)
 
 
 def _decided(trial: Trial, means: np.ndarray, error: float, adjusted_p: float, fdr: float) -> Decision:

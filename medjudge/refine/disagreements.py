@@ -1,4 +1,4 @@
-"""On which questions judge and physicians disagree beyond noise: one test per group of answers, corrected for many.
+"""Tests of whether judge and physicians disagree beyond noise: one per group of answers, corrected for many.
 
 A question is tested for the size of its disagreement, not for its mean: where a checklist lacks a point, the judge is
 lenient on the answers that lack it and right on the others. The size is compared with the judge's own error and the
@@ -43,34 +43,20 @@ class Noise(NamedTuple):
     variance: float
 
 
-class Sizes(NamedTuple):
+class Tested(NamedTuple):
     """One value per group; all arrays have shape (groups,).
 
     Attributes:
-        size: The root mean square of judge minus physicians, less the centre, in levels.
-        noise: What the size is by noise alone.
+        shift: The mean of judge minus physicians, less the centre, in levels.
+        size: The root mean square of the same; for a category the absolute shift.
+        noise: What the size is by noise alone; for a category the standard error of its shift.
         p_value: Of a size at least this large by noise alone.
         adjusted_p: The least share of false findings at which the group is one.
     """
 
+    shift: np.ndarray
     size: np.ndarray
     noise: np.ndarray
-    p_value: np.ndarray
-    adjusted_p: np.ndarray
-
-
-class Shifts(NamedTuple):
-    """One value per group; all arrays have shape (groups,).
-
-    Attributes:
-        shift: The mean of judge minus physicians in levels.
-        standard_error: Of the shift.
-        p_value: Of a shift at least this large by noise alone, two-sided.
-        adjusted_p: The least share of false findings at which the group is one.
-    """
-
-    shift: np.ndarray
-    standard_error: np.ndarray
     p_value: np.ndarray
     adjusted_p: np.ndarray
 
@@ -108,7 +94,7 @@ def cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarray) -> Noise:
-    """Estimates noise on the bulk of the questions, in turns: those beyond its nine-tenths quantile are left out.
+    """Estimate noise on the bulk of the questions, in turns: those beyond its nine-tenths quantile are left out.
 
     Where a judge is lenient throughout a category, no single question is flawed: the centre is the category's median,
     or that of all questions if the category has too few.
@@ -128,7 +114,7 @@ def bulk_noise(means: Sequence[np.ndarray], category: np.ndarray, view: np.ndarr
         centre = _centre(means, category, bulk)
         deviations = [mean - usual for mean, usual in zip(means, centre, strict=True)]
         variance = _bulk_variance(deviations, view, bulk, _BULK / 2 if not bulk.all() else 0.5)
-        inside = _below(deviations, view, variance) <= _BULK
+        inside = 1 - _p_values(deviations, view, variance) <= _BULK
         if (inside == bulk).all() or not inside.any():
             break
         bulk = inside
@@ -148,17 +134,12 @@ def _bulk_variance(deviations: Sequence[np.ndarray], view: np.ndarray, bulk: np.
     """The variance at which the median question of the bulk is where noise alone would put it."""
 
     def excess(log_variance: float) -> float:
-        return float(np.median(_below(deviations, view, float(np.exp(log_variance)))[bulk])) - median
+        return float(np.median(1 - _p_values(deviations, view, float(np.exp(log_variance)))[bulk])) - median
 
     low, high = np.log(ROUNDING), np.log(16.0)
     if excess(low) <= 0:
         return ROUNDING
     return 16.0 if excess(high) > 0 else float(np.exp(brentq(excess, low, high)))
-
-
-def _below(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
-    """The share of sound questions with a smaller disagreement, shape (questions,)."""
-    return 1 - _p_values(deviations, view, variance)
 
 
 def _p_values(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> np.ndarray:
@@ -168,8 +149,8 @@ def _p_values(deviations: Sequence[np.ndarray], view: np.ndarray, variance: floa
     return p_values
 
 
-def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> Sizes:
-    """Tests for each group whether its disagreement is larger than noise alone makes it.
+def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -> Tested:
+    """Test for each group whether its disagreement is larger than noise alone makes it.
 
     Args:
         deviations: For each group its cluster means (a cluster is a model) of judge minus physicians, less the centre,
@@ -179,7 +160,8 @@ def sizes(deviations: Sequence[np.ndarray], view: np.ndarray, variance: float) -
     """
     p_value = _p_values(deviations, view, variance)
     size = np.array([np.sqrt((group**2).mean()) for group in deviations])
-    return Sizes(size, np.sqrt(variance + view), p_value, _adjusted(p_value))
+    shift = np.array([group.mean() for group in deviations])
+    return Tested(shift, size, np.sqrt(variance + view), p_value, false_discovery_control(p_value))
 
 
 def _form(deviations: np.ndarray, variance: float, view: float) -> float:
@@ -188,8 +170,8 @@ def _form(deviations: np.ndarray, variance: float, view: float) -> float:
     return float(((deviations**2).sum() - share * deviations.sum() ** 2) / variance)
 
 
-def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Shifts:
-    """Tests for each category whether the mean of judge minus physicians differs from 0, two-sided.
+def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Tested:
+    """Test for each category whether the mean of judge minus physicians differs from 0, two-sided.
 
     The variance of a category's few conversations is moderated by that of all categories (Smyth, 2004).
 
@@ -204,9 +186,4 @@ def shifts(means: Sequence[np.ndarray], view: np.ndarray) -> Shifts:
     pooled = squares.sum() / (counts - 1).sum()
     error = np.sqrt(np.maximum((PRIOR_DEGREES * pooled + squares) / degrees, ROUNDING) / counts + view)
     p_value = 2 * student.sf(np.abs(shift) / error, degrees)
-    return Shifts(shift, error, p_value, _adjusted(p_value))
-
-
-def _adjusted(p_value: np.ndarray) -> np.ndarray:
-    adjusted: np.ndarray = false_discovery_control(p_value)
-    return adjusted
+    return Tested(shift, np.abs(shift), error, p_value, false_discovery_control(p_value))

@@ -1,13 +1,24 @@
-"""The disagreements of a run: each question and category beyond noise, with its suggested causes."""
+"""The disagreements of a run beyond noise, with suggested causes, and questions that separate models badly."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_causes, usual_overlap
-from medjudge.refine.disagreements import bulk_noise, cluster_means, rater_variance, shifts, sizes
+from medjudge.records import Judgment
+from medjudge.refine.causes import Cause, comments_of, question_causes, rubric_causes
+from medjudge.refine.disagreements import Tested, bulk_noise, cluster_means, rater_variance, shifts, sizes
 from medjudge.refine.material import Material, Target, answer_keys
+from medjudge.rounds import level_of, scored_rounds
+from medjudge.scale import USABLE_FROM
+from medjudge.statistics.item_response import (
+    FEWEST_MODELS,
+    FEWEST_QUESTIONS,
+    Flawed,
+    discriminates,
+    fit_two_parameter,
+    flawed_items,
+)
 from medjudge.validation.pairs import Pairs
 
 _LENIENT = 0.5
@@ -69,7 +80,7 @@ def find(material: Material, fdr: float) -> list[Finding]:
 
 
 def _questions(material: Material, rows: np.ndarray, view: float, fdr: float) -> list[Finding]:
-    """Tests each question as a whole, and its unsafe answers alone: these may be one of four."""
+    """Test each question as a whole, and its unsafe answers alone: these may be one of four."""
     pairs = material.pairs
     names = list(dict.fromkeys(pairs.question_id[rows]))
     groups = [rows[pairs.question_id[rows] == name] for name in names]
@@ -85,36 +96,27 @@ def _questions(material: Material, rows: np.ndarray, view: float, fdr: float) ->
     ]
     tested = [*groups, *unsafe_groups]
     result = sizes(deviations, view / _raters(pairs, tested), variance)
-    usual = usual_overlap(pairs.only(rows), material.questions, material.answers, material.languages)
     findings: dict[str, Finding] = {}
     for index in np.argsort(result.p_value, kind="stable"):
         name = str(pairs.question_id[tested[index][0]])
         if result.adjusted_p[index] > fdr or name in findings:
             continue
-        shift, size = float(deviations[index].mean()), float(result.size[index])
-        findings[name] = Finding(
-            Target("checklist", name),
-            tested[index],
-            shift,
-            size,
-            float(result.noise[index]),
-            float(result.adjusted_p[index]),
-            _causes_of(material, tested[index], shift, size, usual),
-            bool(index >= len(groups)),
-        )
+        causes = _causes_of(material, tested[index], float(result.shift[index]), float(result.size[index]))
+        target, unsafe_only = Target("checklist", name), bool(index >= len(groups))
+        findings[name] = _finding(target, tested[index], result, int(index), causes, unsafe_only)
     return list(findings.values())
 
 
-def _causes_of(material: Material, rows: np.ndarray, shift: float, size: float, usual: float | None) -> list[Cause]:
+def _causes_of(material: Material, rows: np.ndarray, shift: float, size: float) -> list[Cause]:
     pairs = material.pairs.only(rows)
     lenient = pairs.only(difference(pairs) > _LENIENT)
     comments = comments_of(set(answer_keys(lenient)), material.scores)
     question = material.questions[str(pairs.question_id[0])]
-    return question_causes(shift, size, pairs, question, material.answers, comments, usual, material.languages)
+    return question_causes(shift, size, pairs, question, material.answers, comments, material.languages)
 
 
 def _rubrics(material: Material, rows: np.ndarray, view: float, fdr: float) -> list[Finding]:
-    """Tests each category and language over its conversations; a sound rubric has no shift at all."""
+    """Test each category and language over its conversations; a sound rubric has no shift at all."""
     pairs, names = material.pairs, material.rubric_names
     groups = [rows[names[rows] == name] for name in dict.fromkeys(names[rows])]
     # One conversation says nothing about a category.
@@ -124,18 +126,23 @@ def _rubrics(material: Material, rows: np.ndarray, view: float, fdr: float) -> l
     means = [_means(pairs, group, pairs.conversation) for group in groups]
     result = shifts(means, view / _raters(pairs, groups))
     return [
-        Finding(
+        _finding(
             Target("rubric", str(names[group[0]])),
             group,
-            float(result.shift[index]),
-            abs(float(result.shift[index])),
-            float(result.standard_error[index]),
-            float(result.adjusted_p[index]),
+            result,
+            index,
             rubric_causes(float(result.shift[index]), pairs.only(group)),
         )
         for index, group in enumerate(groups)
         if result.adjusted_p[index] <= fdr
     ]
+
+
+def _finding(
+    target: Target, rows: np.ndarray, tested: Tested, index: int, causes: list[Cause], unsafe_only: bool = False
+) -> Finding:
+    shift, size, noise, _, adjusted_p = (float(column[index]) for column in tested)
+    return Finding(target, rows, shift, size, noise, adjusted_p, causes, unsafe_only)
 
 
 def difference(pairs: Pairs) -> np.ndarray:
@@ -149,3 +156,63 @@ def _means(pairs: Pairs, rows: np.ndarray, cluster: np.ndarray) -> np.ndarray:
 
 def _raters(pairs: Pairs, groups: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([np.isfinite(pairs.raters[group]).any(axis=0).sum() for group in groups])
+
+
+class FlawedQuestion(NamedTuple):
+    """A question with its item of the response model."""
+
+    question_id: str
+    item: Flawed
+
+    def as_json(self) -> dict[str, Any]:
+        """Its line in `flawed_items.jsonl`."""
+        wrong_way = "the wrong way round: weaker models pass it more often"
+        separates = wrong_way if self.item.kind == "negative" else "hardly"
+        return {
+            "question_id": self.question_id,
+            "discrimination": self.item.kind,
+            "value": round(self.item.discrimination, 3),
+            "low": round(self.item.low, 3),
+            "high": round(self.item.high, 3),
+            "doubt": round(self.item.doubt, 4),
+            "reason": f"separates able models from others {separates}; check its reference, checklist and wording",
+        }
+
+
+class FlawedQuestions(NamedTuple):
+    """The flawed questions among `questions` that `models` answered; `why` says why none could be found."""
+
+    models: int
+    questions: int
+    flawed: list[FlawedQuestion]
+    why: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Its entry in `summary.json`."""
+        return {"models": self.models, "questions": self.questions, "listed": len(self.flawed), "why": self.why}
+
+
+def flawed_questions(judgments: Sequence[Judgment], question_ids: set[str]) -> FlawedQuestions:
+    """Fit a response model to the judge's usable verdicts, and lists the questions that it finds flawed.
+
+    Args:
+        judgments: All judgments of the judge; those of questions that are not in `question_ids` are left out.
+    """
+    rounds = {key: made for key, made in scored_rounds(judgments).items() if key.question_id in question_ids}
+    models = sorted({key.model for key in rounds})
+    questions = sorted({key.question_id for key in rounds})
+    if len(models) < FEWEST_MODELS or len(questions) < FEWEST_QUESTIONS:
+        too_few = (
+            f"{len(models)} models and {len(questions)} questions are too few; at least {FEWEST_MODELS} and "
+            f"{FEWEST_QUESTIONS} are needed"
+        )
+        return FlawedQuestions(len(models), len(questions), [], too_few)
+    usable, samples = np.zeros((2, len(models), len(questions)))
+    for key, made in rounds.items():
+        cell = models.index(key.model), questions.index(key.question_id)
+        samples[cell] += 1
+        usable[cell] += level_of(made) >= USABLE_FROM
+    fit = fit_two_parameter(usable, samples)
+    why = None if discriminates(fit) else "the questions as a whole hardly separate the models"
+    flawed = [FlawedQuestion(questions[item.question], item) for item in flawed_items(fit)]
+    return FlawedQuestions(len(models), len(questions), flawed, why)

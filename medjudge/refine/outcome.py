@@ -1,22 +1,23 @@
 """The result of a refinement, and the files that it is written to."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from medjudge.files import write_json, write_whole
-from medjudge.refine.changes import Change, changed_questions, kept_texts, unified, version_lines
-from medjudge.refine.findings import Finding
-from medjudge.refine.flawed_items import FlawedQuestions
-from medjudge.refine.material import Material, Rounds, Unscored
+from medjudge.records import Question
+from medjudge.refine.decide import Scored
+from medjudge.refine.findings import Finding, FlawedQuestions
+from medjudge.refine.material import Material, Rounds, Target, Unscored, text_sha256, write_lines
 from medjudge.refine.proposals import Outcome, Proposal
+from medjudge.refine.trials import Change, kept_texts
 from medjudge.rounds import level_of
-from medjudge.statistics.estimates import Estimate
+from medjudge.statistics.estimates import Estimate, rounded
 from medjudge.statistics.two_judges import compare
 from medjudge.store import write_records, write_scheme
 
@@ -35,9 +36,9 @@ class JointAgreement(NamedTuple):
 
 @dataclass(frozen=True)
 class ProposalCounts:
-    """What became of the requested proposals; `left_out` maps why a disagreement got no request to how many."""
+    """Outcomes of the requested proposals; `left_out` maps why a disagreement got no request to how many."""
 
-    requested: int
+    asked: int
     proposed: int
     declined: int
     unreadable: int
@@ -47,19 +48,8 @@ class ProposalCounts:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a proposal could not be read, made or scored."""
+        """A proposal could not be read, made or scored."""
         return bool(self.unreadable or self.failed or self.unscored)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "asked": self.requested,
-            "proposed": self.proposed,
-            "declined": self.declined,
-            "unreadable": self.unreadable,
-            "failed": self.failed,
-            "unscored": self.unscored,
-            "left_out": self.left_out,
-        }
 
 
 @dataclass(frozen=True)
@@ -111,10 +101,10 @@ class Refinement:
 
     @property
     def complete(self) -> bool:
-        """Whether every answer was scored and every proposal could be read, made and scored."""
+        """Every answer was scored, and every proposal could be read, made and scored."""
         return not self.unscored.answers and not (self.revision and self.revision.counts.incomplete)
 
-    def summary_lines(self) -> list[str]:
+    def __str__(self) -> str:
         """The result in a few lines."""
         lines = [
             f"Judge {self.judge} against {self.raters} physicians: {self.scored_answers} answers, "
@@ -124,13 +114,9 @@ class Refinement:
         causes = Counter(finding.causes[0].kind.text for finding in self.findings)
         lines += [f"  {count}: {cause}" for cause, count in causes.most_common()]
         if self.revision is not None:
-            counts = self.revision.counts
-            lines.append(f"{counts.proposed} proposals, {len(self.revision.kept)} kept")
+            lines.append(f"{self.revision.counts.proposed} proposals, {len(self.revision.kept)} kept")
             lines += [f"  {change.proposal.name}: {change.decision.why}" for change in self.revision.kept]
-        return [*lines, f"Files: {self.folder}"]
-
-    def __str__(self) -> str:
-        return "\n".join(self.summary_lines())
+        return "\n".join([*lines, f"Files: {self.folder}"])
 
     __repr__ = __str__
 
@@ -155,10 +141,10 @@ class Refinement:
         }
         if self.revision is not None:
             summary |= {
-                "proposals": self.revision.counts.as_json(),
+                "proposals": asdict(self.revision.counts),
                 "kept": [_change_json(change) for change in self.revision.kept],
                 "not_kept": [_change_json(change) for change in self.revision.not_kept],
-                "held_out": _agreement_json(self.revision.agreement),
+                "held_out": self.revision.agreement and self.revision.agreement._asdict() | {"note": SELECTION_NOTE},
             }
         return summary
 
@@ -166,10 +152,10 @@ class Refinement:
 def count_outcomes(
     proposals: Sequence[Proposal], changes: Sequence[Change], left_out: dict[str, int]
 ) -> ProposalCounts:
-    """Counts what became of the proposals."""
+    """Count the outcomes of the proposals."""
     outcomes = Counter(proposal.outcome for proposal in proposals)
     return ProposalCounts(
-        requested=len(proposals),
+        asked=len(proposals),
         proposed=len(changes),
         declined=outcomes[Outcome.DECLINED],
         unreadable=outcomes[Outcome.UNREADABLE],
@@ -202,15 +188,15 @@ def joint_agreement(material: Material, before: Rounds, after: Rounds, seed: int
 
 
 def write_findings(folder: Path, findings: Sequence[Finding], flawed: FlawedQuestions) -> None:
-    """Writes `disagreements.jsonl` and `flawed_items.jsonl`."""
-    _write_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
-    _write_lines(folder / "flawed_items.jsonl", [question.as_json() for question in flawed.flawed])
+    """Write `disagreements.jsonl` and `flawed_items.jsonl`."""
+    write_lines(folder / "disagreements.jsonl", [finding.line() for finding in findings])
+    write_lines(folder / "flawed_items.jsonl", [question.as_json() for question in flawed.flawed])
 
 
 def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -> None:
-    """Writes the diff, all versions, the kept rubrics and the new benchmark."""
+    """Write the diff, all versions, the kept rubrics and the new benchmark."""
     write_whole(folder / "changes.diff", unified(changes))
-    _write_lines(folder / "versions.jsonl", version_lines(changes))
+    write_lines(folder / "versions.jsonl", version_lines(changes))
     for name, text in kept_texts(changes, "rubric").items():
         write_whole(folder / "rubrics" / f"{name}.md", text + "\n")
     # With the kept rubrics, so that the folder's questions can be evaluated as they are.
@@ -219,32 +205,86 @@ def write_changes(folder: Path, material: Material, changes: Sequence[Change]) -
 
 
 def write_summary(refinement: Refinement) -> None:
-    """Writes `summary.json`."""
+    """Write `summary.json`."""
     write_json(refinement.folder / "summary.json", refinement.as_json())
 
 
 def _change_json(change: Change) -> dict[str, Any]:
-    decision = change.decision
     numbers = {
-        name: None if value is None else float(f"{value:.3g}")
-        for name, value in (
-            ("improvement", decision.improvement),
-            ("standard_error", decision.standard_error),
-            ("adjusted_p", decision.adjusted_p),
+        name: None if value is None else float(f"{value:.3g}") for name, value in change.decision.numbers().items()
+    }
+    return {**change.proposal.target._asdict(), **numbers, "why": change.decision.why}
+
+
+def unified(changes: Sequence[Change]) -> str:
+    """The kept changes as one unified diff, which `git apply` and `patch -p1` take.
+
+    Rubrics are under `rubrics/`, as in a scheme's folder; checklists under `checklists/`, one file per question.
+    """
+    return "".join(
+        _diff(change.proposal.target, change.before, change.proposal.text or "")
+        for change in changes
+        if change.decision.kept
+    )
+
+
+def changed_questions(questions: Sequence[Question], changes: Sequence[Change]) -> list[Question]:
+    """The benchmark with the kept checklists; everything else is unchanged."""
+    new = kept_texts(changes, "checklist")
+    return [
+        question.model_copy(update={"checklist": new[question.id]}) if question.id in new else question
+        for question in questions
+    ]
+
+
+def version_lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """Every version with its hash and its held-out agreement: the text as it was, then the proposed one."""
+    lines: list[dict[str, Any]] = []
+    for proposal, before, decision, held_out in changes:
+        target, original = proposal.target._asdict(), text_sha256(before)
+        lines.append(
+            {
+                **target,
+                "version": "as it was",
+                "sha256": original,
+                "held_out": _agreement(held_out, after=False),
+                "text": before,
+            }
         )
+        lines.append(
+            {
+                **target,
+                "version": "proposed",
+                "sha256": text_sha256(proposal.text or ""),
+                "parent": original,
+                "by": proposal.by,
+                "cause_suggested": proposal.cause,
+                "kept": decision.kept,
+                "why": decision.why,
+                **{name: None if value is None else rounded(value) for name, value in decision.numbers().items()},
+                "held_out": _agreement(held_out, after=True),
+                "text": proposal.text,
+            }
+        )
+    return lines
+
+
+def _agreement(scored: Scored | None, after: bool) -> dict[str, Any] | None:
+    """Mean distance in levels, and usable agreement."""
+    if scored is None or not len(scored.physician):
+        return None
+    judge = scored.after if after else scored.before
+    return {
+        "answers": len(judge),
+        "distance": rounded(float(abs(judge - scored.physician).mean())),
+        "usable_agreement": rounded(scored.usable_agreement()[after]),
     }
-    return {**change.proposal.target._asdict(), **numbers, "why": decision.why}
 
 
-def _agreement_json(agreement: JointAgreement | None) -> dict[str, Any] | None:
-    return agreement and {
-        "answers": agreement.answers,
-        "after": agreement.after,
-        "before": agreement.before,
-        "difference": agreement.difference,
-        "note": SELECTION_NOTE,
-    }
-
-
-def _write_lines(file: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    write_whole(file, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+def _diff(target: Target, before: str, after: str) -> str:
+    folder = "rubrics" if target.kind == "rubric" else "checklists"
+    name = f"{folder}/{target.name.replace('/', '--')}.md"
+    old, new = ([f"{line}\n" for line in text.splitlines()] for text in (before, after))
+    old_name = f"a/{name}" if old else "/dev/null"
+    heading = f"diff --git a/{name} b/{name}\n" + ("" if old else "new file mode 100644\n")
+    return heading + "".join(unified_diff(old, new, old_name, f"b/{name}"))

@@ -1,21 +1,24 @@
 """The prompt for a better text, and the strict reading of its reply: a reply that breaks a rule is not used."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
-from hashlib import sha256
 from typing import Any, NamedTuple
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
 from medjudge.distill.checklist import points_of
 from medjudge.languages.texts import languages_of
-from medjudge.records import Answer, Judgment, PhysicianScore, Question
-from medjudge.refine.causes import Cause
-from medjudge.refine.material import Target, TargetKind
-from medjudge.rubrics.render import neutralise
+from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
+from medjudge.refine.causes import Cause, CauseKind
+from medjudge.refine.findings import Finding
+from medjudge.refine.material import Material, Target, TargetKind, text_sha256
+from medjudge.rounds import scored_rounds
+from medjudge.rubrics.render import neutralise, rubric
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 MOST_ANSWERS = 12
@@ -151,11 +154,6 @@ def no_reply(prompt: Prompt, by: str, why: str, retry: bool) -> Proposal:
     return _proposal(prompt, by, None, Reading(Outcome.FAILED if retry else Outcome.UNREADABLE, problem=why))
 
 
-def text_sha256(text: str) -> str:
-    """Names a version of a text."""
-    return sha256(text.encode()).hexdigest()
-
-
 def read_reply(prompt: Prompt, reply: str) -> Reading:
     """Reads the proposed text of a reply, from between its markers."""
     if _DECLINED.fullmatch(reply.rstrip().rpartition("\n")[2]) and "<<<" not in reply:
@@ -163,7 +161,8 @@ def read_reply(prompt: Prompt, reply: str) -> Reading:
     opening = f"<<<{prompt.target.kind.upper()}>>>"
     lines = [line.strip() for line in reply.splitlines()]
     if lines.count(opening) != 1 or lines.count("<<<END>>>") != 1:
-        return _unreadable(f"the reply does not contain {opening} and <<<END>>> once each, on lines of their own")
+        problem = f"the reply does not contain {opening} and <<<END>>> once each, on lines of their own"
+        return Reading(Outcome.UNREADABLE, problem=problem)
     start, end = lines.index(opening), lines.index("<<<END>>>")
     return _checked(prompt, "\n".join(line.rstrip() for line in reply.splitlines()[start + 1 : end]).strip())
 
@@ -171,12 +170,9 @@ def read_reply(prompt: Prompt, reply: str) -> Reading:
 def _checked(prompt: Prompt, text: str) -> Reading:
     if text == prompt.before.strip():
         return _DECLINING
-    problem = _problem(prompt, text)
-    return _unreadable(problem) if problem else Reading(Outcome.PROPOSED, text)
-
-
-def _unreadable(problem: str) -> Reading:
-    return Reading(Outcome.UNREADABLE, problem=problem)
+    if problem := _problem(prompt, text):
+        return Reading(Outcome.UNREADABLE, problem=problem)
+    return Reading(Outcome.PROPOSED, text)
 
 
 def _problem(prompt: Prompt, text: str) -> str | None:
@@ -244,3 +240,61 @@ def _template(source: str):  # type: ignore[no-untyped-def]
     # Autoescape is off, since the reader is a language model and not a browser; values are never run as templates.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     return environment.from_string(source)
+
+
+Made = Sequence[tuple[Prompt, Proposal]]
+"""Prompts, each with the proposal that answers it."""
+
+
+class Requests(NamedTuple):
+    """The prompts, and how many disagreements have none: reason -> count."""
+
+    prompts: list[Prompt]
+    left_out: dict[str, int]
+
+
+def proposal_requests(
+    material: Material, findings: Sequence[Finding], readable: frozenset[TargetKind], limit: int | None
+) -> Requests:
+    """A prompt for each disagreement that a change could resolve and that held-out answers can decide.
+
+    Args:
+        readable: The kinds of text that the judge takes a new version of.
+        limit: The most prompts; None for no limit.
+    """
+    prompts: list[Prompt] = []
+    left_out: Counter[str] = Counter()
+    shown = _shown_answers(material)
+    earlier = earlier_turns(list(material.questions.values()))
+    for finding in findings:
+        target, cause = finding.target, finding.causes[0]
+        rows = material.rows_of(target)
+        if target.kind not in readable:
+            left_out[f"the judge cannot use a new {target.kind}"] += 1
+        elif cause.kind is CauseKind.PHYSICIANS_DISAGREE:
+            left_out[cause.kind.text] += 1
+        elif not rows.held_out.any():
+            left_out["no held-out answer to decide by"] += 1
+        elif limit is not None and len(prompts) == limit:
+            left_out["beyond --limit"] += 1
+        elif target.kind == "rubric":
+            answers = [shown[material.keys[row]] for row in finding.rows]
+            prompts.append(
+                rubric_prompt(target.name, rubric(target.name, material.scheme), cause, answers, material.scheme)
+            )
+        else:
+            question = material.questions[target.name]
+            answers = [shown[material.keys[row]] for row in np.flatnonzero(rows.proposing)]
+            prompts.append(checklist_prompt(question, earlier[question.id], cause, answers, material.scheme))
+    return Requests(prompts, dict(left_out))
+
+
+def _shown_answers(material: Material) -> dict[AnswerKey, Shown]:
+    scores: dict[AnswerKey, list[PhysicianScore]] = {}
+    for score in material.scores:
+        scores.setdefault(score.answer_key, []).append(score)
+    rounds = scored_rounds(material.judgments)
+    return {
+        key: Shown(material.questions[key.question_id], material.answers[key], scores[key], rounds[key][0])
+        for key in material.keys
+    }

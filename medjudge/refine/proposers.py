@@ -3,16 +3,17 @@
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, notify
-from medjudge.files import read_text, write_whole
+from medjudge.files import first_problem, model_from_json, read_text, write_whole
 from medjudge.refine.proposals import Outcome, Prompt, Proposal, edited, no_reply, proposal
 from medjudge.screen import progress_bar
+from medjudge.store import Run, repair_last_line
 
 _MAX_TOKENS, _THOUGHT_TOKENS = 2048, 8192
 _OPENINGS = 5
@@ -156,3 +157,45 @@ class EditorProposer:
                 f"{self.command[0]} exited with {done.returncode} on {text}; what was saved is kept, and the same "
                 "command continues with it"
             )
+
+
+def make_proposals(
+    run: Run, prompts: Sequence[Prompt], file: Path, open_proposer: Callable[[], Proposer]
+) -> list[tuple[Prompt, Proposal]]:
+    """Send the prompts that have no proposal yet; every proposal is on disk before the next one is made.
+
+    Args:
+        run: Its folder, locked.
+        file: Where proposals are kept; a failed one in it is requested again.
+        open_proposer: Called only if there is something to propose.
+
+    Raises:
+        InputError: The file holds proposals by another proposer, or cannot be read.
+    """
+    existing = {
+        proposal.prompt_sha256: proposal for proposal in _read_proposals(file) if proposal.outcome is not Outcome.FAILED
+    }
+    waiting = [prompt for prompt in prompts if prompt.sha256 not in existing]
+    if waiting:
+        proposer = open_proposer()
+        others = sorted({proposal.by for proposal in existing.values()} - {proposer.name})
+        if others:
+            raise InputError(
+                f"{file}: holds proposals by {', '.join(others)}; continue with that proposer or choose another --out"
+            )
+        if existing:
+            notify(f"{len(existing)} proposals exist; {len(waiting)} to go")
+        for proposal in proposer.propose(waiting):
+            existing[proposal.prompt_sha256] = proposal
+            run.append(file, proposal.model_dump_json())
+    return [(prompt, existing[prompt.sha256]) for prompt in prompts]
+
+
+def _read_proposals(file: Path) -> list[Proposal]:
+    if not file.exists():
+        return []
+    repair_last_line(file)  # the lock of the run is held
+    try:
+        return [model_from_json(Proposal, line) for line in read_text(file).split("\n") if line]
+    except ValueError as error:
+        raise InputError(f"{file}: not a proposal ({first_problem(error)}); remove the line and run again") from None

@@ -1,21 +1,38 @@
 """Tries each proposed text: answers are judged again with it, and held-out agreement decides whether it is kept."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.records import AnswerKey, Judgment, Question
-from medjudge.refine.changes import Change, kept_texts
+from medjudge.records import Answer, AnswerKey, Judgment, Question
 from medjudge.refine.decide import Decision, Scored, Trial, decide
-from medjudge.refine.material import Material, Rounds, rubric_name
-from medjudge.refine.requests import Made
-from medjudge.refine.rescoring import RubricText
+from medjudge.refine.material import Material, Rounds, TargetKind, rubric_name, text_sha256
+from medjudge.refine.proposals import Made, Proposal
 from medjudge.rounds import expected_of, level_of
 from medjudge.scale import USABLE_FROM
+from medjudge.store import Run
+
+
+class RubricText(NamedTuple):
+    """A rubric by its name (such as `MK.en`), with a text that replaces the package's."""
+
+    name: str
+    text: str
+
 
 Rescore = Callable[[Sequence[Question], Sequence[AnswerKey], RubricText | None], Rounds]
 """Judges answers again: with these questions, for these answers, by this rubric where it is not the package's."""
+
+
+class Change(NamedTuple):
+    """A proposal with its decision; `held_out` is None where answers could not be scored with it."""
+
+    proposal: Proposal
+    before: str
+    decision: Decision
+    held_out: Scored | None
 
 
 class Tried(NamedTuple):
@@ -25,8 +42,17 @@ class Tried(NamedTuple):
     rounds: Rounds
 
 
-def try_rubrics(material: Material, made: Sequence[Made], current: Rounds, rescore: Rescore, fdr: float) -> Tried:
-    """Decides on each rubric by its held-out conversations; where one is kept, its whole category is scored again."""
+def kept_texts(changes: Sequence[Change], kind: TargetKind) -> dict[str, str]:
+    """The kept texts of one kind, by name."""
+    return {
+        change.proposal.name: change.proposal.text or ""
+        for change in changes
+        if change.decision.kept and change.proposal.kind == kind
+    }
+
+
+def try_rubrics(material: Material, made: Made, current: Rounds, rescore: Rescore, fdr: float) -> Tried:
+    """Decide on each rubric by its held-out conversations; where one is kept, its whole category is scored again."""
 
     def scores_with(rubric: RubricText, rows: np.ndarray) -> Rounds:
         keys = [material.keys[row] for row in np.flatnonzero(rows)]
@@ -49,13 +75,13 @@ def try_rubrics(material: Material, made: Sequence[Made], current: Rounds, resco
 
 def try_checklists(
     material: Material,
-    made: Sequence[Made],
+    made: Made,
     current: Rounds,
     rubrics: Mapping[str, str],
     rescore: Rescore,
     fdr: float,
 ) -> Tried:
-    """Decides on each checklist by the held-out answers to its question, under the rubric kept for its category."""
+    """Decide on each checklist by the held-out answers to its question, under the rubric kept for its category."""
     texts = {proposal.name: proposal.text for _, proposal in made if proposal.text}
     by_rubric: dict[str | None, list[Question]] = {}
     for name, text in texts.items():
@@ -74,7 +100,11 @@ def try_checklists(
 
 
 def _decided(
-    material: Material, made: Sequence[Made], current: Rounds, changed: Mapping[str, Rounds], fdr: float
+    material: Material,
+    made: Made,
+    current: Rounds,
+    changed: Mapping[str, Rounds],
+    fdr: float,
 ) -> list[Change]:
     """The decisions on the proposals that have a text; one that left answers unscored is not tried.
 
@@ -121,3 +151,54 @@ def _with_new_scores(current: Rounds, changed: Rounds, material: Material, rows:
     replaced = {material.keys[row] for row in np.flatnonzero(rows)}
     unchanged = {key: made for key, made in current.items() if key not in replaced}
     return {**unchanged, **{key: made for key, made in changed.items() if key in replaced}}
+
+
+class Rescoring(NamedTuple):
+    """Which records a rescoring run folder must hold; `original` maps each key there to the key in the refined run."""
+
+    run: Run
+    questions: list[Question]
+    answers: list[Answer]
+    original: dict[AnswerKey, AnswerKey]
+
+
+def plan_rescoring(
+    folder: Path,
+    material: Material,
+    questions: Sequence[Question],
+    keys: Sequence[AnswerKey],
+    rubric: RubricText | None,
+) -> Rescoring:
+    """List the questions and answers that are judged again with changed texts, in a run folder of their own.
+
+    The judgments stay there, so that none is paid for twice. In that folder the version of its checklist is part of a
+    question's id, and each question is a conversation of its own. What the folder holds already stays in it.
+
+    Args:
+        folder: The refinement folder.
+        questions: The questions as the judge shall read them.
+        keys: The answers to these questions.
+        rubric: The changed rubric; None where the package's is used.
+    """
+    name = "checklists" if rubric is None else f"{rubric.name}-{text_sha256(rubric.text)[:12]}"
+    run = Run(folder / "rescored" / name)
+    turns_of_group: dict[str, list[Question]] = {}
+    for question in material.questions.values():
+        turns_of_group.setdefault(question.group, []).append(question)
+    versions: dict[str, str] = {}
+    by_id = {question.id: question for question in (run.questions() if run.questions_file.exists() else ())}
+    for question in questions:
+        version = f"{question.id}@{text_sha256(question.checklist or '')[:12]}"
+        versions[question.id] = version
+        by_id[version] = question.model_copy(update={"id": version, "group": version})
+        for turn in turns_of_group[question.group]:
+            if turn.round < question.round:
+                turn_id = f"{turn.id}@{version}"
+                by_id[turn_id] = turn.model_copy(update={"id": turn_id, "group": version})
+    answers = {answer.key: answer for answer in run.answers()}
+    original = {}
+    for key in keys:
+        answer = material.answers[key].model_copy(update={"question_id": versions[key.question_id]})
+        answers[answer.key] = answer
+        original[answer.key] = key
+    return Rescoring(run, list(by_id.values()), list(answers.values()), original)

@@ -9,15 +9,21 @@ from medjudge.chat_api.client import check_server
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
-from medjudge.files import write_whole
 from medjudge.judge.folder import CARD_FILE, KINDS, read_card
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge
 from medjudge.models.hardware import choose_device
 from medjudge.records import AnswerKey, Question
-from medjudge.refine.changes import kept_texts
-from medjudge.refine.findings import Finding, find
-from medjudge.refine.flawed_items import flawed_questions
-from medjudge.refine.material import Material, Rounds, material_sha256
+from medjudge.refine.findings import Finding, find, flawed_questions
+from medjudge.refine.material import (
+    Material,
+    Rounds,
+    claim_folder,
+    kinds_read,
+    material_sha256,
+    split_answers,
+    why_not_refinable,
+    write_split,
+)
 from medjudge.refine.outcome import (
     Refinement,
     Revision,
@@ -27,13 +33,9 @@ from medjudge.refine.outcome import (
     write_findings,
     write_summary,
 )
-from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer
-from medjudge.refine.readers import kinds_read, require_refinable, why_not_refinable
-from medjudge.refine.requests import make_proposals, proposal_requests
-from medjudge.refine.rescoring import RubricText, plan_rescoring
-from medjudge.refine.settings import Settings, claim_folder
-from medjudge.refine.split import split_answers, split_lines
-from medjudge.refine.trials import try_checklists, try_rubrics
+from medjudge.refine.proposals import proposal_requests
+from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer, Proposer, make_proposals
+from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
 from medjudge.validation.pairs import paired
@@ -79,7 +81,7 @@ class _Job(NamedTuple):
     material: Material
 
     def rescore(self, questions: Sequence[Question], keys: Sequence[AnswerKey], rubric: RubricText | None) -> Rounds:
-        """Judges answers again, as `medjudge.refine.trials.Rescore` describes."""
+        """Judge answers again, as `medjudge.refine.trials.Rescore` describes."""
         if not keys:
             return {}
         rescoring = plan_rescoring(self.folder, self.material, questions, keys, rubric)
@@ -102,7 +104,7 @@ def refine_checklists(
     proposer: Proposer | str | None = None,
     options: RefineOptions = RefineOptions(),
 ) -> Refinement:
-    """Improves checklists and rubrics where judge and physicians disagree beyond noise.
+    """Improve checklists and rubrics where judge and physicians disagree beyond noise.
 
     A change is kept only if agreement on held-out physicians' scores improves by more than its standard error. The
     run's own files stay as they are; the new benchmark is `questions.jsonl` in the result folder.
@@ -123,7 +125,8 @@ def refine_checklists(
     check_judge_ref(judge_ref, options.judging.server.base_url, options.offline, options.judging.limit)
     open_proposer = None
     if proposer is not None:
-        require_refinable(judge_ref)
+        if why := why_not_refinable(judge_ref):
+            raise InputError(f"--judge {judge_ref.name}: {why}, or add --dry-run")
         open_proposer = _opener(proposer, run, folder, options)
     with run.lock():
         material = _gather(run, folder, judge_ref, options)
@@ -155,7 +158,7 @@ def refine_checklists(
 
 
 def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOptions) -> Callable[[], Proposer]:
-    """Checks before any work whether the proposer can run; it is loaded when there is something to propose."""
+    """Check before any work whether the proposer can run; it is loaded when there is something to propose."""
     if not isinstance(proposer, str):
         return lambda: proposer
     if proposer == "editor":
@@ -179,7 +182,7 @@ def _opener(proposer: Proposer | str, run: Run, folder: Path, options: RefineOpt
 
 
 def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions) -> Material:
-    """Reads the run, claims the folder, judges what the physicians scored, and splits it."""
+    """Read the run, claims the folder, judges what the physicians scored, and splits it."""
     scores = run.settled_scores()
     if not scores:
         raise InputError(f"{run.physicians_file}: no physicians' scores; `medjudge annotate` collects them")
@@ -188,16 +191,16 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
     answers = {answer.key: answer for answer in run.answers()}
     groups = {question.id: question.group for question in questions.values()}
     require_unseen(judge_ref, scores, groups)
-    settings = Settings(
-        judge=judge_ref.name,
-        judge_sha256=identity(judge_ref, options.judging, run.scheme()),
-        rounds=options.judging.rounds,
-        seed=options.seed,
-        held_out=options.held_out,
-        fdr=options.fdr,
-        fdr_kept=options.fdr_kept,
-        scores_and_texts_sha256=material_sha256(questions, answers, scores),
-    )
+    settings = {
+        "judge": judge_ref.name,
+        "judge_sha256": identity(judge_ref, options.judging, run.scheme()),
+        "rounds": options.judging.rounds,
+        "seed": options.seed,
+        "held_out": options.held_out,
+        "fdr": options.fdr,
+        "fdr_kept": options.fdr_kept,
+        "scores_and_texts_sha256": material_sha256(questions, answers, scores),
+    }
     claim_folder(folder, settings)
     scored = {score.answer_key for score in scores}
     if judge_ref.imported:
@@ -206,24 +209,24 @@ def _gather(run: Run, folder: Path, judge_ref: JudgeRef, options: RefineOptions)
         judgments = judge_answers(run, judge_ref, options.judging, scored)
     pairs = paired(list(questions.values()), judgments, scores)
     split = split_answers(list(questions.values()), scored, options.held_out, options.seed)
-    write_whole(folder / "split.jsonl", split_lines(split, scored, groups))
+    material = Material(questions, answers, scores, judgments, pairs, split, run.scheme())
+    write_split(folder / "split.jsonl", material)
     if not len(pairs.judge):
         raise InputError(f"judge {judge_ref.name}: scored none of the answers that physicians scored")
-    return Material(questions, answers, scores, judgments, pairs, split, run.scheme())
+    return material
 
 
 def _revise(job: _Job, findings: Sequence[Finding], open_proposer: Callable[[], Proposer]) -> Revision:
-    """Proposes, scores again and decides: rubrics first, then the checklists under the rubrics that were kept."""
+    """Propose, score again and decides: rubrics first, then the checklists under the rubrics that were kept."""
     material, options = job.material, job.options
     prompts, left_out = proposal_requests(material, findings, kinds_read(job.judge_ref), options.limit)
     made = make_proposals(job.run, prompts, job.folder / "proposals.jsonl", open_proposer)
     before = scored_rounds(material.judgments)
-    new_rubrics = [pair for pair in made if pair.proposal.kind == "rubric"]
-    new_checklists = [pair for pair in made if pair.proposal.kind == "checklist"]
+    new_rubrics, new_checklists = ([each for each in made if each[1].kind == kind] for kind in ("rubric", "checklist"))
     rubrics = try_rubrics(material, new_rubrics, before, job.rescore, options.fdr_kept)
     kept_rubrics = kept_texts(rubrics.changes, "rubric")
     checklists = try_checklists(material, new_checklists, rubrics.rounds, kept_rubrics, job.rescore, options.fdr_kept)
     changes = [*rubrics.changes, *checklists.changes]
     write_changes(job.folder, material, changes)
-    counts = count_outcomes([pair.proposal for pair in made], changes, left_out)
+    counts = count_outcomes([proposal for _, proposal in made], changes, left_out)
     return Revision(counts, changes, joint_agreement(material, before, checklists.rounds, options.seed))

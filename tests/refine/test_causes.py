@@ -1,7 +1,7 @@
 import pytest
 
 from medjudge.records import Judgment
-from medjudge.refine.causes import CauseKind, comments_of, question_causes, rubric_causes, usual_overlap
+from medjudge.refine.causes import CauseKind, comments_of, question_causes, rubric_causes
 from medjudge.scale import median_level
 from medjudge.validation.pairs import paired
 
@@ -10,7 +10,7 @@ from medjudge.validation.pairs import paired
 def suggested(question, answer, physician_score):
     """The causes of a question from rows of (judge, physicians' levels, text, comment)."""
 
-    def build(*rows, shift: float, usual: float | None = None, probabilities=None, **fields):
+    def build(*rows, shift: float, probabilities=None, **fields):
         asked = question(**{"reference": "At most 4 g of paracetamol a day.", "checklist": "1. at most 4 g", **fields})
         answers, judgments, scores = [], [], []
         for place, (level, by_raters, text, comment) in enumerate(rows):
@@ -28,9 +28,8 @@ def suggested(question, answer, physician_score):
             ]
         pairs = paired([asked], judgments, scores)
         by_key = {answer.key: answer for answer in answers}
-        usual = usual_overlap(pairs, {"q1": asked}, by_key) if usual is None else usual
         comments = comments_of(set(by_key), scores)
-        return question_causes(shift, abs(shift), pairs, asked, by_key, comments, usual)
+        return question_causes(shift, abs(shift), pairs, asked, by_key, comments)
 
     return build
 
@@ -44,12 +43,17 @@ def test_a_lenient_judge_suggests_a_missing_point_and_names_what_comments_say(su
     assert "no checklist" in suggested(*rows, shift=2.2, checklist=None)[0].evidence
 
 
-def test_a_strict_judge_suggests_the_reference_and_says_how_unlike_good_answers_are(suggested) -> None:
+def test_a_strict_judge_suggests_the_reference_or_where_the_answer_is_the_reference_itself(suggested) -> None:
     rows = [(2, [5, 4], "Acetaminophen: four grams.", None), (2, [5, 5], "Four grams per 24 hours.", None)]
-    (cause,) = suggested(*rows, shift=-2.5, usual=0.6)
+    (cause,) = suggested(*rows, shift=-2.5)
     assert cause.kind == CauseKind.REFERENCE_DISPUTABLE
-    assert "contain 0 % of the reference's terms, usually 60 %" in cause.evidence
-    assert "terms" not in suggested(*rows, shift=-2.5, usual=0.0)[0].evidence
+    assert "judge 2.5 levels stricter than usual; mean scores: judge 2.0, physicians 4.8" in cause.evidence
+    right = (2, [5, 5], "At most 4 g of  paracetamol a day.\n", None)
+    first, second = suggested(*rows, right, shift=-2.5)
+    assert (first.kind, second.kind) == (CauseKind.JUDGE_MISREAD, CauseKind.REFERENCE_DISPUTABLE)
+    assert first.evidence == "judge gives 2 to 1 answers that equal the reference, and every physician 5"
+    assert suggested((2, [5, 4], *right[2:]), shift=-2.5)[0].kind == CauseKind.REFERENCE_DISPUTABLE
+    assert suggested((5, [5, 5], *right[2:]), shift=-2.5)[0].kind == CauseKind.REFERENCE_DISPUTABLE
 
 
 @pytest.mark.parametrize(

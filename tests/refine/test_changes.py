@@ -1,8 +1,9 @@
 import subprocess
 
-from medjudge.refine.changes import Change, changed_questions, unified, version_lines
 from medjudge.refine.decide import Decision
+from medjudge.refine.outcome import changed_questions, unified, version_lines
 from medjudge.refine.proposals import Outcome, Proposal
+from medjudge.refine.trials import Change
 from medjudge.rubrics.render import rubric
 
 

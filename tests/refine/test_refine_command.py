@@ -16,7 +16,7 @@ from medjudge.judge.ordinal import OrdinalModel
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
 from medjudge.records import Judgment
-from medjudge.refine.readers import kinds_read
+from medjudge.refine.material import kinds_read
 from medjudge.store import Run, write_records
 from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.refine import RefineOptions, refine_checklists

@@ -10,11 +10,10 @@ from medjudge.records import Judgment
 from medjudge.refine import causes
 from medjudge.refine.causes import Cause, CauseKind
 from medjudge.refine.findings import Finding, Target
-from medjudge.refine.material import Material
+from medjudge.refine.material import Material, split_answers
 from medjudge.refine.outcome import count_outcomes
-from medjudge.refine.proposals import Outcome, Proposal
-from medjudge.refine.requests import make_proposals, proposal_requests
-from medjudge.refine.split import split_answers
+from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
+from medjudge.refine.proposers import make_proposals
 from medjudge.store import Run
 from medjudge.validation.pairs import paired
 
@@ -73,7 +72,7 @@ def proposal(outcome: Outcome) -> Proposal:
 
 def test_outcomes_are_counted_and_only_failures_make_a_refinement_incomplete() -> None:
     counts = count_outcomes([proposal(outcome) for outcome in Outcome], [], {})
-    assert (counts.requested, counts.declined, counts.unreadable, counts.failed) == (4, 1, 1, 1)
+    assert (counts.asked, counts.declined, counts.unreadable, counts.failed) == (4, 1, 1, 1)
     assert counts.incomplete
     assert not count_outcomes([proposal(Outcome.PROPOSED), proposal(Outcome.DECLINED)], [], {}).incomplete
 
@@ -98,9 +97,9 @@ def test_a_failed_proposal_is_requested_again_and_a_file_by_another_proposer_is_
     run, file, proposer = Run(tmp_path / "run"), tmp_path / "proposals.jsonl", Proposer()
     with run.lock():
         first = make_proposals(run, prompts, file, lambda: proposer)
-        assert [answered.proposal.outcome for answered in first] == [Outcome.FAILED, Outcome.DECLINED]
+        assert [proposal.outcome for _, proposal in first] == [Outcome.FAILED, Outcome.DECLINED]
         second = make_proposals(run, prompts, file, lambda: proposer)
-        assert [answered.proposal.outcome for answered in second] == [Outcome.DECLINED, Outcome.DECLINED]
+        assert [proposal.outcome for _, proposal in second] == [Outcome.DECLINED, Outcome.DECLINED]
         assert proposer.prompts == ["q00", "q01", "q00"]
         proposer.name = "b"
         more = finding(material, CauseKind.POINT_MISSING, Target("checklist", "q02"))
