@@ -24,8 +24,8 @@ from transformers import PreTrainedTokenizerBase
 
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.judge.generative import GenerativeJudge, GenerativeSettings
-from medjudge.judge.generative_items import GenerativeItemJudge, item_prompts
-from medjudge.judge.items import ItemAssignment
+from medjudge.judge.generative_labels import GenerativeLabels
+from medjudge.judge.items import ITEM_LABELS, ItemAssignment
 from medjudge.judge.prompts import encode_prompt, token_ids
 from medjudge.judge.protocol import Assignment
 from medjudge.models.hardware import choose_device, fast_dtype
@@ -72,7 +72,7 @@ def one_answer_each(
 def lengths(tokenizer: PreTrainedTokenizerBase, one: ItemAssignment) -> tuple[int, int]:
     """The tokens of the prompt of a score, and of that of items without the items."""
     score = encode_prompt(tokenizer, to_score(one), WINDOW - 1)
-    (items,) = item_prompts(tokenizer, [one], WINDOW - 1)
+    items = encode_prompt(tokenizer, one, WINDOW - 1 - ITEM_TOKENS)
     assert score is not None
     assert items is not None
     return len(score.input_ids), len(items.input_ids)
@@ -86,13 +86,13 @@ def to_score(one: ItemAssignment) -> Assignment:
 def measured(judge: GenerativeJudge, questions: Sequence[Question], rounds: int, answers: int) -> dict[str, Any]:
     """Seconds an answer for a score and for items, in turns, and their ratio in each round."""
     device, tokenizer = judge.model.device, judge.tokenizer
-    checker = GenerativeItemJudge(judge)
+    checker = GenerativeLabels(judge, ITEM_LABELS)
     work = one_answer_each(tokenizer, questions, rounds * answers)
     ways: dict[str, Any] = {
         "score, one at a time": lambda part: [list(judge.judge([to_score(one)])) for one in part],
-        "items, one at a time": lambda part: [list(checker.judge_items([one])) for one in part],
+        "items, one at a time": lambda part: [list(checker.judge([one])) for one in part],
         "score, in one call": lambda part: list(judge.judge([to_score(one) for one in part])),
-        "items, in one call": lambda part: list(checker.judge_items(part)),
+        "items, in one call": lambda part: list(checker.judge(part)),
     }
     for run in ways.values():
         run(work[:2])

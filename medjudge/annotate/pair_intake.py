@@ -12,7 +12,7 @@ from medjudge.annotate.pair_forms import FilledPair, read_choice, read_pair_proj
 from medjudge.annotate.pair_plan import PairPlan, PairToCompare, pairs_to_compare, read_pair_plan
 from medjudge.errors import InputError
 from medjudge.files import first_problem, json_lines
-from medjudge.judge.pair_store import physician_pairs, physician_pairs_file
+from medjudge.judge.pairs import physician_pairs, physician_pairs_file
 from medjudge.pair_records import PhysicianPair
 from medjudge.store import Run, append_lines, repair_last_line, write_records
 from medjudge.tables.spreadsheets import artefact, is_blank

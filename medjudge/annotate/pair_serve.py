@@ -14,7 +14,7 @@ from medjudge.annotate.pair_plan import PairPlan, PairToCompare, pair_texts, pai
 from medjudge.annotate.rendering import message_page, page_template
 from medjudge.annotate.wording import page_texts
 from medjudge.errors import InputError, notify
-from medjudge.judge.pair_store import physician_pairs
+from medjudge.judge.pairs import physician_pairs
 from medjudge.pair_records import PhysicianPair, Preferred
 from medjudge.store import Run
 

@@ -78,7 +78,7 @@ def import_(
     verdicts to fix.
     """
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.pair_store import physician_pairs_file
+    from medjudge.judge.pairs import physician_pairs_file
     from medjudge.store import Run
     from medjudge.workflows.annotate_pairs import import_pair_forms
 

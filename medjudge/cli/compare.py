@@ -79,7 +79,7 @@ def compare(
 
 def _print(comparison: "Comparison", as_json: bool) -> None:
     from medjudge.cli.output import console, print_json
-    from medjudge.judge.pair_store import comparison_file
+    from medjudge.judge.pairs import comparison_file
 
     screen, study = console(as_json), comparison.study
     if as_json:

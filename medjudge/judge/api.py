@@ -1,4 +1,4 @@
-"""The API judge: a chat model at an OpenAI-compatible server gives reasons first, and the verdict at the end."""
+"""The API judge of every task: a chat model at an OpenAI-compatible server, reasons first, the verdict at the end."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -7,14 +7,10 @@ from medjudge.answer.thinking import check_thinking
 from medjudge.chat_api.client import ChatClient, ChatRequest, RequestError, Server
 from medjudge.chat_api.replies import ChatReply
 from medjudge.chat_api.spending import Spending
-from medjudge.judge.protocol import Assignment, split_empty, unscored
-from medjudge.languages.texts import languages_of
-from medjudge.records import ErrorKind, Judgment
-from medjudge.rubrics.render import render
-from medjudge.rubrics.verdict import VERDICT_SCHEMA, judge_replies, read_reasoned
+from medjudge.judge.protocol import Made, Unit, split_empty, unscored
+from medjudge.records import ErrorKind
+from medjudge.rubrics.verdict import UnreadableError
 
-MAX_TOKENS = 1024
-"""The most tokens of a reply, without a thought."""
 AFTER_REMINDER = "\n\n[asked again]\n\n"
 """Separates, in `raw`, an unreadable reply from the reply to the reminder."""
 
@@ -93,7 +89,8 @@ class ApiJudge:
         model: The model's name at the server.
         server: The server, its limits and retries.
         spending: The account that the requests are charged to.
-        seed: Sent with every request, plus the round: rounds may differ, repeated runs should not.
+        seed: Sent with every request, plus the round: rounds may differ, repeated runs should not. It also draws the
+            order in which items are shown.
         replies: How long the replies may be, and whether the model thinks first.
 
     Raises:
@@ -113,78 +110,52 @@ class ApiJudge:
         self.seed = seed
         self.replies = replies
 
-    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
+    def judge(self, assignments: Sequence[Unit[Made]]) -> Iterator[Made]:
+        """Yields one judgment for each unit of a task as its reply arrives."""
         work, empty = split_empty(assignments, self.name)
         yield from empty
-        if not work:
-            return
-        yield from self.client.gather(work, self._judgment)
+        if work:
+            yield from self.client.gather(work, self._judgment)
 
-    async def _judgment(self, assignment: Assignment) -> Judgment:
-        request = self.replies.applied(judgment_request(assignment, self.seed))
-        first = None
+    async def _judgment(self, unit: Unit[Made]) -> Made:
+        request = self.replies.applied(unit.request(self.seed))
+        raw = None
         try:
-            first = read_judgment(assignment, self.name, await self.client.ask(request))
+            first = read_judgment(unit, self.name, await self.client.ask(request), self.seed)
             if first.raw is None or first.error_kind is not ErrorKind.UNREADABLE_REPLY:
                 return first
+            raw = first.raw
             reminder = [
-                {"role": "assistant", "content": first.raw},
-                {
-                    "role": "user",
-                    "content": judge_replies(assignment.question.language, languages_of(assignment.scheme)).reminder,
-                },
+                {"role": "assistant", "content": raw},
+                {"role": "user", "content": unit.reminder(str(first.error))},
             ]
             again = request._replace(messages=request.messages + reminder)
-            second = read_judgment(assignment, self.name, await self.client.ask(again))
+            second = read_judgment(unit, self.name, await self.client.ask(again), self.seed)
         except RequestError as error:
-            return failed_request(assignment, self.name, str(error), error.lasting, raw=first.raw if first else None)
-        raw = first.raw + AFTER_REMINDER + (second.raw or "")
-        if second.error is None:
-            return second.model_copy(update={"raw": raw})
-        return second.model_copy(update={"raw": raw, "error": f"{second.error}, after a reminder"})
+            return failed_request(unit, self.name, str(error), error.lasting, raw)
+        problem = None if second.error is None else f"{second.error}, after a reminder"
+        return second.model_copy(update={"raw": raw + AFTER_REMINDER + (second.raw or ""), "error": problem})
 
 
-def judgment_request(assignment: Assignment, seed: int = 0) -> ChatRequest:
-    """The request for one judgment."""
-    prompt = render(
-        assignment.question, assignment.earlier, assignment.answer.text, "reason-first", scheme=assignment.scheme
-    )
-    messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
-    return ChatRequest(messages, seed + assignment.round - 1, MAX_TOKENS, schema=VERDICT_SCHEMA)
-
-
-def failed_request(
-    assignment: Assignment, judge_name: str, problem: str, lasting: bool, raw: str | None = None
-) -> Judgment:
-    """The unscored judgment of a request without a reply.
+def failed_request(unit: Unit[Made], judge_name: str, problem: str, lasting: bool, raw: str | None = None) -> Made:
+    """The judgment without a verdict of a request without a reply.
 
     Args:
         problem: The server's message, or what happened to the connection.
         lasting: Whether another attempt would fail in the same way.
-        raw: An earlier reply to the same assignment.
+        raw: An earlier reply to the same unit.
     """
     if lasting:
-        return unscored(assignment, judge_name, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
-    return unscored(assignment, judge_name, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
+        return unscored(unit, judge_name, ErrorKind.REFUSED, f"the server refused: {problem}", raw)
+    return unscored(unit, judge_name, ErrorKind.REQUEST_FAILED, f"the request failed: {problem}", raw)
 
 
-def read_judgment(assignment: Assignment, judge_name: str, reply: ChatReply) -> Judgment:
-    """Reads the judgment from a reply; unscored if the reply contains none."""
+def read_judgment(unit: Unit[Made], judge_name: str, reply: ChatReply, seed: int = 0) -> Made:
+    """Reads the judgment from a reply; one without a verdict if the reply contains none."""
     if problem := no_verdict(reply):
-        return unscored(assignment, judge_name, problem.kind, problem.reason, reply.text or None)
+        return unscored(unit, judge_name, problem.kind, problem.reason, reply.text or None)
     assert reply.text is not None
-    verdict, rationale = read_reasoned(reply.text)
-    if verdict.score is None:
-        reason = f"unreadable reply: {verdict.problem}"
-        return unscored(assignment, judge_name, ErrorKind.UNREADABLE_REPLY, reason, reply.text)
-    return Judgment(
-        question_id=assignment.answer.question_id,
-        model=assignment.answer.model,
-        sample=assignment.answer.sample,
-        judge=judge_name,
-        round=assignment.round,
-        score=verdict.score,
-        expected=float(verdict.score),
-        rationale=rationale or None,
-        raw=reply.text,
-    )
+    try:
+        return unit.read(reply.text, judge_name, seed)
+    except UnreadableError as error:
+        return unscored(unit, judge_name, ErrorKind.UNREADABLE_REPLY, f"unreadable reply: {error}", reply.text)

@@ -7,7 +7,7 @@ from typing import Any
 
 from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs, BatchResult
 from medjudge.chat_api.client import request_body
-from medjudge.judge.api import ReplyOptions, failed_request, judgment_request, read_judgment
+from medjudge.judge.api import ReplyOptions, failed_request, read_judgment
 from medjudge.judge.protocol import Assignment
 from medjudge.records import Judgment
 
@@ -27,7 +27,7 @@ def batch_requests(
         replies: How long the replies may be, and whether the model thinks first.
     """
     for assignment in work:
-        yield custom_id(assignment), request_body(model, replies.applied(judgment_request(assignment)), refused)
+        yield custom_id(assignment), request_body(model, replies.applied(assignment.request()), refused)
 
 
 def collect(

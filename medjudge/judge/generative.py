@@ -13,7 +13,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTra
 from medjudge.errors import InputError
 from medjudge.judge.label_logits import exact_label_logits
 from medjudge.judge.prompt_packs import read_in_packs, takes_tree_attention
-from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
+from medjudge.judge.prompts import Prompt, encode_prompts, label_ids, token_ids
 from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.shared_prefixes import CACHE, Known, can_share, prefix_forest, read_to_the_end
 from medjudge.languages.texts import languages_of
@@ -51,13 +51,7 @@ def score_token_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     Raises:
         InputError: The labels are not five different tokens, so the score cannot be read.
     """
-    # The last token: some tokenizers put a word-boundary token before the digit.
-    ids = [tokenizer(label, add_special_tokens=False)["input_ids"][-1] for label in LABELS]
-    if [tokenizer.decode([token_id]).strip() for token_id in ids] != list(LABELS):
-        raise InputError(
-            f"{tokenizer.name_or_path}: the digits 1-5 are not five different tokens; use another base model"
-        )
-    return ids
+    return label_ids(tokenizer, LABELS)
 
 
 def before_score_ids(tokenizer: PreTrainedTokenizerBase, rationale: str, last_line: str, most: int) -> list[int]:

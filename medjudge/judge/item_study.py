@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, read_text
 from medjudge.judge.alt_test_study import AltTestResult
-from medjudge.judge.item_store import item_study_file
+from medjudge.judge.items import item_study_file
 from medjudge.records import Importance
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run

@@ -10,7 +10,7 @@ is read in windows, each together with the other texts.
 from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from torch.nn import functional
 from transformers import PreTrainedTokenizerBase
 
 from medjudge.errors import InputError
+from medjudge.item_records import ItemJudgment
 from medjudge.judge.adapter import require_finite
+from medjudge.judge.items import ItemAssignment
 from medjudge.judge.language import other_language
 from medjudge.judge.ordinal_input import (
     ANSWER,
@@ -41,8 +43,10 @@ from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.hardware import fast_autocast
-from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question
+from medjudge.records import ErrorKind, Judgment, PointVerdict
+from medjudge.rubrics.render import one_line
 
+_U = TypeVar("_U", Assignment, ItemAssignment)
 HEAD_FILE = "head.safetensors"
 VERDICTS = ("met", "open", "contradicted")
 NO_TOKEN = "the answer has no character that the judge's tokenizer knows"
@@ -254,49 +258,60 @@ class OrdinalJudge:
         self.chunk = settings.chunk or (_CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK)
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        not_empty, empty = split_empty(assignments, self.name)
-        yield from empty
-        work: list[Assignment] = []
-        for assignment in not_empty:
-            reason = self.foreign(assignment.question, assignment.answer)
-            if reason is None:
-                work.append(assignment)
-            else:
-                yield unscored(assignment, self.name, ErrorKind.LANGUAGE, reason)
-        for start in range(0, len(work), self.chunk):
-            yield from self._judged(work[start : start + self.chunk])
-
-    def foreign(self, question: Question, answer: Answer) -> str | None:
-        """Why the judge does not read a text: it is in another language than those it was trained on."""
-        languages = self.settings.languages
-        return None if languages is None else other_language(question, answer.text, languages)
-
-    def _judged(self, chunk: Sequence[Assignment]) -> Iterator[Judgment]:
-        points = [points_of(assignment.question) for assignment in chunk]
-        texts = [
-            ("\n".join([*each.earlier, each.question.prompt]), of_question, each.answer.text)
-            for each, of_question in zip(chunk, points, strict=True)
-        ]
-        encoded = [self.encoded(*text) for text in texts]
-        read = self.read(encoded, [len(of_question) for of_question in points])
-        levels = probabilities(read.cumulative, self.settings.temperature).numpy()
-        first = 0
-        for assignment, row, of_question, level in zip(chunk, encoded, points, levels, strict=True):
-            verdicts = read.verdicts[first : first + len(of_question)]
-            first += len(of_question)
-            if not row.windows:
-                yield unscored(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+        for chunk in self.chunks(assignments):
+            if not isinstance(chunk, list):
+                yield chunk
                 continue
-            said = point_verdicts(of_question, row, verdicts) if self.says_points else None
-            yield scored(
-                assignment,
-                self.name,
-                level,
-                rationale=point_rationale(said or (), assignment.question.language),
-                answer_tokens_cut=row.answer_tokens_cut,
-                context_tokens_cut=row.context_tokens_cut,
-                points=said,
-            )
+            points = [points_of(assignment.question) for assignment in chunk]
+            cumulative, readings = self.readings(chunk, points)
+            levels = probabilities(cumulative, self.settings.temperature).numpy()
+            for assignment, (row, verdicts), level in zip(chunk, readings, levels, strict=True):
+                if not row.windows:
+                    yield unscored(assignment, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+                    continue
+                said = verdicts if self.says_points else None
+                yield scored(
+                    assignment,
+                    self.name,
+                    level,
+                    rationale=point_rationale(said or (), assignment.question.language),
+                    answer_tokens_cut=row.answer_tokens_cut,
+                    context_tokens_cut=row.context_tokens_cut,
+                    points=said,
+                )
+
+    def chunks(self, units: Sequence[_U]) -> Iterator[Any]:
+        """Chunks of units to read, each a list; before them the judgments of units that the judge does not read.
+
+        It does not read an empty answer, nor one in another language than those it was trained on.
+        """
+        not_empty, empty = split_empty(units, self.name)
+        yield from empty
+        work = []
+        for unit in not_empty:
+            languages = self.settings.languages
+            reason = None if languages is None else other_language(unit.question, unit.answer.text, languages)
+            if reason is None:
+                work.append(unit)
+            else:
+                yield unscored(unit, self.name, ErrorKind.LANGUAGE, reason)
+        yield from (work[start : start + self.chunk] for start in range(0, len(work), self.chunk))
+
+    def readings(
+        self, chunk: Sequence[Assignment | ItemAssignment], points: Sequence[Sequence[Point]]
+    ) -> tuple[torch.Tensor, list[tuple[Encoded, list[PointVerdict]]]]:
+        """The cumulative logits of answers, and of each its text as it was read and the verdicts on its points."""
+        rows = [
+            self.encoded("\n".join([*each.earlier, each.question.prompt]), of_answer, each.answer.text)
+            for each, of_answer in zip(chunk, points, strict=True)
+        ]
+        counts = [len(of_answer) for of_answer in points]
+        read = self.read(rows, counts)
+        verdicts = [
+            point_verdicts(of_answer, row, logits)
+            for of_answer, row, logits in zip(points, rows, torch.split(read.verdicts, counts), strict=True)
+        ]
+        return read.cumulative, list(zip(rows, verdicts, strict=True))
 
     def encoded(self, prompt: str, points: Sequence[Point], answer: str) -> Encoded:
         """A question with its points, and an answer, as the judge reads them."""
@@ -330,6 +345,34 @@ class OrdinalJudge:
         tensors = {name: value.to(self.device) for name, value in bucket(windows, self.pad_id).items()}
         with torch.inference_mode(), fast_autocast(self.device):
             return self.model.sums([tensors], rows, points)
+
+
+class OrdinalItemJudge:
+    """Checks answers against items by an ordinal judge's verdicts on points. The items are read as the checklist.
+
+    Args:
+        judge: The judge, in memory.
+    """
+
+    def __init__(self, judge: OrdinalJudge) -> None:
+        self.name = judge.name
+        self.base = judge
+
+    def judge(self, assignments: Sequence[ItemAssignment]) -> Iterator[ItemJudgment]:
+        for chunk in self.base.chunks(assignments):
+            if not isinstance(chunk, list):
+                yield chunk
+                continue
+            points = [[Point(one_line(item.text), "checklist") for item in each.items] for each in chunk]
+            for unit, (row, verdicts) in zip(chunk, self.base.readings(chunk, points)[1], strict=True):
+                if not row.windows:
+                    yield unscored(unit, self.name, ErrorKind.EMPTY_ANSWER, NO_TOKEN)
+                elif row.context_tokens_cut:
+                    reason = f"{row.context_tokens_cut} tokens of question and items do not fit the judge's window"
+                    yield unscored(unit, self.name, ErrorKind.WINDOW, reason)
+                else:
+                    met = [verdict.met for verdict in verdicts]
+                    yield unit.met(self.name, met, answer_tokens_cut=row.answer_tokens_cut)
 
 
 def point_verdicts(points: Sequence[Point], row: Encoded, logits: torch.Tensor) -> list[PointVerdict]:

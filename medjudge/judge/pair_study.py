@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, model_from_json, read_text
-from medjudge.judge.pair_store import comparison_file
+from medjudge.judge.pairs import comparison_file
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run
 

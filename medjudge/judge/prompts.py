@@ -7,14 +7,15 @@ checked on whole prompts of every call; where it does not, all prompts are token
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from medjudge.judge.protocol import Assignment
+from medjudge.errors import InputError
+from medjudge.judge.protocol import Unit
 from medjudge.models.batching import cut_middle
 from medjudge.models.chat import PLAIN_MARKS, is_plain
-from medjudge.rubrics.render import Style, neutralise, render
+from medjudge.rubrics.render import Style, neutralise
 
 _MIN_ANSWER_TOKENS = 32
 _CHECKED = 4
@@ -24,7 +25,7 @@ _WORTH_CUTTING = 200
 
 
 class Prompt(NamedTuple):
-    """A prompt up to the score, and how many tokens of the answer did not fit."""
+    """A prompt up to the reply, and how many tokens of its answers did not fit."""
 
     input_ids: list[int]
     answer_tokens_cut: int
@@ -46,59 +47,86 @@ def control_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 
 def encode_prompt(
-    tokenizer: PreTrainedTokenizerBase, assignment: Assignment, max_length: int, style: Style = "score-first"
+    tokenizer: PreTrainedTokenizerBase, unit: Unit[Any], max_length: int, style: Style = "score-first"
 ) -> Prompt | None:
-    """Renders and tokenises the prompt of one answer, as `encode_prompts` does for many."""
-    return encode_prompts(tokenizer, [assignment], [max_length], style)[0]
+    """Renders and tokenises one prompt, as `encode_prompts` does for many."""
+    return encode_prompts(tokenizer, [unit], [max_length], style)[0]
 
 
 def encode_prompts(
     tokenizer: PreTrainedTokenizerBase,
-    assignments: Sequence[Assignment],
+    units: Sequence[Unit[Any]],
     rooms: Sequence[int],
     style: Style = "score-first",
 ) -> list[Prompt | None]:
-    """Renders and tokenises the prompts of answers, up to the reply.
+    """Renders and tokenises the prompts of any task, up to the reply.
 
     Args:
-        rooms: The most tokens of each prompt. An answer that does not fit loses its middle; rubric, question,
-            reference and checklist are never cut.
+        rooms: The most tokens of each prompt. Answers that do not fit lose their middle, the longest first; rubric,
+            question, reference and checklist are never cut.
         style: Whether the reply begins or ends with the score.
 
     Returns:
-        The prompts; None for one whose other parts leave no room for the answer.
+        The prompts; None for one whose other parts leave no room for the answers.
     """
     control_tokens = control_texts(tokenizer)
 
-    def text_of(assignment: Assignment, answer: str) -> str:
-        prompt = render(assignment.question, assignment.earlier, answer, style, control_tokens, assignment.scheme)
-        messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+    def text_of(unit: Unit[Any], answers: Sequence[str]) -> str:
+        messages = unit.prompt(answers, style, control_tokens).messages
         # enable_thinking=False: the templates of reasoning models (Qwen3) then close the thinking part.
         text: str = tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
         )
         return text
 
-    def shortened(assignment: Assignment, most: int, length: int) -> Prompt | None:
-        """The prompt without the middle of its answer; `length` is that of the whole prompt, in tokens."""
-        tokens = token_ids(tokenizer, assignment.answer.text)
-        room = most - (length - len(tokens))
-        while room >= _MIN_ANSWER_TOKENS:
-            remaining, left_out = cut_middle(tokens, room)
-            middle = (room + 1) // 2
-            head, tail = tokenizer.decode(remaining[:middle]), tokenizer.decode(remaining[middle:])
-            ids = _batch(tokenizer, [text_of(assignment, f"{head}\n[... {left_out} tokens left out ...]\n{tail}")])[0]
+    def shortened(unit: Unit[Any], most: int, length: int) -> Prompt | None:
+        """The prompt without the middle of its answers; `length` is that of the whole prompt, in tokens."""
+        answers = [token_ids(tokenizer, answer.text) for answer in unit.answers]
+        room = most - (length - sum(map(len, answers)))
+        while room >= _MIN_ANSWER_TOKENS * len(answers):
+            # An answer keeps up to an equal share; the longer ones get what the others leave.
+            share = room // len(answers)
+            longer = [tokens for tokens in answers if len(tokens) > share]
+            rest = room - sum(len(tokens) for tokens in answers if len(tokens) <= share)
+            cut = [_cut(tokenizer, tokens, rest // len(longer) if longer else share) for tokens in answers]
+            ids = _batch(tokenizer, [text_of(unit, [text for text, _ in cut])])[0]
             if len(ids) <= most:
-                return Prompt(ids, left_out)
-            # The note and the edges of the decoded halves cost a few tokens: shorten the answer by as many.
+                return Prompt(ids, sum(left_out for _, left_out in cut))
+            # The note and the edges of the decoded halves cost a few tokens: shorten the answers by as many.
             room -= len(ids) - most
         return None
 
-    texts = [text_of(assignment, assignment.answer.text) for assignment in assignments]
+    texts = [text_of(unit, [answer.text for answer in unit.answers]) for unit in units]
     return [
-        Prompt(ids, 0) if len(ids) <= room else shortened(assignment, room, len(ids))
-        for assignment, ids, room in zip(assignments, tokenised(tokenizer, texts), rooms, strict=True)
+        Prompt(ids, 0) if len(ids) <= room else shortened(unit, room, len(ids))
+        for unit, ids, room in zip(units, tokenised(tokenizer, texts), rooms, strict=True)
     ]
+
+
+def _cut(tokenizer: PreTrainedTokenizerBase, tokens: list[int], most: int) -> tuple[str, int]:
+    """An answer's text without its middle, and how many tokens were left out."""
+    if len(tokens) <= most:
+        return tokenizer.decode(tokens), 0
+    remaining, left_out = cut_middle(tokens, most)
+    middle = (most + 1) // 2
+    head, tail = tokenizer.decode(remaining[:middle]), tokenizer.decode(remaining[middle:])
+    return f"{head}\n[... {left_out} tokens left out ...]\n{tail}", left_out
+
+
+def label_ids(tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> list[int]:
+    """The token id of each label.
+
+    Raises:
+        InputError: The labels are not different tokens, so a verdict cannot be read.
+    """
+    # The last token: some tokenizers put a word-boundary token before the label.
+    ids = [tokenizer(label, add_special_tokens=False)["input_ids"][-1] for label in labels]
+    if [tokenizer.decode([token_id]).strip() for token_id in ids] != list(labels):
+        named = ", ".join(labels)
+        raise InputError(
+            f"{tokenizer.name_or_path}: {named} are not {len(labels)} different tokens; use another base model"
+        )
+    return ids
 
 
 def tokenised(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:

@@ -1,18 +1,79 @@
-"""The interface of all judges: assignments in, judgments out."""
+"""The interface of all judges, units of a task in and judgments out; and the task of levels: one answer to score.
+
+The three tasks are levels (here), items (`judge.items`) and pairs (`judge.pairs`). A unit of a task knows its prompt,
+how a reply to it is read, and its record; judges know none of that.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from medjudge.chat_api.client import ChatRequest
 from medjudge.errors import InputError
+from medjudge.item_records import ItemJudgment
+from medjudge.languages.texts import languages_of
+from medjudge.pair_records import PairJudgment
 from medjudge.records import Answer, ErrorKind, Judgment, PointVerdict, Question, earlier_turns
+from medjudge.rubrics.render import JudgePrompt, Style, render
+from medjudge.rubrics.verdict import VERDICT_SCHEMA, UnreadableError, judge_replies, read_reasoned
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
+MAX_TOKENS = 1024
+"""The most tokens of a reply, without a thought."""
+Made = TypeVar("Made", Judgment, ItemJudgment, PairJudgment, covariant=True)
+
+
+class Unit(Protocol[Made]):
+    """What a judge judges at a time, in one prompt."""
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers under test."""
+        ...
+
+    def judgment(self, judge_name: str, **fields: Any) -> Made:
+        """The unit's record, with the fields of a verdict or of an error."""
+        ...
+
+    def prompt(self, texts: Sequence[str], style: Style, control_tokens: Iterable[str] = ()) -> JudgePrompt:
+        """The prompt of a local model; `texts` are those of the answers."""
+        ...
+
+    def request(self, seed: int = 0) -> ChatRequest:
+        """The request to a chat model."""
+        ...
+
+    def reminder(self, problem: str) -> str:
+        """What a chat model reads, once, after a reply that cannot be read."""
+        ...
+
+    def read(self, reply: str, judge_name: str, seed: int = 0) -> Made:
+        """The judgment in a reply to the request of the same seed.
+
+        Raises:
+            UnreadableError: There is none.
+        """
+        ...
+
+
+U = TypeVar("U", bound=Unit[Any])
+_Work = TypeVar("_Work", contravariant=True)
+
+
+class TaskJudge(Protocol[_Work, Made]):
+    """Judges units of a task. `name` is also the name of the file of judgments."""
+
+    name: str
+
+    def judge(self, assignments: Sequence[_Work]) -> Iterator[Made]:
+        """Yields one judgment for each unit, in any order, as soon as it is made."""
+        ...
+
 
 class Assignment(NamedTuple):
-    """One answer to judge.
+    """One answer to score.
 
     `earlier` holds the user's earlier turns of the conversation, oldest first; `scheme` holds the question's rubric.
     """
@@ -23,15 +84,33 @@ class Assignment(NamedTuple):
     round: int = 1
     scheme: Scheme = LLMEVAL_MED
 
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return (self.answer,)
 
-class Judge(Protocol):
-    """Scores answers. `name` is also the name of the judgments file."""
+    def judgment(self, judge_name: str, **fields: Any) -> Judgment:
+        key = self.answer.key._asdict()
+        return Judgment(**{**key, "judge": judge_name, "round": self.round, "score": None, **fields})
 
-    name: str
+    def prompt(self, texts: Sequence[str], style: Style, control_tokens: Iterable[str] = ()) -> JudgePrompt:
+        return render(self.question, self.earlier, texts[0], style, control_tokens, self.scheme)
 
-    def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        """Yields one judgment for each assignment, in any order, as soon as it is made."""
-        ...
+    def request(self, seed: int = 0) -> ChatRequest:
+        messages = self.prompt([self.answer.text], "reason-first").messages
+        return ChatRequest(messages, seed + self.round - 1, MAX_TOKENS, schema=VERDICT_SCHEMA)
+
+    def reminder(self, problem: str) -> str:
+        return judge_replies(self.question.language, languages_of(self.scheme)).reminder
+
+    def read(self, reply: str, judge_name: str, seed: int = 0) -> Judgment:
+        verdict, rationale = read_reasoned(reply)
+        if verdict.score is None:
+            raise UnreadableError(verdict.problem)
+        score = verdict.score
+        return self.judgment(judge_name, score=score, expected=float(score), rationale=rationale or None, raw=reply)
+
+
+Judge = TaskJudge[Assignment, Judgment]
 
 
 def assignments(
@@ -56,11 +135,8 @@ def scored(
     judge_name: str,
     probabilities: np.ndarray,
     *,
-    rationale: str | None = None,
-    raw: str | None = None,
-    answer_tokens_cut: int = 0,
-    context_tokens_cut: int = 0,
     points: Sequence[PointVerdict] | None = None,
+    **fields: Any,
 ) -> Judgment:
     """A judgment from the probabilities of the five levels.
 
@@ -69,6 +145,7 @@ def scored(
     Args:
         probabilities: Probabilities that add up to 1, level 1 first, shape (5,).
         points: What the judge says of each point, if it reads points.
+        fields: Further fields of the judgment.
 
     Raises:
         InputError: The probabilities are not finite.
@@ -80,61 +157,41 @@ def scored(
             f"{assignment.answer.question_id} are not finite; its weights or its base model's are damaged, restore them"
         )
     exact = exact / exact.sum()
-    return Judgment(
-        question_id=assignment.answer.question_id,
-        model=assignment.answer.model,
-        sample=assignment.answer.sample,
-        judge=judge_name,
-        round=assignment.round,
+    return assignment.judgment(
+        judge_name,
         score=median_level(exact),
         expected=min(5.0, max(1.0, round(float(exact @ np.arange(1, 6)), 6))),
         probabilities=[round(float(value), 6) for value in exact],
-        rationale=rationale,
-        raw=raw,
-        answer_tokens_cut=answer_tokens_cut,
-        context_tokens_cut=context_tokens_cut,
         points=None if points is None else list(points),
+        **fields,
     )
 
 
-def unscored(assignment: Assignment, judge_name: str, kind: ErrorKind, error: str, raw: str | None = None) -> Judgment:
-    """A judgment without a score.
+def unscored(unit: Unit[Made], judge_name: str, kind: ErrorKind, error: str, raw: str | None = None) -> Made:
+    """A judgment without a verdict.
 
     Args:
-        kind: Why there is no score. Code that depends on the reason reads this.
+        kind: Why there is none. Code that depends on the reason reads this.
         error: The reason in one line, for people.
         raw: What the model replied, if anything.
     """
-    return Judgment(
-        question_id=assignment.answer.question_id,
-        model=assignment.answer.model,
-        sample=assignment.answer.sample,
-        judge=judge_name,
-        round=assignment.round,
-        score=None,
-        error_kind=kind,
-        error=error,
-        raw=raw,
-    )
+    return unit.judgment(judge_name, error_kind=kind, error=error, raw=raw)
 
 
-class SplitWork(NamedTuple):
-    """Assignments that a judge must score, and the judgments of those that it need not look at."""
-
-    work: list[Assignment]
-    judgments: list[Judgment]
-
-
-def split_empty(work: Sequence[Assignment], judge_name: str) -> SplitWork:
-    """Separates empty answers, which no model is asked to score.
+def split_empty(work: Sequence[U], judge_name: str) -> tuple[list[U], list[Any]]:
+    """Separates units with an empty answer, which no model is asked to judge.
 
     Returns:
-        The assignments that have a text, and an unscored judgment for each of the others.
+        The units whose answers have a text, and a judgment without a verdict for each of the others.
     """
-    not_empty = [assignment for assignment in work if assignment.answer.text.strip()]
-    judgments = [
-        unscored(assignment, judge_name, ErrorKind.EMPTY_ANSWER, "the answer is empty")
-        for assignment in work
-        if not assignment.answer.text.strip()
-    ]
-    return SplitWork(not_empty, judgments)
+    full: list[U] = []
+    judgments = []
+    for unit in work:
+        empty = [answer.model for answer in unit.answers if not answer.text.strip()]
+        if empty:
+            whose = "" if len(unit.answers) == 1 else f" of {' and of '.join(empty)}"
+            error = f"the answer{whose} is empty"
+            judgments.append(unscored(unit, judge_name, ErrorKind.EMPTY_ANSWER, error))
+        else:
+            full.append(unit)
+    return full, judgments

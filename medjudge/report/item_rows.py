@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from medjudge.judge.item_store import item_judgments, judges_of_items
 from medjudge.judge.item_study import ItemStudy, read_item_study
+from medjudge.judge.items import item_judgments, judges_of_items
 from medjudge.store import Run
 from medjudge.validation.items import ItemMaterial, Verdict, consensus_on_item, item_verdicts
 

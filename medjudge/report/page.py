@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.pair_store import compared_by
 from medjudge.judge.pair_study import PairStudy, read_pair_study
+from medjudge.judge.pairs import compared_by
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
 from medjudge.report.changes import Changes, changes

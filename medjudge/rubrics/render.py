@@ -45,6 +45,11 @@ class JudgePrompt(NamedTuple):
     system: str
     user: str
 
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The two as a chat."""
+        return [{"role": "system", "content": self.system}, {"role": "user", "content": self.user}]
+
 
 def render(
     question: Question,
@@ -65,21 +70,50 @@ def render(
         scheme: What the question belongs to; it holds the rubric.
     """
 
-    def plain(text: str) -> str:
-        return neutralise(text, control_tokens)
-
     title, levels = standard(question.category, question.language, scheme)
     languages = languages_of(scheme)
     system = frame(title, levels, question.language, style, languages)
-    user = _template(material(question.language, style, languages)).render(
+    template = material(question.language, style, languages)
+    return JudgePrompt(system.strip(), user_message(template, question, earlier, [answer], control_tokens))
+
+
+def user_message(
+    template: str,
+    question: Question,
+    earlier: Sequence[str],
+    answers: Sequence[str],
+    control_tokens: Iterable[str],
+    items: Sequence[str] = (),
+) -> str:
+    """The user message of any task, in which no text can be read as control or end its fence.
+
+    Args:
+        template: In Jinja; it names one answer `answer` and its fence `code`, of two with `_a` and `_b` behind.
+        answers: One answer, or two.
+        items: What the answer is checked against.
+    """
+    tokens = list(control_tokens)
+
+    def plain(text: str) -> str:
+        return neutralise(text, tokens)
+
+    values: dict[str, object] = {}
+    for ending, answer in zip(("",) if len(answers) == 1 else ("_a", "_b"), answers, strict=True):
+        values |= {f"code{ending}": fence_code(answer), f"answer{ending}": plain(answer)}
+    return filled(
+        template,
         earlier=[plain(prompt) for prompt in earlier],
         question=plain(question.prompt),
         reference=plain(question.reference or ""),
         checklist=plain(question.checklist or ""),
-        code=fence_code(answer),
-        answer=plain(answer),
+        items=[one_line(item, tokens) for item in items],
+        **values,
     )
-    return JudgePrompt(system.strip(), user.strip())
+
+
+def one_line(item: str, control_tokens: Iterable[str] = ()) -> str:
+    """An item on one line, without what a chat model could read as control."""
+    return " ".join(neutralise(item, control_tokens).split())
 
 
 def fence_code(answer: str) -> str:
@@ -117,6 +151,12 @@ def frame(title: str, levels: str, language: str, style: Style, languages: Langu
     source = languages.text(language, BRIEF_FRAME if style == "brief" else "judge_frame.md")
     text: str = _template(source).render(title=title, standard=levels, style=style)
     return text
+
+
+def filled(template: str, **values: object) -> str:
+    """A template with its values, without the white space around it."""
+    text: str = _template(template).render(**values)
+    return text.strip()
 
 
 def material(language: str, style: Style, languages: Languages = PACKAGED) -> str:

@@ -67,16 +67,24 @@ VERDICT_SCHEMA: dict[str, Any] = {
 """The reply of a reason-first judge as a JSON object, for servers that can hold a model to a schema."""
 
 
-class JudgeReplies(Texts):
+class Replies(Texts):
+    """What a judge is told of its replies in one language.
+
+    Attributes:
+        reminder: What a judge reads, once, where its reply could not be read.
+    """
+
+    reminder: str
+
+
+class JudgeReplies(Replies):
     """What a judge's replies look like in one language (`judge_replies.yaml`).
 
     Attributes:
         score_line: How the last line of a reason-first reply begins, as `judge_frame.md` asks for it.
-        reminder: What a judge reads, once, where its reply could not be read.
     """
 
     score_line: str
-    reminder: str
 
     @field_validator("score_line")
     @classmethod

@@ -1,6 +1,5 @@
 """The comparison station: a judge compares two models' answers at a time, in both orders, and the models are ranked."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,30 +9,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medjudge.chat_api.spending import Spending
-from medjudge.errors import InputError, UnfinishedError, notify
+from medjudge.errors import InputError, notify
 from medjudge.files import write_json
-from medjudge.judge.api_pairs import ApiPairJudge
-from medjudge.judge.generative import GenerativeJudge
-from medjudge.judge.generative_pairs import GenerativePairJudge
-from medjudge.judge.identity import folder_identity
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
-from medjudge.judge.pair_store import comparison_file, pair_judgments, pairs_file, physician_pairs, physician_pairs_file
 from medjudge.judge.pair_study import PairStudy, PhysicianPairStudy, read_pair_study
-from medjudge.judge.pairs import VERDICTS, PairAssignment, PairJudge
+from medjudge.judge.pairs import (
+    VERDICTS,
+    PairAssignment,
+    comparison_file,
+    pair_judgments,
+    pair_prompts_sha256,
+    pairs_file,
+    physician_pairs,
+    physician_pairs_file,
+)
 from medjudge.models.hardware import choose_device
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
 from medjudge.records import AnswerKey, earlier_turns
-from medjudge.rubrics.pair_prompt import pair_prompts_sha256
-from medjudge.scheme import Scheme
-from medjudge.screen import progress_bar, say, stop_explained
+from medjudge.screen import progress_bar, say
 from medjudge.statistics.next_pairs import most_informative
 from medjudge.statistics.verdicts import both_orders
 from medjudge.store import Run
 from medjudge.validation.pair_study import PairMaterial, PairSettings, pair_study, possible_pairs
-from medjudge.workflows.judge import JudgeOptions, load, most_reply_tokens, rewrite_without_failed, served
+from medjudge.workflows.judge import JudgeOptions
+from medjudge.workflows.label_station import LabelStation
 from medjudge.workflows.panel import check_panel, judge_with
-from medjudge.workflows.run_folder import record_spending
 
 _LISTED = 20
 """The most missing answers that a message lists."""
@@ -256,15 +256,19 @@ def _keys(pair: PairKey) -> list[AnswerKey]:
 
 def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: CompareOptions) -> int:
     """Judges what is not judged yet, and returns how many pairs are new."""
-    pairs_sha256 = _identity(judge_ref, options.judging, run.scheme())
-    _require_same_judge(run, judge_ref, pairs_sha256)
-    recorded = run.manifest().get("pair_judges", {}).get(judge_ref.name, {})
-    made_before = pair_judgments(run, judge_ref.name)
-    rewrite_without_failed(pairs_file(run, judge_ref.name), made_before, options.judging, recorded)
+    station = LabelStation(
+        run,
+        judge_ref,
+        options.judging,
+        pairs_file(run, judge_ref.name),
+        PairJudgment,
+        pair_prompts_sha256("reason-first" if judge_ref.card is None else "score-first", run.scheme()),
+    )
+    identity = station.begin()
     questions = {question.id: question for question in run.questions()}
     answers = {answer.key: answer for answer in run.answers()}
     earlier, scheme = earlier_turns(list(questions.values())), run.scheme()
-    done = {(pair.pair_key, pair.first): pair for pair in pair_judgments(run, judge_ref.name)}
+    done = {(pair.pair_key, pair.first): pair for pair in station.judgments()}
 
     def work_of(keys: Sequence[PairKey]) -> list[PairAssignment]:
         work = []
@@ -287,41 +291,27 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
         say(f"{len(started) - len(waiting)} pairs by {judge_ref.name} exist; {to_go} to go")
     if not to_go:
         return 0
-    judge = _load_pair_judge(judge_ref, options.judging, run)
-    if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
-        raise InputError(f"judge {judge_ref.name}: its files changed while it was loaded; run the same command again")
-    _record_judge(run, judge_ref, options.judging, pairs_sha256)
-    start, made = time.monotonic(), 0
+    judge = station.load(identity)
+    made = 0
     bar = progress_bar(2 * to_go, f"comparing ({judge_ref.name})", "order")
 
     def judge_these(keys: Sequence[PairKey]) -> None:
         nonlocal made
-        for judgment in judge.judge_pairs(work_of(keys)):
-            run.append(pairs_file(run, judge_ref.name), judgment.model_dump_json())
+        for judgment in judge.judge(work_of(keys)):
+            station.append(judgment)
             done[judgment.pair_key, judgment.first] = judgment
             made += 1
             bar.update()
 
-    try:
-        with stop_explained(lambda: f"{made} judgments of pairs were made and are kept in {run.path}"):
-            judge_these(waiting)
-            if options.budget is None:
-                judge_these(fresh)
-            while options.budget is not None and wanted and fresh:
-                chosen = _next(fresh, done, models, min(wanted, _AT_ONCE), options.settings.seed)
-                judge_these(chosen)
-                taken = set(chosen)
-                fresh, wanted = [key for key in fresh if key not in taken], wanted - len(chosen)
-    finally:
-        bar.close()
-        _record_judge(run, judge_ref, options.judging, pairs_sha256, time.monotonic() - start)
-        if judge_ref.api_model is not None:
-            record_spending(run, options.judging.limit.prices)
-    if _identity(judge_ref, options.judging, scheme) != pairs_sha256:
-        raise UnfinishedError(
-            f"judge {judge_ref.name}: its files changed while it compared, and {pairs_file(run, judge_ref.name)} holds "
-            "pairs by those from before; restore them, or remove this file"
-        )
+    with station.at_work(identity, bar, lambda: f"{made} judgments of pairs were made and are kept in {run.path}"):
+        judge_these(waiting)
+        if options.budget is None:
+            judge_these(fresh)
+        while options.budget is not None and wanted and fresh:
+            chosen = _next(fresh, done, models, min(wanted, _AT_ONCE), options.settings.seed)
+            judge_these(chosen)
+            taken = set(chosen)
+            fresh, wanted = [key for key in fresh if key not in taken], wanted - len(chosen)
     return len({key for key, _ in done} - begun) + len(waiting)
 
 
@@ -356,46 +346,3 @@ def _next(
 
 def _draw(seed: int, key: PairKey) -> str:
     return sha256("\x1f".join(map(str, (seed, key.question_id, *key.models, key.sample))).encode()).hexdigest()
-
-
-def _load_pair_judge(judge_ref: JudgeRef, options: JudgeOptions, run: Run) -> PairJudge:
-    if judge_ref.api_model is not None:
-        return ApiPairJudge(judge_ref.api_model, options.server, Spending(run, options.limit), options.replies)
-    judge = load(judge_ref, options, run)
-    assert isinstance(judge, GenerativeJudge)
-    return GenerativePairJudge(judge)
-
-
-def _identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
-    """The sha256 of everything that changes a judge's verdicts on pairs."""
-    if judge_ref.card is not None and judge_ref.folder is not None:
-        parts = [folder_identity(judge_ref.folder, judge_ref.card), pair_prompts_sha256("score-first", scheme)]
-    else:
-        prompts = pair_prompts_sha256("reason-first", scheme)
-        parts = [*map(str, served(judge_ref, options)), prompts]
-    return sha256("\x1f".join(parts).encode()).hexdigest()
-
-
-def _require_same_judge(run: Run, judge_ref: JudgeRef, pairs_sha256: str) -> None:
-    recorded = run.manifest().get("pair_judges", {}).get(judge_ref.name)
-    if recorded is not None and recorded.get("sha256") != pairs_sha256 and pairs_file(run, judge_ref.name).exists():
-        raise InputError(
-            f"{pairs_file(run, judge_ref.name)}: holds pairs by another judge or server of this name, or by other "
-            "prompts; move the file away, or choose another run"
-        )
-
-
-def _record_judge(
-    run: Run, judge_ref: JudgeRef, options: JudgeOptions, pairs_sha256: str, seconds: float = 0.0
-) -> None:
-    judges = run.manifest().get("pair_judges", {})
-    before = judges.get(judge_ref.name, {})
-    judges[judge_ref.name] = {
-        "kind": "api" if judge_ref.card is None else judge_ref.card.kind,
-        "base_model": judge_ref.api_model or (judge_ref.card.base_model if judge_ref.card else None),
-        "sha256": pairs_sha256,
-        "judgments": len(pair_judgments(run, judge_ref.name)),
-        "reply_tokens": most_reply_tokens(options, before),
-        "seconds": round(before.get("seconds", 0.0) + seconds, 1),
-    }
-    run.update_manifest(pair_judges=judges)

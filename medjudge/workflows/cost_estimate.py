@@ -8,10 +8,7 @@ from medjudge.chat_api.client import ChatRequest, body_bytes, request_body
 from medjudge.chat_api.prices import Price, example
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
-from medjudge.judge.api import judgment_request
-from medjudge.judge.api_items import item_order, items_request
-from medjudge.judge.item_store import item_judgments
-from medjudge.judge.items import item_assignments, split_empty_answers
+from medjudge.judge.items import item_assignments, item_judgments
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import assignments, split_empty
 from medjudge.workflows.evaluate import EvaluationRequest, Prepared, prepare
@@ -151,7 +148,7 @@ def _of_judge(
     judgments = not_failed(run.judgments(judge_ref.name), options, recorded)
     work = not_judged(assignments(prepared.questions, answers, options.rounds, prepared.scheme), judgments)
     limited = options.replies.applied
-    requests = [_Request(limited(judgment_request(one)), None) for one in split_empty(work, "").work]
+    requests = [_Request(limited(one.request()), None) for one in split_empty(work, "")[0]]
     if request.items:
         recorded = run.manifest().get("item_judges", {}).get(judge_ref.name, {})
         judged = not_failed(item_judgments(run, judge_ref.name), options, recorded)
@@ -160,8 +157,7 @@ def _of_judge(
             one for one in item_assignments(prepared.questions, answers, prepared.scheme) if one.answer.key not in done
         ]
         requests += [
-            _Request(limited(items_request(one, item_order(one, 0))), USUAL_ITEM * len(one.items))
-            for one in split_empty_answers(to_check, "").work
+            _Request(limited(one.request()), USUAL_ITEM * len(one.items)) for one in split_empty(to_check, "")[0]
         ]
     return _estimate(requests, judge_ref.api_model, Spending(run, Limit(None, options.limit.prices)), batch_job)
 

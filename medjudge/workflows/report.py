@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from medjudge.errors import InputError
 from medjudge.files import write_json, write_whole
 from medjudge.judge.cascade import CascadeRecord, read_cascade
-from medjudge.judge.pair_store import compared_by
+from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from medjudge.annotate.access import Access
 from medjudge.annotate.pair_plan import PairPlan, read_pair_plan
 from medjudge.annotate.pair_serve import pair_app
-from medjudge.judge.pair_store import physician_pairs
+from medjudge.judge.pairs import physician_pairs
 from medjudge.pair_records import PhysicianPair
 from medjudge.store import Run
 

@@ -9,8 +9,6 @@ from chat_server import Act, completion, failure
 from medjudge.chat_api.client import Server
 from medjudge.errors import InputError
 from medjudge.judge.api import ApiJudge, ReplyOptions, reply_options
-from medjudge.judge.api_items import ApiItemJudge
-from medjudge.judge.api_pairs import ApiPairJudge
 from medjudge.judge.items import item_assignments
 from medjudge.judge.pairs import PairAssignment
 from medjudge.records import ErrorKind, RubricItem
@@ -43,10 +41,10 @@ def judged(assignment, answer) -> Callable[..., list]:
                 PairAssignment(one.question, (), one.answer, answer(question_id=one.question.id, text="4", model="b"))
                 for one in scores
             ]
-            return list(ApiPairJudge("gpt", server, replies=replies).judge_pairs(pairs))
+            return list(ApiJudge("gpt", server, replies=replies).judge(pairs))
         questions = [one.question.model_copy(update={"items": ITEMS}) for one in scores]
         of_items = item_assignments(questions, [one.answer for one in scores])
-        return list(ApiItemJudge("gpt", server, replies=replies).judge_items(of_items))
+        return list(ApiJudge("gpt", server, replies=replies).judge(of_items))
 
     return judge
 

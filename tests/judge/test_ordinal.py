@@ -3,9 +3,16 @@ import pytest
 import torch
 
 from medjudge.judge.items import item_assignments
-from medjudge.judge.ordinal import OrdinalJudge, OrdinalModel, OrdinalSettings, Sums, points_summary, probabilities
+from medjudge.judge.ordinal import (
+    OrdinalItemJudge,
+    OrdinalJudge,
+    OrdinalModel,
+    OrdinalSettings,
+    Sums,
+    points_summary,
+    probabilities,
+)
 from medjudge.judge.ordinal_input import ANSWER, Passes, collate, encode, points_of, windows
-from medjudge.judge.ordinal_items import OrdinalItemJudge
 from medjudge.judge.points import point_rationale
 from medjudge.judge.similarity import CutPoints
 from medjudge.models.loading import load_encoder, load_tokenizer
@@ -145,7 +152,7 @@ def test_items_are_checked_as_points_and_refused_where_they_do_not_fit(judge, qu
     short = question(id="short", items=items)
     long = question(id="long", items=[{"text": "word " * 300, "points": 5}])
     work = item_assignments([short, long], [answer(question_id=name, text="Four grams.") for name in ("short", "long")])
-    judged = {judgment.question_id: judgment for judgment in OrdinalItemJudge(judge).judge_items(work)}
+    judged = {judgment.question_id: judgment for judgment in OrdinalItemJudge(judge).judge(work)}
     assert [item.item for item in judged["short"].items] == ["Says four grams", "Says a day"]
     assert all(0 < item.met < 1 for item in judged["short"].items)
     assert judged["long"].items is None
@@ -225,7 +232,7 @@ def test_an_answer_of_invisible_characters_alone_is_unscored(judge, assignment, 
     (alone,) = judge.judge(work[:1])
     assert alone.error_kind is ErrorKind.EMPTY_ANSWER
     asked = question(items=[{"text": "Says four grams", "points": 5}])
-    (items,) = OrdinalItemJudge(judge).judge_items(item_assignments([asked], [answer(text="\u200b")]))
+    (items,) = OrdinalItemJudge(judge).judge(item_assignments([asked], [answer(text="\u200b")]))
     assert (items.items, items.error_kind) == (None, ErrorKind.EMPTY_ANSWER)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medjudge.item_records import ItemJudgment, ItemScore, ItemVerdict
-from medjudge.judge.item_store import item_judgments_file
+from medjudge.judge.items import item_judgments_file
 from medjudge.judge.open import JudgeRef
 from medjudge.records import Judgment
 from medjudge.store import Run, write_records

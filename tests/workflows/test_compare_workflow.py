@@ -8,7 +8,7 @@ import pytest
 from chat_server import completion, failure
 from tiny_models import build_generative_judge
 
-from medjudge.judge.pair_store import pair_judgments
+from medjudge.judge.pairs import pair_judgments
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.records import Judgment
 from medjudge.store import Run, read_records, write_records

@@ -11,7 +11,7 @@ from tiny_models import build_generative_judge
 
 from medjudge.errors import InputError
 from medjudge.item_records import ItemScore
-from medjudge.judge.item_store import item_judgments
+from medjudge.judge.items import item_judgments
 from medjudge.judge.open import resolve_judge
 from medjudge.records import ErrorKind
 from medjudge.store import Run, write_records

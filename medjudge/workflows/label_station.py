@@ -1,0 +1,162 @@
+"""Judges of items and pairs at work in a run: loading, whose verdicts a file holds, and what interrupts them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Generic, Literal
+
+from medjudge.chat_api.spending import Spending
+from medjudge.errors import InputError, UnfinishedError
+from medjudge.item_records import ItemJudgment
+from medjudge.judge.api import ApiJudge
+from medjudge.judge.generative import GenerativeJudge
+from medjudge.judge.generative_labels import GenerativeLabels
+from medjudge.judge.identity import folder_identity
+from medjudge.judge.items import ITEM_LABELS
+from medjudge.judge.open import JudgeRef
+from medjudge.judge.ordinal import OrdinalItemJudge, OrdinalJudge
+from medjudge.judge.pairs import PAIR_LABELS
+from medjudge.judge.protocol import Judge
+from medjudge.screen import ProgressBar, stop_explained
+from medjudge.store import Run, read_records
+from medjudge.workflows.judge import JudgeOptions, Made, load, most_reply_tokens, rewrite_without_failed, served
+from medjudge.workflows.run_folder import record_spending
+
+
+@dataclass(frozen=True)
+class LabelStation(Generic[Made]):
+    """A judge of items or pairs in a run.
+
+    Attributes:
+        run: The run.
+        judge_ref: The judge.
+        options: How it is run.
+        file: Where its judgments go.
+        record: What a line of the file is.
+        prompts_sha256: Of everything that the judge is told.
+    """
+
+    run: Run
+    judge_ref: JudgeRef
+    options: JudgeOptions
+    file: Path
+    record: type[Made]
+    prompts_sha256: str
+
+    def judgments(self) -> list[Made]:
+        """The judgments of the file; none where there is none yet."""
+        return read_records(self.file, self.record, growing=True) if self.file.exists() else []
+
+    def begin(self) -> str:
+        """Removes what another request may bring from the file.
+
+        Returns:
+            The judge's identity.
+
+        Raises:
+            InputError: The file holds judgments by another judge of this name.
+        """
+        identity, recorded = self._identity(), self._entries().get(self.judge_ref.name, {})
+        if recorded and recorded.get("sha256") != identity and self.file.exists():
+            raise InputError(
+                f"{self.file}: holds {self._words[1]} by another judge or server of this name, or by other prompts; "
+                "move the file away, or choose another run"
+            )
+        rewrite_without_failed(self.file, self.judgments(), self.options, recorded)
+        return identity
+
+    def load(self, identity: str, loaded: Judge | None = None) -> Any:
+        """Loads the judge as one of this task.
+
+        Args:
+            identity: From `begin`.
+            loaded: The judge where it is in memory already.
+
+        Raises:
+            InputError: It cannot be loaded, or its files changed.
+        """
+        if self.judge_ref.api_model is not None:
+            spending = Spending(self.run, self.options.limit)
+            return ApiJudge(self.judge_ref.api_model, self.options.server, spending, replies=self.options.replies)
+        judge = loaded or load(self.judge_ref, self.options, self.run)
+        if self._identity() != identity:
+            name = self.judge_ref.name
+            raise InputError(f"judge {name}: its files changed while it was loaded; run the same command again")
+        if isinstance(judge, GenerativeJudge):
+            return GenerativeLabels(judge, ITEM_LABELS if self._of_items else PAIR_LABELS)
+        assert isinstance(judge, OrdinalJudge)
+        return OrdinalItemJudge(judge)
+
+    @contextmanager
+    def at_work(self, identity: str, bar: ProgressBar, kept: Callable[[], str]) -> Iterator[None]:
+        """Notes into `run.json`, before and after, whose judgments these are.
+
+        Args:
+            identity: From `begin`.
+            bar: Closed at the end.
+            kept: What is said where the work is interrupted.
+
+        Raises:
+            UnfinishedError: The judge's files changed meanwhile.
+        """
+        self._note(identity)
+        start = time.monotonic()
+        try:
+            with stop_explained(kept):
+                yield
+        finally:
+            bar.close()
+            self._note(identity, time.monotonic() - start)
+            if self.judge_ref.api_model is not None:
+                record_spending(self.run, self.options.limit.prices)
+        if self._identity() != identity:
+            doing, holds = self._words
+            raise UnfinishedError(
+                f"judge {self.judge_ref.name}: its files changed while it {doing}, and {self.file} holds {holds} by "
+                "those from before; restore them, or remove this file"
+            )
+
+    def append(self, judgment: Made) -> None:
+        """Writes a judgment to the file."""
+        self.run.append(self.file, judgment.model_dump_json())
+
+    @property
+    def _of_items(self) -> bool:
+        return issubclass(self.record, ItemJudgment)
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        return ("checked items", "verdicts") if self._of_items else ("compared", "pairs")
+
+    def _entries(self) -> dict[str, Any]:
+        entries: dict[str, Any] = self.run.manifest().get(self._key, {})
+        return entries
+
+    @property
+    def _key(self) -> Literal["item_judges", "pair_judges"]:
+        return "item_judges" if self._of_items else "pair_judges"
+
+    def _identity(self) -> str:
+        """The sha256 of everything that changes the judge's verdicts."""
+        card, folder = self.judge_ref.card, self.judge_ref.folder
+        if card is not None and folder is not None:
+            who: Sequence[str] = [folder_identity(folder, card)]
+        else:
+            who = [*map(str, served(self.judge_ref, self.options))]
+        return sha256("\x1f".join([*who, self.prompts_sha256]).encode()).hexdigest()
+
+    def _note(self, identity: str, seconds: float = 0.0) -> None:
+        judges, card = self._entries(), self.judge_ref.card
+        before = judges.get(self.judge_ref.name, {})
+        judges[self.judge_ref.name] = {
+            "kind": "api" if card is None else card.kind,
+            "base_model": self.judge_ref.api_model or (card.base_model if card else None),
+            "sha256": identity,
+            "judgments": len(self.judgments()),
+            "reply_tokens": most_reply_tokens(self.options, before),
+            "seconds": round(before.get("seconds", 0.0) + seconds, 1),
+        }
+        self.run.update_manifest(**{self._key: judges})
