@@ -27,7 +27,6 @@ FORKS.set_forkserver_preload(
         "medjudge.answer.transformers_engine",
         "medjudge.cli.main",
         "medjudge.cli.output",
-        "medjudge.judge.batch_jobs",
         "medjudge.judge.similarity",
         "medjudge.workflows.annotate",
         "medjudge.workflows.batch_jobs",

@@ -1,15 +1,13 @@
 """The judge card: `README.md` of a judge folder, written from `judge.json`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, stdev
-from typing import Any, cast
+from typing import Any
 
 from medjudge.files import write_whole
 from medjudge.judge.folder import KINDS, JudgeCard
 from medjudge.models.packaged import PACKAGED
 from medjudge.statistics.calibration import FEWEST_ANSWERS
-from medjudge.statistics.estimates import Estimate, estimate_text
 
 CURVES_FILE = "training/curves.svg"
 """In a judge folder, where training drew any."""
@@ -47,8 +45,6 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
         "",
         *agreement,
         "",
-        *_held_out(card),
-        *_cross_validation(card),
         "## Known failures",
         "",
         "- Knows no language, category or kind of question beyond those above.",
@@ -101,9 +97,8 @@ def _making(folder: Path, card: JudgeCard) -> list[str]:
             f"- Training: {started}{loss}{training['epochs']:g} epochs in batches of {training['batch']}, "
             f"learning rate {training['learning_rate']:g}, seed {training['seed']}"
         )
-        mean_of = [f"- Mean of {training['mean_of']}"] if "mean_of" in training else []
         gain = [f"- Validation: {text}"] if (text := tuning_gain(training)) else []
-        lines = [how, *mean_of, *lines, *gain, *_temperature(training["calibration"])]
+        lines = [how, *lines, *gain, *_temperature(training["calibration"])]
     if (folder / CURVES_FILE).is_file():
         lines.append(f"- Curves: [{CURVES_FILE}]({CURVES_FILE})")
     return ["## How it was made", "", *lines, ""] if lines else []
@@ -127,63 +122,15 @@ def _named(objective: str | dict[str, float]) -> str:
 
 def _temperature(calibration: dict[str, Any]) -> list[str]:
     answers = calibration["answers"]
-    shift = (
-        [f"- Cut points shifted by {calibration['shift']:.2f} on held-out answers"] if "shift" in calibration else []
-    )
     if answers < FEWEST_ANSWERS:
-        few = f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"
-        return [*shift, few]
+        return [f"- Temperature 1: {answers} validation answers are too few to fit one ({FEWEST_ANSWERS} are needed)"]
     if not calibration["fitted"]:
         return [
-            *shift,
             "- Temperature kept at 1: another would not lower the calibration error of P(usable) on the "
             f"{answers} validation answers ({calibration['ece_before']:.3f})",
         ]
     return [
-        *shift,
         f"- Temperature {calibration['temperature']:.2f}, fitted on {answers} validation answers. Expected calibration "
         f"error of P(usable) on these {calibration['ece_before']:.3f} before, {calibration['ece_after']:.3f} after; "
         "expect a larger one on other answers",
     ]
-
-
-def _held_out(card: JudgeCard) -> list[str]:
-    """What was measured on held-out answers while the judge was made, and on which."""
-    held_out = card.training.get("held_out")
-    if held_out is None:
-        return []
-    measures = [f"{name.replace('_', ' ')} {estimate_text(measure)}" for name, measure in held_out["measures"].items()]
-    return [f"{held_out['on']}: {', '.join(measures)}.", ""]
-
-
-def _cross_validation(card: JudgeCard) -> list[str]:
-    """A table of agreement by fold and seed, with mean and spread, where the judge was cross-validated."""
-    training = card.training
-    rows = training.get("cross_validation", [])
-    if not rows:
-        return []
-    measures = [name for name in rows[0] if name not in ("fold", "seed")]
-    table = [
-        "### By fold, on questions that the fold's judge did not see",
-        "",
-        *([f"{training['cross_validation_note']}", ""] if "cross_validation_note" in training else []),
-        f"| fold | seed | {' | '.join(name.replace('_', ' ') for name in measures)} |",
-        f"|---|---|{'---|' * len(measures)}",
-    ]
-    table += [f"| {row['fold']} | {row['seed']} | {_cells(row[name] for name in measures)} |" for row in rows]
-    values = [[_value(row[name]) for row in rows] for name in measures]
-    table.append(f"| mean | | {_cells(mean(column) for column in values)} |")
-    if len(rows) > 1:
-        table.append(f"| standard deviation | | {_cells(stdev(column) for column in values)} |")
-    return [*table, ""]
-
-
-def _cells(values: Iterable[Any]) -> str:
-    return " | ".join(
-        estimate_text(cast(Estimate, value)) if isinstance(value, dict) else f"{value:.3f}" for value in values
-    )
-
-
-def _value(measure: Any) -> float:
-    """Of a measure with its interval, or a plain number; an undefined one counts as 0, as by chance."""
-    return float((measure["value"] or 0.0) if isinstance(measure, dict) else measure)

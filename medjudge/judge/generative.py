@@ -137,47 +137,20 @@ class GenerativeJudge:
         self.pad_id = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
-        work, empty = split_empty(assignments, self.name)
-        yield from empty
-        # Shared prefixes are computed once per chunk: answers to one question and questions of one rubric are adjacent.
-        work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
-        chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
-        # The background thread has its own tokenizer: a fast tokenizer changes its state while it encodes. A single
-        # chunk is not prepared in advance, and a copy takes as long as several judgments.
-        tokenizer = deepcopy(self.tokenizer) if len(chunks) > 1 else self.tokenizer
-        with ThreadPoolExecutor(1) as background:
-            pending = background.submit(self._prompts, tokenizer, chunks[0]) if chunks else None
-            for number, chunk in enumerate(chunks, start=1):
-                assert pending is not None
-                prompts = pending.result()
-                if number < len(chunks):
-                    pending = background.submit(self._prompts, tokenizer, chunks[number])
-                yield from self._judgments(chunk, prompts)
-
-    def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
-        lines = [score_line(assignment) for assignment in work]
-        rooms = {line: prompt_room(tokenizer, self.settings, line) for line in set(lines)}
-        return encode_prompts(tokenizer, work, [rooms[line] for line in lines], self.settings.style)
-
-    def _judgments(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
-        fitting: list[tuple[Assignment, Prompt]] = []
-        for assignment, prompt in zip(work, prompts, strict=True):
-            if prompt is None:
-                window = f"the window of {self.settings.max_length} tokens"
-                reason = f"rubric, question and reference leave no room in {window}"
-                yield unscored(assignment, self.name, ErrorKind.WINDOW, reason)
-            else:
-                fitting.append((assignment, prompt))
-        score_lines = [score_line(assignment) for assignment, _ in fitting]
-        for index, reading in self._exact_readings([prompt for _, prompt in fitting], score_lines):
-            assignment, prompt = fitting[index]
-            yield scored(
-                assignment,
-                self.name,
-                self._probabilities(reading.logits),
-                rationale=reading.rationale,
-                answer_tokens_cut=prompt.answer_tokens_cut,
-            )
+        for chunk in prompts_ahead(self.name, self.tokenizer, self.settings, assignments, _CHUNK):
+            if not isinstance(chunk, list):
+                yield chunk
+                continue
+            score_lines = [score_line(assignment) for assignment, _ in chunk]
+            for index, reading in self._exact_readings([prompt for _, prompt in chunk], score_lines):
+                assignment, prompt = chunk[index]
+                yield scored(
+                    assignment,
+                    self.name,
+                    self._probabilities(reading.logits),
+                    rationale=reading.rationale,
+                    answer_tokens_cut=prompt.answer_tokens_cut,
+                )
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Calibrated probabilities of the five levels, (..., 5) -> (..., 5)."""
@@ -382,6 +355,51 @@ def cache_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
 def score_line(assignment: Assignment) -> str:
     """The beginning of the last line of a reason-first reply ("Score: "), in the language of the question."""
     return judge_replies(assignment.question.language, languages_of(assignment.scheme)).score_line
+
+
+def prompts_ahead(
+    name: str,
+    tokenizer: PreTrainedTokenizerBase,
+    settings: GenerativeSettings,
+    assignments: Sequence[Assignment],
+    size: int,
+) -> Iterator[Judgment | list[tuple[Assignment, Prompt]]]:
+    """Chunks of answers with their prompts, tokenised in the background while the chunk before is judged.
+
+    Args:
+        size: The most answers of a chunk.
+
+    Yields:
+        The judgments of answers that are empty or do not fit, and lists of the others.
+    """
+    work, empty = split_empty(assignments, name)
+    yield from empty
+    # Shared prefixes are computed once per chunk: answers to one question and questions of one rubric are adjacent.
+    work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
+    chunks = [work[start : start + size] for start in range(0, len(work), size)]
+    # The background thread has its own tokenizer: a fast tokenizer changes its state while it encodes. A single chunk
+    # is not prepared in advance, and a copy takes as long as several judgments.
+    own = deepcopy(tokenizer) if len(chunks) > 1 else tokenizer
+
+    def prompts_of(chunk: Sequence[Assignment]) -> list[Prompt | None]:
+        lines = [score_line(assignment) for assignment in chunk]
+        rooms = {line: prompt_room(own, settings, line) for line in set(lines)}
+        return encode_prompts(own, chunk, [rooms[line] for line in lines], settings.style)
+
+    with ThreadPoolExecutor(1) as background:
+        pending = [background.submit(prompts_of, chunk) for chunk in chunks[:1]]
+        for number, chunk in enumerate(chunks, start=1):
+            prompts = pending.pop().result()
+            pending += [background.submit(prompts_of, following) for following in chunks[number : number + 1]]
+            fitting = []
+            for assignment, prompt in zip(chunk, prompts, strict=True):
+                if prompt is None:
+                    window = f"the window of {settings.max_length} tokens"
+                    reason = f"rubric, question and reference leave no room in {window}"
+                    yield unscored(assignment, name, ErrorKind.WINDOW, reason)
+                else:
+                    fitting.append((assignment, prompt))
+            yield fitting
 
 
 def prompt_room(tokenizer: PreTrainedTokenizerBase, settings: GenerativeSettings, last_line: str) -> int:

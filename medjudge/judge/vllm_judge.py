@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from transformers import PreTrainedTokenizerBase
 
 from medjudge.answer.vllm_engine import VllmMemory, require_vllm
 from medjudge.errors import InputError
@@ -19,16 +16,16 @@ from medjudge.judge.folder import UNTUNED, JudgeCard, base_of, read_card, requir
 from medjudge.judge.generative import (
     GenerativeSettings,
     before_score_ids,
-    prompt_room,
+    prompts_ahead,
     score_line,
     score_token_ids,
     with_rationale_tokens,
 )
-from medjudge.judge.prompts import Prompt, encode_prompts
-from medjudge.judge.protocol import Assignment, scored, split_empty, unscored
+from medjudge.judge.prompts import Prompt
+from medjudge.judge.protocol import Assignment, scored
 from medjudge.models.hardware import choose_device, fast_dtype
 from medjudge.models.loading import load_tokenizer
-from medjudge.records import ErrorKind, Judgment
+from medjudge.records import Judgment
 from medjudge.rubrics.verdict import before_score
 from medjudge.scale import median_level
 from medjudge.scheme import LLMEVAL_MED, Scheme
@@ -138,32 +135,14 @@ class VllmJudge:
 
     def judge(self, assignments: Sequence[Assignment]) -> Iterator[Judgment]:
         """As `Judge.judge`."""
-        work, empty = split_empty(assignments, self.name)
-        yield from empty
-        # vLLM keeps the prefixes of recent prompts: answers to one question and questions of one rubric are adjacent.
-        work.sort(key=lambda item: (item.question.category, item.question.language, item.question.id))
-        chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
-        tokenizer = deepcopy(self.tokenizer)  # of the thread: a fast tokenizer changes its state while it encodes
-        with ThreadPoolExecutor(1) as ahead:
-            pending = ahead.submit(self._prompts, tokenizer, chunks[0]) if chunks else None
-            for number, chunk in enumerate(chunks, start=1):
-                assert pending is not None
-                prompts = pending.result()
-                if number < len(chunks):
-                    pending = ahead.submit(self._prompts, tokenizer, chunks[number])
-                yield from self._judgments(chunk, prompts)
+        # vLLM keeps the prefixes of recent prompts.
+        for chunk in prompts_ahead(self.name, self.tokenizer, self.settings, assignments, _CHUNK):
+            if isinstance(chunk, list):
+                yield from self._judgments(chunk)
+            else:
+                yield chunk
 
-    def _prompts(self, tokenizer: PreTrainedTokenizerBase, work: Sequence[Assignment]) -> list[Prompt | None]:
-        rooms = [prompt_room(tokenizer, self.settings, score_line(assignment)) for assignment in work]
-        return encode_prompts(tokenizer, work, rooms, self.settings.style)
-
-    def _judgments(self, work: Sequence[Assignment], prompts: Sequence[Prompt | None]) -> Iterator[Judgment]:
-        fitting = [(item, prompt) for item, prompt in zip(work, prompts, strict=True) if prompt is not None]
-        for item, prompt in zip(work, prompts, strict=True):
-            if prompt is None:
-                window = f"the window of {self.settings.max_length} tokens"
-                reason = f"rubric, question and reference leave no room in {window}"
-                yield unscored(item, self.name, ErrorKind.WINDOW, reason)
+    def _judgments(self, fitting: Sequence[tuple[Assignment, Prompt]]) -> Iterator[Judgment]:
         sequences = [prompt.input_ids for _, prompt in fitting]
         rationales = [""] * len(sequences)
         if self.settings.style == "reason-first":

@@ -1,18 +1,26 @@
-"""`medjudge eval --batch`: submits batch jobs to OpenAI's Batch API, and collects them when they are done."""
+"""`medjudge eval --batch`: submits batch jobs to OpenAI's Batch API, and collects them when they are done.
 
+They cost half the price; results come within a day, and no reminder follows a bad reply.
+"""
+
+import json
 import time
+from collections.abc import Iterator
+from hashlib import sha256
 
 import openai
 
-from medjudge.chat_api.batch_jobs import BatchJobs
+from medjudge.chat_api.batch_jobs import BatchJob, BatchJobs
+from medjudge.chat_api.client import request_body
 from medjudge.chat_api.faults import one_line
 from medjudge.chat_api.replies import ReplyError
 from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError, UnfinishedError, notify
-from medjudge.judge.batch_jobs import batch_requests, collect, custom_id
+from medjudge.judge.api import failed_request, read_judgment
 from medjudge.judge.open import JudgeRef
 from medjudge.judge.protocol import Assignment, assignments, split_empty
 from medjudge.provenance import stamped
+from medjudge.records import Judgment
 from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, forget_failed_requests, not_judged, record_judge, require_same_judge
 
@@ -62,11 +70,39 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
 
 def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
     for job in batch_jobs.finished():
-        work = _without_judgment(run, judge_ref, options)
-        made = collect(batch_jobs, job, {custom_id(item): item for item in work}, judge_ref.name, refused)
-        for judgment in stamped(made, run.texts()):
+        waiting = {_custom_id(item): item for item in _without_judgment(run, judge_ref, options)}
+        for judgment in _judgments(batch_jobs, job, waiting, judge_ref.name, refused):
             run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
         batch_jobs.mark_collected(job)
+
+
+def _judgments(
+    batch_jobs: BatchJobs, job: BatchJob, waiting: dict[str, Assignment], judge_name: str, refused: set[str]
+) -> Iterator[Judgment]:
+    """The judgments of a finished job.
+
+    A request that ran out of time yields none, nor does one that the server refused because of an optional parameter:
+    both can be sent again.
+
+    Args:
+        waiting: The assignments without a judgment, by custom id; other results are ignored.
+        refused: Parameters that the server does not accept; newly refused ones are added.
+    """
+    for result in batch_jobs.results(job):
+        parameter = result.parameter
+        if parameter is not None and parameter not in refused:
+            refused.add(parameter)
+        elif parameter is None and result.custom_id in waiting and (result.reply or result.error):
+            item = waiting.pop(result.custom_id)
+            if result.reply is None:
+                yield failed_request(item, judge_name, str(result.error), result.lasting)
+            else:
+                yield read_judgment(item, judge_name, result.reply)
+
+
+def _custom_id(assignment: Assignment) -> str:
+    """The name of an assignment in a batch job: 32 hexadecimal digits that depend on its key alone."""
+    return sha256(json.dumps([*assignment.answer.key, assignment.round]).encode()).hexdigest()[:32]
 
 
 def _without_judgment(run: Run, judge_ref: JudgeRef, options: JudgeOptions) -> list[Assignment]:
@@ -84,7 +120,9 @@ def _submit(
         run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
     if not work:
         return []
-    if not batch_jobs.plan(batch_requests(work, judge_ref.api_model, refused, options.replies)):
+    model, applied = judge_ref.api_model, options.replies.applied
+    requests = ((_custom_id(item), request_body(model, applied(item.request()), refused)) for item in work)
+    if not batch_jobs.plan(requests):
         raise UnfinishedError(
             f"--max-cost {options.limit.max_cost:g}: {batch_jobs.spending.spent:.4f} USD are spent on {run.path} in "
             f"all, and not one of {len(work)} requests fits below; the same command with a higher --max-cost goes on "

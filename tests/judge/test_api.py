@@ -5,18 +5,17 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import torch
+from chat_server import Act, completion, failure
 from example_study import example_study
 
 from medjudge.chat_api.client import Server
+from medjudge.chat_api.spending import Spending
 from medjudge.errors import InputError
 from medjudge.files import write_whole
 from medjudge.judge.api import ApiJudge, ReplyOptions
@@ -29,6 +28,10 @@ from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run
 from medjudge.workflows.judge import JudgeOptions, introduction
 
+KEY = "sk-Tr9/x+2qLm-41"
+ESCAPED = "".join(f"\\u{ord(character):04x}" for character in KEY)
+"""A key, and how JSON may escape it."""
+
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,35 +39,16 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, list, list]]:
-    """A server that answers with the (status, content) pairs it is given and keeps what it was asked."""
+def server(chat_server) -> tuple[str, list, list]:
+    """A server that answers with the (status, content) pairs it is given, the last one again and again."""
     replies: list[tuple[int, str | None]] = []
-    asked: list[dict] = []
-    lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with lock:
-                asked.append(body)
-                status, content = replies.pop(0) if len(replies) > 1 else replies[0]
-            message = {"role": "assistant", "content": content}
-            choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-            answer: dict = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}
-            data = json.dumps(answer if status == 200 else {"error": {"message": content}}).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def act(_: dict) -> Act:
+        status, content = replies.pop(0) if len(replies) > 1 else replies[0]
+        return completion(content) if status == 200 else failure(status, str(content))
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", replies, asked
-    server.shutdown()
+    chat = chat_server(act)
+    return chat.url, replies, chat.asked
 
 
 def test_the_verdict_is_read_from_the_end_of_the_reply(server, assignment) -> None:
@@ -79,15 +63,16 @@ def test_the_verdict_is_read_from_the_end_of_the_reply(server, assignment) -> No
 
 
 def test_every_answer_gets_one_judgment_whatever_the_server_does(server, assignment) -> None:
-    url, replies, _ = server
+    url, replies, asked = server
     replies += [(200, "Score: 5"), (200, "I cannot say."), (200, "Still not."), (200, None)]
     replies += [(400, "content filter"), (200, "得分：3")]
     work = [assignment(id=f"q{n}") for n in range(5)] + [assignment(" ", id="q5")]
     judgments = list(ApiJudge("gpt", Server(url, 1)).judge(work))
     assert sorted(judgment.question_id for judgment in judgments) == [f"q{n}" for n in range(6)]
     assert sorted(judgment.score for judgment in judgments if judgment.score) == [3, 5]
+    assert len(asked) == 6  # none for the empty answer, two for the one that is asked again
     reasons = " | ".join(judgment.error for judgment in judgments if judgment.error)
-    for reason in ("unreadable reply: no score", "no text", "content filter", "answer is empty"):
+    for reason in ("unreadable reply: no score", "no text", "content filter", "the answer is empty"):
         assert reason in reasons
     assert {judgment.question_id: judgment.error_kind for judgment in judgments} == {
         "q0": None,
@@ -131,21 +116,8 @@ def test_failed_requests_are_made_again_by_the_next_run(server, medjudge, jsonl,
     question = {"id": "q1", "category": "MK", "group": "q1", "prompt": "?", "language": "en"}
     questions = jsonl("questions.jsonl", question, {**question, "id": "q2", "group": "q2"})
     answers = jsonl("answers.jsonl", *[{"question_id": name, "model": "m", "text": "4 g"} for name in ("q1", "q2")])
-    command = (
-        "eval",
-        "--benchmark",
-        questions,
-        "--answers",
-        answers,
-        "--judge",
-        "openai:gpt",
-        "--base-url",
-        url,
-        "--run",
-        "run",
-        "--concurrency",
-        "1",
-    )
+    judge = ("--judge", "openai:gpt", "--base-url", url, "--concurrency", "1")
+    command = ("eval", "--benchmark", questions, "--answers", answers, *judge, "--run", "run")
     replies += [(200, "Score: 5"), (400, "out of quota")]
     assert medjudge(*command).returncode == 1
     replies[:] = [(200, "Score: 3")]
@@ -237,17 +209,35 @@ def test_rounds_differ_by_their_seed(server, assignment) -> None:
     assert {body["seed"] for body in asked} == {0, 1}
 
 
-def test_empty_answers_cost_no_request(server, assignment) -> None:
-    url, _, asked = server
-    (judgment,) = ApiJudge("gpt", Server(url)).judge([assignment(" ")])
-    assert (judgment.score, judgment.error_kind, asked) == (None, ErrorKind.EMPTY_ANSWER, [])
-    assert judgment.error == "the answer is empty"
-
-
 def test_no_key_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InputError, match="OPENAI_API_KEY"):
         ApiJudge("gpt-4o")
+
+
+def test_an_echoed_key_is_in_no_judgment_account_or_message(
+    chat_server, assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    escaped = completion("THE TEXT").data.replace(b"THE TEXT", rf"It is {ESCAPED}.\nScore: 4".encode())
+    replies = iter(
+        [
+            failure(400, f"refused, header was Bearer {KEY}"),
+            completion(None)._replace(data=escaped),
+            *[completion(f"Your key is {KEY}.\nScore: 4", f"stop {KEY}")] * 3,  # no known ending: asked three times
+        ]
+    )
+    server = chat_server(lambda _: next(replies, failure(401, f"Incorrect API key provided: {KEY}")))
+    run, work = Run(tmp_path), [assignment("At most 4 g.", id=f"q{number}") for number in range(4)]
+    judgments = []
+    with run.lock():
+        judge = ApiJudge("m", Server(server.url, concurrency=1, first_wait=0.01), Spending(run))
+        with pytest.raises(InputError, match=r"Incorrect API key provided: \[API key\]") as caught:
+            judgments.extend(judge.judge(work))
+    assert len(judgments) == 3
+    texts = [*(judgment.model_dump_json() for judgment in judgments), str(caught.value), run.spending_file.read_text()]
+    assert sum("[API key]" in text for text in texts) >= 4
+    assert not any(KEY in text for text in texts)
 
 
 @pytest.fixture(scope="module")

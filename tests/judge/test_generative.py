@@ -56,20 +56,19 @@ def test_the_next_chunk_is_tokenised_while_one_is_judged(judge, assignment, monk
     """The model would wait for the tokenizer otherwise: a GPU reads faster than prompts are made."""
     monkeypatch.setattr(generative, "_CHUNK", 2)
     chunks, tokenised = iter(range(3)), [Event() for _ in range(3)]
-    prompts_of, judged = GenerativeJudge._prompts, GenerativeJudge._judgments
+    prompts_of, read = generative.encode_prompts, GenerativeJudge._exact_readings
 
-    def prompts(self, *arguments):
-        made = prompts_of(self, *arguments)
+    def prompts(*arguments):
+        made = prompts_of(*arguments)
         tokenised[next(chunks)].set()
         return made
 
-    def judgments(self, work, prompts):
-        first = work[0].question.id == "q0"
-        assert not first or tokenised[1].wait(60)
-        yield from judged(self, work, prompts)
+    def readings(self, *arguments):
+        assert tokenised[1].wait(60)  # also while the first chunk is judged
+        yield from read(self, *arguments)
 
-    monkeypatch.setattr(GenerativeJudge, "_prompts", prompts)
-    monkeypatch.setattr(GenerativeJudge, "_judgments", judgments)
+    monkeypatch.setattr(generative, "encode_prompts", prompts)
+    monkeypatch.setattr(GenerativeJudge, "_exact_readings", readings)
     work = [assignment(f"At most {number} g.", id=f"q{number // 2}", model=f"m{number}") for number in range(6)]
     assert len(list(judge.judge(work))) == 6
     assert tokenised[2].is_set()
