@@ -71,7 +71,8 @@ def judge_by_batch_jobs(run: Run, judge_ref: JudgeRef, options: JudgeOptions, wa
 def _collect(run: Run, judge_ref: JudgeRef, options: JudgeOptions, batch_jobs: BatchJobs, refused: set[str]) -> None:
     for job in batch_jobs.finished():
         waiting = {_custom_id(item): item for item in _without_judgment(run, judge_ref, options)}
-        for judgment in _judgments(batch_jobs, job, waiting, judge_ref.name, refused):
+        made = _judgments(batch_jobs, job, waiting, judge_ref.name, refused)
+        for judgment in stamped(made, run.texts()):
             run.append(run.judgments_file(judge_ref.name), judgment.model_dump_json())
         batch_jobs.mark_collected(job)
 
