@@ -35,9 +35,8 @@ from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, Judgment, Question, TrainingLine
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.statistics.bootstrap import Sums, bootstrap, tally
-from medjudge.statistics.correlations import spearman
 from medjudge.statistics.estimates import estimate, estimate_text
-from medjudge.statistics.measures import cohen_kappa, divided, quadratic_kappa, usable_agreement
+from medjudge.statistics.measures import cohen_kappa, divided, quadratic_kappa, spearman, usable_agreement
 from medjudge.store import Run
 from medjudge.text.outline import written
 from medjudge.text.reordering import reordered

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from study import record
 
+from medjudge.validation.answers import Pairs
 from medjudge.validation.drift import Earlier, drift
-from medjudge.validation.pairs import Pairs
 
 CATEGORIES = ("MK", "MLU", "MR", "MSE", "MTG")
 

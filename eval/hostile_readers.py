@@ -27,7 +27,6 @@ from medjudge.chat_api.batch_jobs import read_batch_jobs, state_file
 from medjudge.chat_api.prices import read_prices
 from medjudge.chat_api.replies import ReplyError, parse_reply
 from medjudge.errors import InputError
-from medjudge.judge.study import Study
 from medjudge.languages.texts import languages_of
 from medjudge.probes.texts import probe_texts
 from medjudge.records import Answer, Judgment, Question
@@ -36,6 +35,7 @@ from medjudge.rubrics.verdict import read_reasoned, read_verdict
 from medjudge.scheme import LLMEVAL_MED, open_scheme, read_scheme
 from medjudge.store import Run, read_questions, read_records
 from medjudge.validation.gate import read_gate
+from medjudge.validation.records import Study
 from medjudge.validation.study_file import read_study
 from medjudge.workflows.project import read_project
 

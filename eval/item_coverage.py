@@ -14,11 +14,9 @@ import numpy as np
 from study import record
 
 from medjudge.records import Judgment
-from medjudge.statistics.bootstrap import Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import Estimate
-from medjudge.statistics.item_agreement import met_agreement
+from medjudge.statistics.estimates import Estimate, mean_interval
 from medjudge.statistics.item_scores import share_of_points
-from medjudge.statistics.measures import divided
+from medjudge.statistics.labels import met_agreement
 from medjudge.validation.variance import variance_study
 
 _RESAMPLES = 1000
@@ -139,18 +137,12 @@ def _item_intervals(drawn: SimulatedItems, points: np.ndarray, seed: int) -> dic
         # No interval promises nothing: it counts as all of -1 to 1.
         ends[name] = (-1.0 if low is None else low, 1.0 if high is None else high)
     shares = _shares(drawn, points)
-    table = np.column_stack([shares, np.ones(len(shares))])
-
-    def mean(sums: Sums) -> dict[str, np.ndarray]:
-        return {"mean": divided(sums["values"][0], sums["values"][1])}
-
-    cluster = np.arange(len(shares))
-    ends["share_of_points"] = bootstrap({"values": dense_tally(table)}, cluster, mean, _RESAMPLES, seed)["mean"][1:]
+    ends["share_of_points"] = mean_interval(shares, np.arange(len(shares)), resamples=_RESAMPLES, seed=seed)[1:]
     return ends
 
 
 def _agreements(drawn: SimulatedItems, resamples: int, seed: int) -> dict[str, Estimate]:
-    return met_agreement(drawn.judge, drawn.physician, drawn.conversation, resamples, seed)._asdict()
+    return met_agreement(drawn.judge, drawn.physician, drawn.conversation, resamples=resamples, seed=seed)
 
 
 def _points(items: int) -> np.ndarray:

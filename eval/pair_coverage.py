@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from study import record
 
-from medjudge.statistics.bootstrap import Method
+from medjudge.statistics.bootstrap import Method, Resampling
 from medjudge.statistics.davidson import Comparisons, fit_davidson, outcome_probabilities, ranking, win_shares
 from medjudge.statistics.estimates import Estimate
-from medjudge.statistics.verdicts import both_orders, swaps, verdict_agreement
+from medjudge.statistics.labels import both_orders, swaps, verdict_agreement
 
 _RESAMPLES = 1000
 _TRUTH_FROM = 40_000
@@ -157,7 +157,7 @@ def _intervals(pairs: SimulatedPairs, design: PairDesign, method: Method, seed: 
     length = None if design.length is None else pairs.length
     verdict = both_orders(pairs.forward, pairs.backward)
     comparisons = Comparisons(pairs.first, pairs.second, _one_hot(verdict), length)
-    ranked = ranking(comparisons, pairs.question, design.models, _RESAMPLES, seed, method)
+    ranked = ranking(comparisons, pairs.question, design.models, resamples=_RESAMPLES, seed=seed, method=method)
     ends = {f"strength {model}": interval[1:] for model, interval in enumerate(ranked.strength)}
     ends |= {f"share {model}": interval[1:] for model, interval in enumerate(ranked.win_share)}
     if ranked.covariate is not None:
@@ -172,9 +172,9 @@ def _intervals(pairs: SimulatedPairs, design: PairDesign, method: Method, seed: 
 def _agreements(
     pairs: SimulatedPairs, verdict: np.ndarray, method: Method, resamples: int, seed: int = 0
 ) -> dict[str, Estimate]:
-    swapped = swaps(pairs.forward, pairs.backward, pairs.question, resamples, seed, method)
-    agreement = verdict_agreement(verdict, pairs.physician, pairs.question, resamples, seed, method)
-    return {**swapped._asdict(), **agreement._asdict()}
+    how: Resampling = {"resamples": resamples, "seed": seed, "method": method}
+    swapped = swaps(pairs.forward, pairs.backward, pairs.question, **how)
+    return {**swapped, **verdict_agreement(verdict, pairs.physician, pairs.question, **how)}
 
 
 def _value(estimate: Estimate) -> float:

@@ -21,7 +21,7 @@ from study import record
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.bootstrap import RESAMPLES
 from medjudge.validation.agreement import measures_of
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 QUESTIONS, CONVERSATIONS, MODELS, SAMPLES, SUBCATEGORIES = 667, 571, 13, 3, 27
 TURNS = 3

@@ -18,6 +18,12 @@ class PairKey(NamedTuple):
     models: tuple[str, str]
     sample: int
 
+    @property
+    def answers(self) -> tuple[AnswerKey, AnswerKey]:
+        """The two answers, in the order of the models."""
+        first, second = self.models
+        return AnswerKey(self.question_id, first, self.sample), AnswerKey(self.question_id, second, self.sample)
+
 
 class _Pair(StrictRecord):
     """Two models' answers to one question; `first` and `second` are the models, and both answers have `sample`."""

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from medjudge.judge.study import AgainstKind, GateResult, Study
+from medjudge.judge.study_summary import AgainstKind, GateResult
+from medjudge.validation.records import Study
 
 
 def example_study(**fields: Any) -> Study:

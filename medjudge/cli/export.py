@@ -1,4 +1,4 @@
-"""`medjudge export`: a run, or a judge, in the formats of other tools."""
+"""`medjudge export`: a run in the formats of other tools."""
 
 from pathlib import Path
 from typing import Annotated, Optional
@@ -7,7 +7,7 @@ import typer
 
 from medjudge.cli import options
 
-app = typer.Typer(help="Export a run or a judge to other tools.", no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help="Export a run to other tools.", no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()
@@ -39,20 +39,3 @@ def inspect(
     for file in files:
         screen.print(str(file))
     screen.print(f"\ninspect view --log-dir {files[0].parent}")
-
-
-@app.command("served")
-def served(
-    judge: Annotated[str, typer.Option(metavar="FOLDER", help="Folder of a score-first generative judge.")],
-    out: options.Out,
-    as_json: options.AsJson = False,
-) -> None:
-    """Write a judge for `transformers serve`, its adapter merged; `--judge systemone:URL` asks it."""
-    from medjudge.cli.output import console, print_json
-    from medjudge.workflows.export import export_served_judge
-
-    folder = export_served_judge(judge, out)
-    if as_json:
-        print_json({"written": str(folder)})
-        return
-    console(as_json).print(f"{folder}; next: transformers serve {folder} --port 8000")

@@ -1,33 +1,18 @@
 """What verdicts on items say, on the screen."""
 
-from typing import TYPE_CHECKING
+from rich.console import Console
 
-from medjudge.cli.estimates import percent, span
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from medjudge.judge.item_study import ItemAgreement, ItemStudy, PhysicianItemStudy
+from medjudge.cli.estimates import percent, plain_table, span
+from medjudge.validation.items import ItemAgreement, ItemStudy, PhysicianItemStudy
 
 MOST_ITEMS = 5
 """How many items with disagreements are listed."""
 
 
-def print_items(study: "ItemStudy", screen: "Console") -> None:
+def print_items(study: ItemStudy, screen: Console) -> None:
     """Prints the scores by items, and how far the verdicts agree with physicians'."""
-    from rich.table import Table
-
-    table = Table(
-        title=f"Scores by items of judge {study.judge} (95 % interval)",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-        collapse_padding=True,
-    )
-    table.add_column("Model", overflow="fold", max_width=28)
-    for heading in ("share of\npoints", "usable\nby items", "levels\n1 to 5", "answers"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("share of\npoints", "usable\nby items", "levels\n1 to 5", "answers")
+    table = plain_table("Model", headings, f"Scores by items of judge {study.judge} (95 % interval)", 28)
     for row in study.models:
         usable = "-" if row.usable is None else percent(row.usable)
         levels = " ".join(map(str, row.levels)) if any(row.levels) else "-"
@@ -44,7 +29,7 @@ def print_items(study: "ItemStudy", screen: "Console") -> None:
         screen.print(line)
 
 
-def physician_item_lines(people: "PhysicianItemStudy | None") -> list[str]:
+def physician_item_lines(people: PhysicianItemStudy | None) -> list[str]:
     """What physicians' verdicts on items say of the judge's, a line each; none where there are none."""
     if people is None:
         return []
@@ -65,7 +50,7 @@ def physician_item_lines(people: "PhysicianItemStudy | None") -> list[str]:
     return lines
 
 
-def _alt_test(people: "PhysicianItemStudy") -> str:
+def _alt_test(people: PhysicianItemStudy) -> str:
     test = people.alt_test
     assert test is not None
     why = f" ({test.why})" if test.why else ""
@@ -74,7 +59,7 @@ def _alt_test(people: "PhysicianItemStudy") -> str:
     return f"{'passed' if test.passed else 'failed'}, winning rate {test.omega:.2f}{why}"
 
 
-def _agreement(agreement: "ItemAgreement") -> str:
+def _agreement(agreement: ItemAgreement) -> str:
     return (
         f"agreement {percent(agreement.agreement)}, kappa {span(agreement.kappa)}, "
         f"macro-F1 {span(agreement.macro_f1)}, {agreement.verdicts} verdicts on {agreement.answers} answers"

@@ -24,14 +24,14 @@ def sign(
     Sign it again after each validation, which changes judge.json.
     """
     from medjudge.cli.output import console, print_json
+    from medjudge.judge.signed import SIGNATURE_FILE
     from medjudge.workflows.sign_judge import sign_judge
 
-    signed = sign_judge(folder, key)
+    place, files = sign_judge(folder, key)
     if as_json:
-        print_json(signed.as_json())
+        print_json({"judge": str(place), "files": files, "signature": str(place / SIGNATURE_FILE)})
     console(as_json).print(
-        f"{signed.folder}: {signed.files} files signed; check with: "
-        f"medjudge judge verify {quote(str(signed.folder))} --key KEY.pub"
+        f"{place}: {files} files signed; check with: medjudge judge verify {quote(str(place))} --key KEY.pub"
     )
 
 
@@ -49,7 +49,15 @@ def verify(
 
     verified = verify_judge(folder, key)
     if as_json:
-        print_json(verified.as_json())
+        print_json(
+            {
+                "judge": str(verified.folder),
+                "signed": verified.files.signed,
+                "changed": list(verified.files.changed),
+                "key": None if verified.key is None else str(verified.key),
+                "comment": verified.comment,
+            }
+        )
     screen = console(as_json)
     screen.print(f"{verified.folder}: {verified.line}")
     for name in verified.files.changed:

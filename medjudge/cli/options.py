@@ -110,8 +110,7 @@ JudgeOrPanel = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, similarity, a judge folder, openai:MODEL, systemone:URL, or a panel: panel:a,b,c or "
-        "panel:FILE.yaml.",
+        help="local, built-in, similarity, a judge folder, openai:MODEL, or a panel: panel:a,b,c or panel:FILE.yaml.",
         rich_help_panel=JUDGING,
     ),
 ]
@@ -119,7 +118,7 @@ JudgePanelOrJudgments = Annotated[
     str,
     typer.Option(
         metavar="JUDGE",
-        help="local, built-in, similarity, a judge folder, openai:MODEL, systemone:URL, a panel (panel:a,b,c or "
+        help="local, built-in, similarity, a judge folder, openai:MODEL, a panel (panel:a,b,c or "
         "panel:FILE.yaml), or "
         "the name of judgments in the run.",
         rich_help_panel=JUDGING,

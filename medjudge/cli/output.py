@@ -12,10 +12,10 @@ from rich.table import Table
 from medjudge.errors import printable
 
 if TYPE_CHECKING:
-    from medjudge.judge.study import Study
-    from medjudge.report.leaderboard import ModelUsability, Rate
     from medjudge.statistics.estimates import Estimate
+    from medjudge.validation.records import Study
     from medjudge.validation.status import ValidationStatus
+    from medjudge.validation.usability import ModelUsability, Rate
 
 _SHORT = {
     "validated": "yes",

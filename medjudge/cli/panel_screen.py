@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.cli.estimates import percent, points, span
-from medjudge.judge.panel_study import MemberAgreement, PanelStudy
-from medjudge.judge.study import Study
+from medjudge.cli.estimates import percent, plain_table, points, span
+from medjudge.validation.other_judges import MemberAgreement, PanelStudy
+from medjudge.validation.records import Study
 
 
 def print_panel(screen: Console, panel: PanelStudy, study: Study) -> None:
@@ -18,10 +18,8 @@ def print_panel(screen: Console, panel: PanelStudy, study: Study) -> None:
 
 
 def _table(panel: PanelStudy, study: Study) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    table.add_column("member", no_wrap=True)
-    for column in ("weight", "n", "usable agreement", "Cohen's kappa", "panel minus member", "s/answer", "USD"):
-        table.add_column(column, justify="right", no_wrap=True)
+    columns = ("weight", "n", "usable agreement", "Cohen's kappa", "panel minus member", "s/answer", "USD")
+    table = plain_table("member", columns)
     for member in panel.members:
         table.add_row(*_row(member))
     table.add_row(

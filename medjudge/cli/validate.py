@@ -12,7 +12,7 @@ from medjudge.errors import InputError
 from medjudge.shipped import config_file
 
 if TYPE_CHECKING:
-    from medjudge.judge.study import Study
+    from medjudge.validation.records import Study
     from medjudge.workflows.leave_out import LeaveOut
     from medjudge.workflows.validate_marks import MarksStudy
 
@@ -245,9 +245,9 @@ def _leave_out(part: Part | None, config: str | None, training_set: Path | None)
 
 
 def _print(study: "Study", run: Path, against: str | None, plan_width: float | None, as_json: bool) -> None:
-    from medjudge.cli.compare import physician_lines
     from medjudge.cli.item_screen import physician_item_lines
     from medjudge.cli.output import console, print_json
+    from medjudge.cli.pair_screen import physician_lines
     from medjudge.cli.verdict_screen import print_verdict
     from medjudge.store import Run
 
@@ -266,9 +266,9 @@ def _print(study: "Study", run: Path, against: str | None, plan_width: float | N
 
 
 def _print_marks(study: "MarksStudy", as_json: bool) -> None:
-    from medjudge.cli.compare import physician_lines
     from medjudge.cli.item_screen import physician_item_lines
     from medjudge.cli.output import console, print_json
+    from medjudge.cli.pair_screen import physician_lines
 
     if as_json:
         print_json(study.as_json())

@@ -6,19 +6,14 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from medjudge.cli.estimates import percent, points, span
+from medjudge.cli.estimates import percent, plain_table, points, span
 from medjudge.cli.panel_screen import print_panel
-from medjudge.judge.study import (
-    CheckKind,
-    CheckState,
-    Confidence,
-    GateCheck,
-    GateResult,
-    PhysicianAgreement,
-    Study,
-    Usability,
-)
+from medjudge.judge.study_summary import CheckKind, CheckState, GateCheck, GateResult
 from medjudge.statistics.estimates import Estimate
+from medjudge.validation.confidence import Confidence
+from medjudge.validation.physicians import PhysicianAgreement
+from medjudge.validation.rates import Usability
+from medjudge.validation.records import Study
 
 _VERDICTS = {True: "GATE PASSED", False: "GATE FAILED", None: "GATE INCONCLUSIVE"}
 _STATE_WIDTH = max(len(state.value) for state in CheckState)
@@ -100,12 +95,10 @@ def _measured(check: GateCheck) -> Estimate:
 
 
 def _categories(study: Study) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    table.add_column("", no_wrap=True)
     reference = study.scheme.reference_agreement
-    beside = [reference.judge] if reference else []
-    for column in ("n", "usable agreement", *beside, "Cohen's kappa", "quadratic", "Spearman", "bias"):
-        table.add_column(column, justify="right", no_wrap=True)
+    published_by = [reference.judge] if reference else []
+    columns = ("n", "usable agreement", *published_by, "Cohen's kappa", "quadratic", "Spearman", "bias")
+    table = plain_table("", columns)
     for name in ("overall", *study.scheme.categories):
         measures = study.overall if name == "overall" else study.by_category.get(name)
         published = [_published(reference.percent.get(name))] if reference else []

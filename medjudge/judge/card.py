@@ -21,8 +21,8 @@ def write_readme(folder: Path, card: JudgeCard, agreement: Sequence[str] = (NEVE
     """Writes the card for people.
 
     Args:
-        agreement: The lines of the section on validations; `medjudge.validation.card` makes them. The default is for a
-            judge that was just trained.
+        agreement: The lines of the section on validations; `medjudge.validation.validations` makes them. The default is
+            for a judge that was just trained.
     """
     training = card.training
     named = ("languages", "categories", "sources")

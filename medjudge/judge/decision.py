@@ -1,15 +1,14 @@
-"""A score-first judge as a decision model of transformers: `pipeline("decision", …)` and `transformers serve` read it.
+"""A score-first judge as a decision model of transformers: `pipeline("decision", …)` reads it.
 
-Both render `decision_template.jinja` in place of the tokenizer's chat template, and read the labels of `decision.json`
-after it.
+It renders `decision_template.jinja` in place of the tokenizer's chat template, and reads the labels of
+`decision.json` after it.
 """
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from medjudge.judge.generative import LABELS
 from medjudge.judge.protocol import Assignment
@@ -17,7 +16,6 @@ from medjudge.languages.texts import languages_of
 from medjudge.rubrics.render import Style, fence_code, frame, material, neutralise, standard
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
-DECISION_FILES = ("decision.json", "decision_template.jinja")
 _LEVEL = re.compile(r"^- ([1-5])分?[:：](.+)$", re.MULTILINE)
 _TEMPLATE = """\
 {{%- set earlier, question, reference = state.earlier or [], state.question, state.reference -%}}
@@ -73,22 +71,8 @@ def write_decision_files(
     ).save_pretrained(folder)
 
 
-def write_served_folder(folder: Path, out: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Writes a model that `transformers serve OUT` loads, which takes no folder with an adapter alone.
-
-    Args:
-        folder: The judge folder, with `decision.json`.
-        out: The folder to write.
-        model: The judge's model, its adapter merged.
-    """
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    for name in DECISION_FILES:
-        shutil.copyfile(folder / name, out / name)
-
-
 def decision_request(assignment: Assignment) -> dict[str, Any]:
-    """An answer in the form that the decision pipeline and `/v1/systemone` accept.
+    """An answer in the form that the decision pipeline accepts.
 
     The probabilities in the reply are those of the judge; level 1 is "0", as the pipeline counts from 0. Unlike the
     judge, the pipeline does not shorten answers that do not fit in the window, and it neutralises control tokens in a

@@ -16,7 +16,7 @@ from medjudge.judge.inference import Inference, prepared
 from medjudge.judge.ordinal import HEAD_FILE, OrdinalJudge, OrdinalModel, OrdinalSettings, reads_checklist, says_points
 from medjudge.judge.protocol import Judge
 from medjudge.judge.similarity import CutPoints, SimilarityJudge
-from medjudge.judge.study import StudySummary
+from medjudge.judge.study_summary import StudySummary
 from medjudge.models.hardware import fast_dtype
 from medjudge.models.loading import load_causal_lm, load_encoder, load_tokenizer, located, window
 from medjudge.models.packaged import PACKAGED, Source, converted_copy, source_of

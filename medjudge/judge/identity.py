@@ -8,7 +8,7 @@ from shlex import quote
 
 from medjudge.judge.adapter import ADAPTER_CONFIG
 from medjudge.judge.folder import CARD_FILE, KINDS, JudgeCard, MeasuredOn, base_of, carries_tokenizer
-from medjudge.judge.study import AgainstKind
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hashes import base_hashes, folder_hashes
 from medjudge.rubrics.render import Style, prompt_hashes
 from medjudge.scheme import Scheme

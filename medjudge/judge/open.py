@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from medjudge.chat_api.client import Server, check_server, on_this_machine
+from medjudge.chat_api.client import Server, check_server
 from medjudge.chat_api.naming import server_model
 from medjudge.chat_api.spending import Limit, Spending
 from medjudge.errors import InputError
@@ -15,7 +15,6 @@ from medjudge.judge.identity import validated_and_not_failed
 from medjudge.judge.inference import QUANTIZATIONS, Inference
 from medjudge.judge.panel import PanelSettings, is_panel, read_panel
 from medjudge.judge.protocol import Judge
-from medjudge.judge.systemone import SystemOneJudge, judge_name, server_url
 from medjudge.judge.untuned import PREFIX, untuned_folder
 from medjudge.models.hardware import choose_device
 from medjudge.models.quantization import Quantization, require_bitsandbytes
@@ -31,10 +30,9 @@ QUICKSTART_MARK = ".quickstart"
 class JudgeRef(NamedTuple):
     """A judge that is not loaded yet.
 
-    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `url` to one that transformers serves,
-    `panel` to several judges together. A judge with none of these is known only by its judgments. `seen` holds the ids
-    of the questions that the judge was trained or tuned on. `quantization` is that of a base that is quantised for this
-    use only; `card` then has it too.
+    `folder` and `card` belong to a judge on disk, `api_model` to an API judge, `panel` to several judges together. A
+    judge with none of these is known only by its judgments. `seen` holds the ids of the questions that the judge was
+    trained or tuned on. `quantization` is that of a base that is quantised for this use only; `card` then has it too.
     """
 
     name: str
@@ -43,13 +41,12 @@ class JudgeRef(NamedTuple):
     api_model: str | None = None
     seen: frozenset[str] = frozenset()
     panel: "PanelRef | None" = None
-    url: str | None = None
     quantization: Quantization | None = None
 
     @property
     def imported(self) -> bool:
         """Whether only its judgments are known."""
-        return all(where is None for where in (self.folder, self.api_model, self.panel, self.url))
+        return all(where is None for where in (self.folder, self.api_model, self.panel))
 
     @property
     def members(self) -> tuple["JudgeRef", ...]:
@@ -120,7 +117,7 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     Args:
         spec: `local` (MEDJUDGE_JUDGE, else the newest folder under ./judges that was validated, did not fail its gate
             and is not the quickstart's, else the built-in judge), `built-in`, `similarity` (the baseline),
-            `openai:MODEL`, `systemone:URL`, `base:MODEL` (an untuned model), or a judge folder.
+            `openai:MODEL`, `base:MODEL` (an untuned model), or a judge folder.
         run: A run whose judgments may also be named, such as imported ones, unless there is a folder of that name.
 
     Raises:
@@ -131,8 +128,6 @@ def resolve_judge(spec: str, run: Run | None = None) -> JudgeRef:
     if run is not None and spec not in _PACKAGED and spec in run.judges() and not Path(spec).is_dir():
         entry = run.manifest().get("judges", {}).get(spec)
         return JudgeRef(spec, seen=frozenset(entry.get("seen_question_ids", ()) if entry else ()))
-    if url := server_url(spec):
-        return JudgeRef(judge_name(url), url=url)
     if model := server_model(spec, "--judge"):
         return JudgeRef(file_name(model), api_model=model)
     if spec.startswith(PREFIX):
@@ -194,8 +189,6 @@ def check_judge_ref(
         InputError: There is no key, --offline forbids the server, or there is a limit on costs and no price.
     """
     for member in judge_ref.members:
-        if member.url is not None and offline and not on_this_machine(member.url):
-            raise InputError(f"{option} systemone:{member.url} needs the network, and --offline forbids it")
         if member.api_model is not None:
             check_server(f"{option} openai:{member.api_model}", member.api_model, base_url, offline, limit)
 
@@ -224,8 +217,6 @@ def load_judge_ref(
     """
     if judge_ref.api_model is not None:
         return ApiJudge(judge_ref.api_model, server, spending, replies=replies)
-    if judge_ref.url is not None:
-        return SystemOneJudge(judge_ref.url, server)
     assert judge_ref.folder is not None
     say_on_terminal(f"loading judge {judge_ref.name} ...")
     return load_judge(judge_ref.folder, judge_ref.name, choose_device(device), inference, scheme)

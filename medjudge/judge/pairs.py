@@ -17,7 +17,7 @@ from medjudge.records import Answer, Question
 from medjudge.rubrics.render import JudgePrompt, Style, filled, standard, user_message
 from medjudge.rubrics.verdict import Replies, UnreadableError, after_thought, lone_object
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.pointwise_pairs import likeliest
+from medjudge.statistics.labels import likeliest
 from medjudge.store import Run, read_records
 
 PREFERRED: dict[int, Preferred] = {1: "first", 0: "tie", -1: "second"}

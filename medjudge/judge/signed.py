@@ -1,6 +1,5 @@
-"""What a judge's signature covers: the list of its files with their sha256, signed in minisign's format."""
+"""The material of a judge's signature: the list of its files with their sha256, signed in minisign's format."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,11 +57,8 @@ def signed_files(folder: Path, card: JudgeCard) -> SignedFiles:
         return SignedFiles(False)
     lines = read_bytes(folder / LIST_FILE).decode("utf-8", "replace").splitlines()
     listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    return SignedFiles(True, _differences(listed, _hashes(folder, card)))
-
-
-def _differences(listed: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(name for name in {*listed, *here} if listed.get(name) != here.get(name)))
+    here = _hashes(folder, card)
+    return SignedFiles(True, tuple(sorted(name for name in {*listed, *here} if listed.get(name) != here.get(name))))
 
 
 def _hashes(folder: Path, card: JudgeCard) -> dict[str, str]:

@@ -19,7 +19,7 @@ from medjudge.records import Answer, AnswerKey, PhysicianScore, Question
 from medjudge.refine.material import answer_keys
 from medjudge.scale import LEVELS, USABLE_FROM
 from medjudge.text.grammar import grammar_of
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 
 class CauseKind(Enum):

@@ -19,7 +19,7 @@ from medjudge.statistics.item_response import (
     fit_two_parameter,
     flawed_items,
 )
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 _LENIENT = 0.5
 """Levels above the physicians from which on their comment on an answer may say what the judge overlooks."""

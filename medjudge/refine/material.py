@@ -20,7 +20,7 @@ from medjudge.judge.open import JudgeRef
 from medjudge.languages.texts import Languages, languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question
 from medjudge.scheme import Scheme
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 TargetKind = Literal["checklist", "rubric"]
 Rounds = Mapping[AnswerKey, Sequence[Judgment]]

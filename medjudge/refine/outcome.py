@@ -17,6 +17,7 @@ from medjudge.refine.material import Material, Rounds, Target, Unscored, text_sh
 from medjudge.refine.proposals import Outcome, Proposal
 from medjudge.refine.trials import Change, kept_texts
 from medjudge.rounds import level_of
+from medjudge.statistics.bootstrap import Resampling
 from medjudge.statistics.estimates import Estimate, rounded
 from medjudge.statistics.two_judges import compare
 from medjudge.store import write_records, write_scheme
@@ -183,7 +184,8 @@ def joint_agreement(material: Material, before: Rounds, after: Rounds, seed: int
     levels_after, levels_before = (
         np.array([level_of(rounds[key]) for key in keys], dtype=int) for rounds in (after, before)
     )
-    compared = compare(levels_after, levels_before, pairs.physician, pairs.conversation, _RESAMPLES, seed)
+    how: Resampling = {"resamples": _RESAMPLES, "seed": seed}
+    compared = compare(levels_after, levels_before, pairs.physician, pairs.conversation, **how)
     return JointAgreement(len(rows), before=compared.second, after=compared.first, difference=compared.difference)
 
 

@@ -10,9 +10,9 @@ from matplotlib.patches import Rectangle
 from medjudge.plot_style import ACCENT, INK, LINE, SOFT
 from medjudge.report.boards import Board
 from medjudge.report.drawing import WIDTH, axes_at, columns, drawn, label
-from medjudge.report.leaderboard import Rate
 from medjudge.report.plots import Plot
 from medjudge.report.words import Words
+from medjudge.validation.usability import Rate
 
 _ROW = 0.22
 """Inches a model or a subcategory takes."""

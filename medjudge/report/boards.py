@@ -9,10 +9,10 @@ import numpy as np
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import Contents, models_apart, names_apart
 from medjudge.report.duels import Duel, duels, mean_levels
-from medjudge.report.leaderboard import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.report.ties import Difference, ties
 from medjudge.scheme import Scheme
 from medjudge.validation.status import ValidationState, ValidationStatus
+from medjudge.validation.usability import Coverage, ModelUsability, best_first, coverage, score_models, usable_table
 from medjudge.validation.validations import signature_in, statuses_in
 
 _WORST_FIRST = (

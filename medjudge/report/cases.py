@@ -9,7 +9,7 @@ from medjudge.report.contents import Contents
 from medjudge.report.rendered import with_rendering
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, raters_of, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
-from medjudge.validation.pairs import unsafe
+from medjudge.validation.answers import unsafe
 
 _BLOCK = 150_000
 """Characters after which a block ends: small enough that one answer is there at once, large enough to deflate well."""

@@ -8,9 +8,9 @@ from medjudge.errors import InputError
 from medjudge.records import AnswerKey
 from medjudge.report.contents import Contents
 from medjudge.report.duels import mean_levels
-from medjudge.report.leaderboard import usable_table
 from medjudge.report.sections import answer_link
 from medjudge.report.ties import Difference, paired_difference
+from medjudge.validation.usability import usable_table
 
 _LISTED = 30
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.files import file_sha256
-from medjudge.judge.study import AgainstKind
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
 from medjudge.scheme import Scheme
 from medjudge.store import Run

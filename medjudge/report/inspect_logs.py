@@ -40,11 +40,11 @@ from medjudge.answer.conversation import questions_before
 from medjudge.errors import InputError
 from medjudge.files import remove_leftovers
 from medjudge.records import CONSTRUCTED, AgreedScore, Answer, AnswerKey, Judgment, PhysicianScore, Question
-from medjudge.report.leaderboard import ModelUsability, score_models
 from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.store import Run
 from medjudge.validation.status import ValidationStatus
+from medjudge.validation.usability import ModelUsability, score_models
 from medjudge.validation.validations import statuses_in
 
 _STOP_REASONS: dict[str | None, StopReason] = {

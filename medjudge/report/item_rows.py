@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from medjudge.judge.item_study import ItemStudy, read_item_study
 from medjudge.judge.items import item_judgments, judges_of_items
 from medjudge.store import Run
-from medjudge.validation.items import ItemMaterial, Verdict, consensus_on_item, item_verdicts
+from medjudge.validation.items import ItemMaterial, ItemStudy, Verdict, item_verdicts, read_item_study
 
 MOST_ROWS = 200
 """The most verdicts that the page lists."""
@@ -61,9 +60,6 @@ def _section(run: Run, name: str, judge: str, study: ItemStudy) -> ItemSection:
     questions = run.questions()
     material = ItemMaterial(questions, run.answers(), item_judgments(run, judge), run.item_scores())
     verdicts = sorted(item_verdicts(material), key=lambda one: (not one.disagrees, abs(one.probability - 0.5)))
-    rows = [
-        ItemRow(one, said := consensus_on_item(one.physicians), said is None and bool(one.physicians))
-        for one in verdicts[:MOST_ROWS]
-    ]
+    rows = [ItemRow(one, said := one.consensus, said is None and bool(one.physicians)) for one in verdicts[:MOST_ROWS]]
     language = {question.id: question.language for question in questions}
     return ItemSection(study, name, f"items/{judge}.jsonl", rows, len(verdicts), language)

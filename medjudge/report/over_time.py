@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from medjudge.report.changes import Changes, ModelChange
-from medjudge.report.leaderboard import Rate
 from medjudge.report.run_list import Benchmark, JudgedRates, ListedRun, oldest_first
+from medjudge.validation.usability import Rate
 
 
 class Step(NamedTuple):

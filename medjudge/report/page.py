@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from medjudge.errors import InputError
 from medjudge.files import write_whole
-from medjudge.judge.pair_study import PairStudy, read_pair_study
 from medjudge.judge.pairs import compared_by
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.cases import cases
@@ -16,14 +15,15 @@ from medjudge.report.changes import Changes, changes
 from medjudge.report.contents import Contents, names_apart, read_contents
 from medjudge.report.effort import RunEffort
 from medjudge.report.item_rows import item_sections
-from medjudge.report.leaderboard import Coverage
 from medjudge.report.packing import Packed, pack
 from medjudge.report.sections import section
 from medjudge.report.template import environment, inline
 from medjudge.report.verdict import Banner, banner, verdict
 from medjudge.report.words import Words
 from medjudge.store import Run
-from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.validation.comparison import PairStudy, read_pair_study
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
+from medjudge.validation.usability import Coverage
 
 _SCRIPTS = ("elements.js", "answers.js", "tables.js", "pictures.js", "theme.js", "views.js")
 _FEW_QUESTIONS = 5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medjudge.errors import notify
 from medjudge.files import replacing, write_whole
-from medjudge.judge.study import AgainstKind
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.report.board_plots import board_plots
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents

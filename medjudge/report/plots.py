@@ -8,12 +8,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from medjudge.judge.study import ModelRates, RiskPoint, Study
 from medjudge.plot_style import ACCENT, INK, SOFT
 from medjudge.report.drawing import axes_at, drawn, in_percent, label
 from medjudge.report.plot_keys import key, name_points
 from medjudge.report.words import Words
 from medjudge.scale import USABLE_FROM
+from medjudge.validation.confidence import RiskPoint
+from medjudge.validation.ranking import ModelRates
+from medjudge.validation.records import Study
 
 _ENGLISH = Words()
 

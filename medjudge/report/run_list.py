@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from medjudge.errors import InputError, printable
 from medjudge.report.contents import Contents, read_contents
-from medjudge.report.leaderboard import Coverage, Rate, best_first, coverage, score_models
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
+from medjudge.validation.usability import Coverage, Rate, best_first, coverage, score_models
 from medjudge.validation.validations import statuses_in
 
 _MARKS = ("run.json", "questions.jsonl", "answers.jsonl")

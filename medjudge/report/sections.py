@@ -11,16 +11,7 @@ from markupsafe import Markup
 
 from medjudge.judge.cascade import read_cascade
 from medjudge.judge.panel import read_panel_record
-from medjudge.judge.study import (
-    AgainstKind,
-    CheckKind,
-    CheckState,
-    GateCheck,
-    GateResult,
-    Measures,
-    Study,
-    UsabilityRate,
-)
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
 from medjudge.report.contents import Contents
 from medjudge.report.effort import effort
@@ -29,6 +20,8 @@ from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.scheme import ReferenceAgreement
 from medjudge.store import Run
+from medjudge.validation.rates import UsabilityRate
+from medjudge.validation.records import Study
 from medjudge.validation.study_file import read_study
 from medjudge.validation.variance import read_variance
 

@@ -9,15 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from medjudge.judge.study import Study
 from medjudge.records import Question
 from medjudge.report.board_key import BoardKey
 from medjudge.report.contents import models_apart
-from medjudge.report.leaderboard import ModelUsability, Rate, best_first
 from medjudge.report.ties import ties
 from medjudge.statistics.estimates import Estimate
-from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
+from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationStatus
+from medjudge.validation.usability import ModelUsability, Rate, best_first
 
 Kind = Literal["leaderboard", "subcategories", "agreement"]
 

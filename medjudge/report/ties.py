@@ -9,7 +9,7 @@ from medjudge.records import Question
 from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, dense_tally
 from medjudge.statistics.estimates import wilson
 from medjudge.statistics.measures import divided
-from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
 
 
 class Difference(NamedTuple):

@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from medjudge.judge.study import AgainstKind, Study
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.report.boards import Board
-from medjudge.report.leaderboard import ModelUsability
 from medjudge.report.ties import Difference
 from medjudge.report.words import Words
-from medjudge.validation.against_teacher import FEWEST_CONVERSATIONS
+from medjudge.validation.other_judges import FEWEST_CONVERSATIONS
+from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
+from medjudge.validation.usability import ModelUsability
 
 _NAMED = 2
 """Models that a sentence names; more are counted."""

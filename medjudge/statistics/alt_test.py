@@ -1,22 +1,26 @@
 """The alternative annotator test: could the judge replace one of the physicians?"""
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 from medjudge.scale import USABLE_FROM
+from medjudge.statistics.estimates import Record, Rounded
 
 Alignment = Literal["usable", "level"]
 
+EPSILON = 0.2
+"""What a judge may lose against a physician for being cheaper; the paper's value for expert annotators."""
 FALSE_DISCOVERY_RATE = 0.05
 FEWEST_ANSWERS = 30
 _MIN_RATERS = 2
 _RECOMMENDED_RATERS = 3
 
 
-class RaterTest(NamedTuple):
+class RaterTest(Record):
     """The judge against one physician, both compared with the remaining physicians of each answer.
 
     `n` counts the physician's answers that another physician scored too. `rho_judge` is the share of them on which the
@@ -24,35 +28,37 @@ class RaterTest(NamedTuple):
     0. `p_value`, `adjusted_p` and `won` are None if there are too few answers to decide.
     """
 
-    rater: int
+    rater: str
     n: int
-    rho_judge: float | None
-    rho_rater: float | None
-    p_value: float | None
-    adjusted_p: float | None
-    won: bool | None
+    rho_judge: Rounded | None = None
+    rho_rater: Rounded | None = None
+    p_value: Rounded | None = None
+    adjusted_p: Rounded | None = None
+    won: bool | None = None
 
 
-class AltTest(NamedTuple):
+class AltTest(Record):
     """The results for each physician, and the overall result.
 
     `omega` (winning rate), `rho` (average advantage probability) and `passed` are None if the test is inconclusive.
     `why` says what prevents a conclusion or weakens it; None if nothing does.
     """
 
-    raters: tuple[RaterTest, ...]
-    omega: float | None
-    rho: float | None
-    passed: bool | None
+    epsilon: float
+    omega: Rounded | None = None
+    rho: Rounded | None = None
+    passed: bool | None = None
     why: str | None
+    raters: list[RaterTest]
 
 
 def alt_test(
     judge: np.ndarray,
     physicians: np.ndarray,
     clusters: np.ndarray,
-    epsilon: float = 0.2,
+    epsilon: float = EPSILON,
     alignment: Alignment = "usable",
+    names: Sequence[str] = (),
 ) -> AltTest:
     """The alternative annotator test (Calderon, Reichart and Dror, 2025, arXiv 2501.10970).
 
@@ -72,6 +78,7 @@ def alt_test(
         epsilon: What the judge's lower cost is worth, as a share of answers; the paper recommends 0.2 for experts.
         alignment: `usable` is the share of remaining physicians with the same usable label (the paper's ACC), `level`
             minus the root mean squared difference to their levels (its -RMSE).
+        names: Of the physicians; their numbers from 0 unless given.
 
     Raises:
         ValueError: The shapes differ, or a level of the judge is missing.
@@ -85,25 +92,33 @@ def alt_test(
     if not np.isfinite(judge).all():
         raise ValueError(f"judge: no level in row {int(np.argmin(np.isfinite(judge)))}; leave unscored answers out")
     _, cluster = np.unique(clusters.astype(str), return_inverse=True)
-    tests = [_against(rater, judge, physicians, cluster, epsilon, alignment) for rater in range(physicians.shape[1])]
-    return _concluded(_adjusted(tests))
+    names = names or [str(number) for number in range(physicians.shape[1])]
+    tests = [_against(rater, name, judge, physicians, cluster, epsilon, alignment) for rater, name in enumerate(names)]
+    return _concluded(epsilon, _adjusted(tests))
 
 
 def _against(
-    rater: int, judge: np.ndarray, physicians: np.ndarray, cluster: np.ndarray, epsilon: float, alignment: Alignment
+    rater: int,
+    name: str,
+    judge: np.ndarray,
+    physicians: np.ndarray,
+    cluster: np.ndarray,
+    epsilon: float,
+    alignment: Alignment,
 ) -> RaterTest:
     others = np.delete(physicians, rater, axis=1)
     rows = np.isfinite(physicians[:, rater]) & np.isfinite(others).any(axis=1)
     n = int(rows.sum())
     if n == 0:
-        return RaterTest(rater, 0, None, None, None, None, None)
+        return RaterTest(rater=name, n=0)
     judge_alignment = _aligned(judge[rows], others[rows], alignment)
     rater_alignment = _aligned(physicians[rows, rater], others[rows], alignment)
     judge_ahead, rater_ahead = judge_alignment >= rater_alignment, rater_alignment >= judge_alignment
     p_value = None
     if n >= FEWEST_ANSWERS:
         p_value = _below(rater_ahead.astype(int) - judge_ahead.astype(int), cluster[rows], epsilon)
-    return RaterTest(rater, n, float(judge_ahead.mean()), float(rater_ahead.mean()), p_value, None, None)
+    ahead = float(judge_ahead.mean()), float(rater_ahead.mean())
+    return RaterTest(rater=name, n=n, rho_judge=ahead[0], rho_rater=ahead[1], p_value=p_value)
 
 
 def _aligned(levels: np.ndarray, others: np.ndarray, alignment: Alignment) -> np.ndarray:
@@ -137,16 +152,17 @@ def _below(difference: np.ndarray, cluster: np.ndarray, epsilon: float) -> float
     return float(student.cdf((mean - epsilon) / standard_error, number - 1))
 
 
-def _adjusted(tests: list[RaterTest]) -> tuple[RaterTest, ...]:
-    result = list(tests)
-    p_values = {test.rater: test.p_value for test in tests if test.p_value is not None}
-    adjusted = false_discovery_control(list(p_values.values()), method="by") if p_values else ()
-    for rater, p in zip(p_values, adjusted, strict=True):
-        result[rater] = tests[rater]._replace(adjusted_p=float(p), won=bool(p <= FALSE_DISCOVERY_RATE))
-    return tuple(result)
+def _adjusted(tests: list[RaterTest]) -> list[RaterTest]:
+    p_values = [test.p_value for test in tests if test.p_value is not None]
+    adjusted = iter(false_discovery_control(p_values, method="by") if p_values else ())
+
+    def decided(p: float) -> dict[str, float | bool]:
+        return {"adjusted_p": float(p), "won": bool(p <= FALSE_DISCOVERY_RATE)}
+
+    return [test if test.p_value is None else test.model_copy(update=decided(next(adjusted))) for test in tests]
 
 
-def _concluded(tests: tuple[RaterTest, ...]) -> AltTest:
+def _concluded(epsilon: float, tests: list[RaterTest]) -> AltTest:
     decided = [test for test in tests if test.won is not None]
     undecided = [test for test in tests if test.won is None]
     notes = []
@@ -159,9 +175,10 @@ def _concluded(tests: tuple[RaterTest, ...]) -> AltTest:
             f"more than one conversation, that another physician scored too (they have {counts})"
         )
     if len(decided) < _MIN_RATERS:
-        return AltTest(tests, None, None, None, "; ".join(notes))
+        return AltTest(epsilon=epsilon, why="; ".join(notes), raters=tests)
     if len(decided) < _RECOMMENDED_RATERS:
         notes.append("with two physicians the test is less reliable; the paper recommends at least three")
     omega = float(np.mean([test.won for test in decided]))
     rho = float(np.mean([test.rho_judge for test in decided if test.rho_judge is not None]))
-    return AltTest(tests, omega, rho, omega >= 0.5, "; ".join(notes) or None)
+    why = "; ".join(notes) or None
+    return AltTest(epsilon=epsilon, omega=omega, rho=rho, passed=omega >= 0.5, why=why, raters=tests)

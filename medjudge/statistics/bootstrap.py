@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
+from typing_extensions import TypedDict
 
 Sums = Mapping[str, np.ndarray]
 """Name -> sums over all drawn conversations, shape (*shape of one table, resamples)."""
@@ -19,6 +20,25 @@ Method = Literal["percentile", "bca"]
 RESAMPLES = 10_000
 _MAX_NUMBERS = 4_000_000
 """The most numbers in one array: 32 MB."""
+
+
+class Resampling(TypedDict, total=False):
+    """How a bootstrap is drawn: the keywords of `bootstrap`, which every estimate passes on."""
+
+    resamples: int
+    seed: int
+    method: Method
+
+
+def by_percentile(how: Resampling) -> Resampling:
+    """The same draws with percentile intervals, for statistics that a correction of bias cannot help."""
+    return {**how, "method": "percentile"}
+
+
+def interval_text(resamples: int, method: Method = "bca") -> str:
+    """How intervals were made, for people."""
+    name = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}[method]
+    return f"95 %, {name} bootstrap over conversations, {resamples} resamples"
 
 
 class Interval(NamedTuple):

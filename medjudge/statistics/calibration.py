@@ -63,16 +63,10 @@ def calibration_curve(probability: np.ndarray, usable: np.ndarray, bins: int = 1
 
 
 def _bin(probability: np.ndarray, usable: np.ndarray) -> CalibrationBin:
-    bounds = wilson(float(usable.mean()), len(usable))
-    return CalibrationBin(
-        len(usable),
-        float(probability.min()),
-        float(probability.max()),
-        float(probability.mean()),
-        float(usable.mean()),
-        bounds.low,
-        bounds.high,
-    )
+    n, observed = len(usable), float(usable.mean())
+    lowest, highest, predicted = map(float, (probability.min(), probability.max(), probability.mean()))
+    low, high = wilson(observed, n)
+    return CalibrationBin(n, lowest, highest, predicted, observed, low, high)
 
 
 def expected_calibration_error(probability: np.ndarray, usable: np.ndarray, bins: int = 10) -> float:

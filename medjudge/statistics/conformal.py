@@ -1,20 +1,20 @@
 """Conformal sets: the labels that a judge cannot rule out at a given error rate, and which answers to defer."""
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
 from medjudge.errors import InputError
 from medjudge.scale import LEVELS, USABLE_FROM
+from medjudge.statistics.estimates import Record, Rounded
 
 _ROUNDING = 1e-8
-"""Tolerance of the comparison with a threshold, so that a calibration answer is in its own set; mapie's value."""
+"""Tolerance of the comparison with a threshold, so that a calibration answer is in its own set."""
 
 
 class Conformal(NamedTuple):
-    """Plain numbers that can be stored as JSON and applied without mapie.
+    """Thresholds as plain numbers, which can be stored as JSON.
 
     A label is in the set if 1 - its probability is at most the threshold: `usable` over the two labels, `level` over
     the five. `calibrated_on` counts conversations.
@@ -26,12 +26,12 @@ class Conformal(NamedTuple):
     calibrated_on: int
 
 
-class SetQuality(NamedTuple):
+class SetQuality(Record):
     """Means over conversations: sets with the physicians' label, labels per set, and sets with exactly one label."""
 
-    coverage: float
-    mean_size: float
-    certain: float
+    coverage: Rounded | None
+    mean_size: Rounded | None
+    certain: Rounded | None
 
 
 class CrossCoverage(NamedTuple):
@@ -87,7 +87,7 @@ def conversations_needed(error_rate: float) -> int:
     """
     if not 0 < error_rate < 1:
         raise InputError(f"error rate: {error_rate} is not above 0 and below 1; 0.1 lets one set in ten miss")
-    # Starts from the closed form, then uses mapie's expression for the order statistic, including its rounding.
+    # Starts from the closed form, then uses the same expression as the threshold, including its rounding.
     needed = max(1, math.ceil(1 / error_rate) - 2)
     while math.ceil((needed + 1) * (1 - error_rate)) > needed:
         needed += 1
@@ -178,29 +178,9 @@ def most_uncertain(usable_probability: np.ndarray, share: float, sets: np.ndarra
 
 
 def _threshold(probabilities: np.ndarray, labels: np.ndarray, error_rate: float) -> float:
-    # Imported here because mapie takes two seconds to load, and only fitting needs it.
-    from mapie.classification import SplitConformalClassifier
-    from mapie.conformity_scores import LACConformityScore
-
-    score = LACConformityScore()
-    judge = _GivenProbabilities(probabilities.shape[1])
-    classifier = SplitConformalClassifier(judge, 1 - error_rate, conformity_score=score, prefit=True)
-    with warnings.catch_warnings():
-        # Physicians need not have used all labels.
-        warnings.filterwarnings("ignore", message="WARNING: your conformalization dataset has less labels")
-        classifier.conformalize(probabilities, labels)
-    quantiles = score.get_conformity_score_quantiles(classifier.conformity_scores, np.array([error_rate]), cv="prefit")
-    return float(quantiles[0])
-
-
-class _GivenProbabilities:
-    """An estimator, as mapie requires, that returns the judge's probabilities."""
-
-    def __init__(self, labels: int) -> None:
-        self.classes_ = np.arange(labels)
-
-    def predict_proba(self, probabilities: np.ndarray) -> np.ndarray:
-        return probabilities
+    """The ceil((n + 1)(1 - error_rate))-th smallest of the scores 1 - P(label)."""
+    scores = np.sort(1 - probabilities[np.arange(len(labels)), labels])
+    return float(scores[math.ceil((len(scores) + 1) * (1 - error_rate)) - 1])
 
 
 def _within(probabilities: np.ndarray, threshold: float) -> np.ndarray:
@@ -250,4 +230,5 @@ def _quality(sets: np.ndarray, labels: np.ndarray, cluster: np.ndarray) -> SetQu
     def mean(values: np.ndarray) -> float:
         return float(np.mean(np.bincount(cluster, weights=values) / answers))
 
-    return SetQuality(mean(sets[np.arange(len(labels)), labels]), mean(size), mean(size == 1))
+    covered = mean(sets[np.arange(len(labels)), labels])
+    return SetQuality(coverage=covered, mean_size=mean(size), certain=mean(size == 1))

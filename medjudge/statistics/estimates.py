@@ -1,12 +1,25 @@
 """A value with its interval, as the JSON files hold it."""
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import numpy as np
+from pydantic import BaseModel, ConfigDict, PlainSerializer
 from scipy.special import stdtrit
-from typing_extensions import TypedDict  # pydantic reads the one of `typing` from Python 3.12 on only
+from typing_extensions import TypedDict, Unpack  # pydantic reads the TypedDict of `typing` from Python 3.12 on only
 
-from medjudge.statistics.bootstrap import Interval
+from medjudge.statistics.bootstrap import Interval, Resampling, bootstrap, dense_tally
+from medjudge.statistics.measures import divided
+
+
+class Record(BaseModel):
+    """A result that is written as JSON. Fields that a later version adds are ignored, so that it can be read."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+Rounded = Annotated[float, PlainSerializer(lambda value: round(value, 6))]
+"""A number that is written with six decimals."""
 
 
 class Estimate(TypedDict):
@@ -34,7 +47,25 @@ def estimate(interval: Interval, share_of: int | None = None) -> Estimate:
         return {"value": None, "low": None, "high": None}
     if abs(high - low) < _ROUNDING:
         low, high = wilson(value, share_of) if share_of else (math.nan, math.nan)
+    return interval_estimate(value, low, high)
+
+
+def interval_estimate(value: float, low: float, high: float) -> Estimate:
+    """Value and ends with six decimals; None where one is not finite."""
     return {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
+
+
+def mean_interval(values: np.ndarray, cluster: np.ndarray, **how: Unpack[Resampling]) -> Interval:
+    """The mean with its interval over conversations; NaN where there is no value."""
+    if len(values) == 0:
+        return Interval(math.nan, math.nan, math.nan)
+    sums = {"values": dense_tally(np.column_stack([values, np.ones(len(values))]).astype(float))}
+    return bootstrap(sums, cluster, lambda drawn: {"mean": divided(*drawn["values"])}, **how)["mean"]
+
+
+def mean_estimate(values: np.ndarray, cluster: np.ndarray, share: bool = False, **how: Unpack[Resampling]) -> Estimate:
+    """`mean_interval` for JSON; `share` says that the values are 0 and 1."""
+    return estimate(mean_interval(values, cluster, **how), len(np.unique(cluster)) if share else None)
 
 
 def estimate_text(value: Estimate) -> str:

@@ -7,8 +7,9 @@ All functions take members along the second axis of probabilities, shape (n, mem
 from typing import Literal, NamedTuple
 
 import numpy as np
+from typing_extensions import Unpack
 
-from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
+from medjudge.statistics.bootstrap import Interval, Resampling, Sums, bootstrap, by_percentile, dense_tally
 from medjudge.statistics.measures import divided
 
 Rule = Literal["mean", "median", "vote"]
@@ -129,7 +130,7 @@ class Dependence(NamedTuple):
     votes: Interval
 
 
-def dependence(wrong: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> Dependence:
+def dependence(wrong: np.ndarray, conversation: np.ndarray, **how: Unpack[Resampling]) -> Dependence:
     """Correlations of the members' errors, with percentile intervals from a bootstrap over conversations.
 
     Args:
@@ -147,7 +148,7 @@ def dependence(wrong: np.ndarray, conversation: np.ndarray, resamples: int = RES
         mean = divided(np.where(defined, pairs, 0).sum(axis=0), defined.sum(axis=0))
         return {"mean": mean, "votes": effective_votes(mean, members)}
 
-    intervals = bootstrap(products, conversation, statistics, resamples, seed, "percentile")
+    intervals = bootstrap(products, conversation, statistics, **by_percentile(how))
     correlation = _correlations((flags.T @ flags)[:, :, None])[:, :, 0]
     return Dependence(correlation, intervals["mean"], intervals["votes"])
 

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import Unpack
 
 from medjudge.scale import LEVELS
-from medjudge.statistics.bootstrap import RESAMPLES, Interval, Method, Sums, bootstrap, tally
+from medjudge.statistics.bootstrap import Interval, Resampling, Sums, bootstrap, tally
 from medjudge.statistics.estimates import Estimate, estimate, wilson
 from medjudge.statistics.measures import bias, cohen_kappa, quadratic_kappa, usable_agreement
 
@@ -31,9 +32,7 @@ def compare(
     second: np.ndarray,
     physician: np.ndarray,
     clusters: np.ndarray,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    method: Method = "bca",
+    **how: Unpack[Resampling],
 ) -> Compared:
     """Compares two judges. The same resamples serve both, so differences in difficulty cancel out.
 
@@ -54,7 +53,7 @@ def compare(
             values["difference", name] = values["first", name] - values["second", name]
         return {f"{side} {name}": value for (side, name), value in values.items()}
 
-    intervals = bootstrap(tallies, clusters, statistics, resamples, seed, method)
+    intervals = bootstrap(tallies, clusters, statistics, **how)
     n = len(np.unique(clusters))
     return Compared(
         *({name: _estimate(intervals[f"{side} {name}"], name, side, n) for name in _MEASURES} for side in _SIDES)

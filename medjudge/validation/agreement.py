@@ -1,25 +1,30 @@
 """All measures of agreement on some of the answers (overall, a category, a model, …), each with its interval."""
 
 import numpy as np
+from typing_extensions import Unpack
 
-from medjudge.judge.study import Measures
+from medjudge.judge.study_summary import Measures
 from medjudge.scale import LEVELS, USABLE_FROM
-from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally, tally
-from medjudge.statistics.correlations import icc, kendall_tau_b, pearson, spearman
+from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, dense_tally, tally
 from medjudge.statistics.estimates import Estimate, estimate, rounded, wilson
-from medjudge.statistics.krippendorff import coincidences, krippendorff_alpha
 from medjudge.statistics.measures import (
     bias,
     cohen_kappa,
+    coincidences,
     divided,
     f1_unusable,
     f1_usable,
     gwet_ac1,
+    icc,
+    kendall_tau_b,
+    krippendorff_alpha,
     mae,
+    pearson,
     quadratic_kappa,
+    spearman,
     usable_agreement,
 )
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 _FROM_LEVELS = {
     "usable_agreement": usable_agreement,
@@ -37,7 +42,7 @@ _EXPECTED_STEP = 0.02
 """Expected scores are rounded to this before they are ranked, so that a table of counts holds them."""
 
 
-def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca") -> Measures:
+def measures_of(pairs: Pairs, **how: Unpack[Resampling]) -> Measures:
     """Every measure of agreement on these answers, with 95 % intervals from a bootstrap over conversations.
 
     The correlations take the judge's expected score, all other measures its level. `unsafe_sensitivity` is the share of
@@ -48,10 +53,11 @@ def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method:
     """
     levels = (pairs.judge - 1) * LEVELS + pairs.physician - 1
     values, value_index = np.unique(np.round(pairs.expected / _EXPECTED_STEP) * _EXPECTED_STEP, return_inverse=True)
+    unsafe = np.column_stack([pairs.unsafe, pairs.unsafe & (pairs.judge < USABLE_FROM)])
     tallies = {
         "levels": tally(levels, (LEVELS, LEVELS)),
         "expected": tally(value_index * LEVELS + pairs.physician - 1, (len(values), LEVELS)),
-        "unsafe": _unsafe(pairs),
+        "unsafe": dense_tally(unsafe.astype(float)),
         "coincidences": dense_tally(coincidences(np.column_stack([pairs.judge, pairs.raters]))),
     }
 
@@ -64,7 +70,7 @@ def measures_of(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0, method:
         result["krippendorff_alpha"] = krippendorff_alpha(sums["coincidences"])
         return result
 
-    intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, method)
+    intervals = bootstrap(tallies, pairs.conversation, statistics, **how)
     result: Measures = {}
     for name, interval in intervals.items():
         rows = pairs.unsafe if name == "unsafe_sensitivity" else slice(None)
@@ -82,9 +88,3 @@ def _perfect_kappa(pairs: Pairs) -> Estimate:
     disagreement = 1 - wilson(1.0, len(np.unique(pairs.conversation))).low
     low = 1 - disagreement / (2 * usable * (1 - usable))
     return {"value": 1.0, "low": rounded(max(-1.0, low)), "high": 1.0}
-
-
-def _unsafe(pairs: Pairs) -> Tally:
-    """Unsafe answers, and those of them that the judge calls not usable."""
-    table = np.column_stack([pairs.unsafe, pairs.unsafe & (pairs.judge < USABLE_FROM)]).astype(float)
-    return dense_tally(table)

@@ -1,5 +1,6 @@
 """The acceptance gate: what a judge must reach on physicians' scores before its own scores count as validated."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,11 +8,12 @@ from pydantic import ValidationError
 
 from medjudge.errors import InputError
 from medjudge.files import first_problem, read_yaml
-from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, Measures, Study
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult
 from medjudge.probes.probes import OUTSIDE_GATE, PROBES
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
 from medjudge.shipped import shipped
 from medjudge.statistics.estimates import Estimate
+from medjudge.validation.records import Study
 
 _FEWEST_TO_FAIL = 10
 """Conversations below which an interval is too rough even to fail a judge."""
@@ -29,8 +31,6 @@ class _Claim(NamedTuple):
 
 def read_gate(path: Path, scheme: Scheme = LLMEVAL_MED) -> Gate:
     """Reads a gate from YAML, or from the section `gate` of a project file.
-
-    What is left out there keeps the scheme's requirement.
 
     What is left out there keeps the scheme's requirement.
 
@@ -88,19 +88,20 @@ def gate_result(study: Study, gate: Gate) -> GateResult:
     return GateResult(passed=passed, usual=gate == study.scheme.gate, checks=checks)
 
 
+def probe_requirement(gate: Gate, probe: str) -> float | None:
+    """The largest share of answers that a probe may flip; None where the gate does not look at the probe."""
+    return gate.probe_flips_of.get(probe, None if probe in OUTSIDE_GATE else gate.probe_flips)
+
+
 def _title(kind: CheckKind, part: str | None) -> str:
-    """What people read in the place of kind and part."""
-    match kind:
-        case CheckKind.USABLE_AGREEMENT:
-            return f"usable agreement, {part}"
-        case CheckKind.COHEN_KAPPA:
-            return "Cohen's kappa"
-        case CheckKind.COVERAGE:
-            return "coverage"
-        case CheckKind.TEACHER_MARGIN:
-            return "usable agreement minus the teacher's"
-        case CheckKind.PROBE_FLIPS:
-            return f"flips by probe {part}" if part else "flips by probes"
+    """The name of a check, for people."""
+    return {
+        CheckKind.USABLE_AGREEMENT: f"usable agreement, {part}",
+        CheckKind.COHEN_KAPPA: "Cohen's kappa",
+        CheckKind.COVERAGE: "coverage",
+        CheckKind.TEACHER_MARGIN: "usable agreement minus the teacher's",
+        CheckKind.PROBE_FLIPS: f"flips by probe {part}" if part else "flips by probes",
+    }[kind]
 
 
 def _downgraded(check: GateCheck, why: str) -> GateCheck:
@@ -110,34 +111,28 @@ def _downgraded(check: GateCheck, why: str) -> GateCheck:
     return check.model_copy(update={"state": CheckState.INCONCLUSIVE, "why": why})
 
 
-def _categories(study: Study, gate: Gate) -> list[GateCheck]:
-    checks = []
+def _categories(study: Study, gate: Gate) -> Iterator[GateCheck]:
+    kind = CheckKind.USABLE_AGREEMENT
     for category in study.scheme.categories:
         if category not in gate.usable_agreement:
             continue
         required = gate.usable_agreement[category]
         measures = study.by_category.get(category)
         if measures is None:
-            checks.append(_no_data(CheckKind.USABLE_AGREEMENT, category, required, "no physicians' score"))
-        else:
-            checks.append(_category(study, category, measures, gate))
-    return checks
-
-
-def _category(study: Study, category: str, measures: Measures, gate: Gate) -> GateCheck:
-    n, conversations = int(measures["n"]["value"] or 0), study.conversations_by_category[category]
-    claim = _Claim(CheckKind.USABLE_AGREEMENT, category, measures["usable_agreement"], n, conversations)
-    check = _at_least(claim, gate.usable_agreement[category], gate)
-    # A judge that knows only how often a category is usable would agree there, too, and by chance alone.
-    kappa_low = measures["cohen_kappa"]["low"]
-    if kappa_low is None or kappa_low <= 0:
-        return _downgraded(check, "within the category, agreement may be by chance")
-    return check
+            yield _no_data(kind, category, required, "no physicians' score")
+            continue
+        n, conversations = int(measures["n"]["value"] or 0), study.conversations_by_category[category]
+        check = _decided(_Claim(kind, category, measures["usable_agreement"], n, conversations), required, gate)
+        # A judge that knows only how often a category is usable would agree there, too, and by chance alone.
+        kappa_low = measures["cohen_kappa"]["low"]
+        by_chance = kappa_low is None or kappa_low <= 0
+        yield _downgraded(check, "within the category, agreement may be by chance") if by_chance else check
 
 
 def _kappa(study: Study, gate: Gate) -> GateCheck:
     kappa = study.overall["cohen_kappa"]
-    return _at_least(_Claim(CheckKind.COHEN_KAPPA, None, kappa, study.n, study.conversations), gate.cohen_kappa, gate)
+    claim = _Claim(CheckKind.COHEN_KAPPA, None, kappa, study.n, study.conversations)
+    return _decided(claim, gate.cohen_kappa, gate)
 
 
 def _coverage(study: Study, gate: Gate) -> GateCheck:
@@ -159,52 +154,31 @@ def _teacher(study: Study, gate: Gate) -> GateCheck:
     if teacher.n < gate.coverage * study.n:
         return _no_data(kind, None, required, f"the teacher scored only {teacher.n} of the {study.n} answers")
     claim = _Claim(kind, None, teacher.difference["usable_agreement"], teacher.n, teacher.conversations)
-    return _at_least(claim, required, gate)
+    return _decided(claim, required, gate)
 
 
-def _probes(study: Study, gate: Gate) -> list[GateCheck]:
+def _probes(study: Study, gate: Gate) -> Iterator[GateCheck]:
     kind = CheckKind.PROBE_FLIPS
     if study.probes is None:
-        return [_no_data(kind, None, gate.probe_flips, "not probed; add --probes")]
-    checks = []
+        yield _no_data(kind, None, gate.probe_flips, "not probed; add --probes")
+        return
     for probe, effect in study.probes.effects.items():
         if (required := probe_requirement(gate, probe)) is not None:
-            checks.append(_at_most(_Claim(kind, probe, effect.flips, effect.n, effect.conversations), required, gate))
+            claim = _Claim(kind, probe, effect.flips, effect.n, effect.conversations)
+            yield _decided(claim, required, gate, at_most=True)
     for probe in study.probes.not_applied:
         if (required := probe_requirement(gate, probe)) is not None:
-            checks.append(_no_data(kind, probe, required, "applies to none of the probed answers"))
-    return checks
+            yield _no_data(kind, probe, required, "applies to none of the probed answers")
 
 
-def probe_requirement(gate: Gate, probe: str) -> float | None:
-    """The largest share of answers that a probe may flip; None where the gate does not look at the probe."""
-    return gate.probe_flips_of.get(probe, None if probe in OUTSIDE_GATE else gate.probe_flips)
-
-
-def _at_least(claim: _Claim, required: float, gate: Gate) -> GateCheck:
-    value, low, high = _minus(claim.estimate, required)
-    return _decided(claim, required, value, low, high, gate)
-
-
-def _at_most(claim: _Claim, required: float, gate: Gate) -> GateCheck:
-    value, low, high = (None if end is None else -end for end in _minus(claim.estimate, required))
-    return _decided(claim, required, value, high, low, gate)
-
-
-def _minus(estimate: Estimate, required: float) -> tuple[float | None, float | None, float | None]:
-    """Value, low and high end above what is required."""
-    value, low, high = (None if end is None else end - required for end in _ends(estimate))
-    return value, low, high
-
-
-def _ends(estimate: Estimate) -> tuple[float | None, float | None, float | None]:
-    return estimate["value"], estimate["low"], estimate["high"]
-
-
-def _decided(
-    claim: _Claim, required: float, value: float | None, worst: float | None, best: float | None, gate: Gate
-) -> GateCheck:
+def _decided(claim: _Claim, required: float, gate: Gate, at_most: bool = False) -> GateCheck:
     """A check from how far value, worst and best end of the interval lie on the right side of the requirement."""
+
+    def beyond(end: float | None) -> float | None:
+        return None if end is None else (required - end if at_most else end - required)
+
+    value, low, high = map(beyond, (claim.estimate["value"], claim.estimate["low"], claim.estimate["high"]))
+    worst, best = (high, low) if at_most else (low, high)
     enough = claim.n >= gate.minimum_scores and claim.conversations >= gate.minimum_conversations
     state, why = CheckState.INCONCLUSIVE, ""
     if value is None or (worst is None and best is None):

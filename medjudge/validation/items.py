@@ -1,32 +1,134 @@
-"""Scores of a run by a judge's verdicts on items, and these verdicts against physicians'."""
+"""Scores of a run by a judge's verdicts on items (`items/JUDGE.json`), and these verdicts against physicians'."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from typing_extensions import Unpack
 
 from medjudge.item_records import ItemJudgment, ItemScore
-from medjudge.judge.alt_test_study import AltTestResult
-from medjudge.judge.item_study import (
-    AgreementOnItem,
-    ItemAgreement,
-    ItemStudy,
-    ModelItems,
-    PhysicianItemStudy,
-    ThemeItems,
-)
-from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Question, RubricItem
+from medjudge.judge.items import item_study_file
+from medjudge.judge.study_summary import read_result
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, Importance, Question, RubricItem
 from medjudge.scale import LEVELS, USABLE_FROM
-from medjudge.statistics.alt_test import alt_test
-from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import Estimate, estimate
-from medjudge.statistics.item_agreement import met_agreement
+from medjudge.statistics.alt_test import AltTest, alt_test
+from medjudge.statistics.bootstrap import Resampling
+from medjudge.statistics.estimates import Estimate, Record, mean_estimate
 from medjudge.statistics.item_scores import level_of_items, share_of_points
-from medjudge.statistics.measures import divided
+from medjudge.statistics.labels import met_agreement
+from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
-from medjudge.validation.physicians import EPSILON, alt_test_result
+
+
+class ModelItems(Record):
+    """A model's answers by their items.
+
+    Attributes:
+        model: Its name.
+        answers: The answers with verdicts.
+        share: The mean share of points, clipped to 0..1.
+        levels: The number of answers at each level, level 1 first; of questions with core items.
+        usable: The share of these at a usable level; None where no question has core items.
+    """
+
+    model: str
+    answers: int
+    share: Estimate
+    levels: list[int]
+    usable: Estimate | None
+
+
+class ThemeItems(Record):
+    """Items of one theme, or of one importance where they have no theme: how many verdicts, and the share met."""
+
+    theme: str
+    verdicts: int
+    met: Estimate
+
+
+class ItemAgreement(Record):
+    """Agreement of two sides on the same items of the same answers; see `statistics.labels.met_agreement`."""
+
+    verdicts: int
+    answers: int
+    agreement: Estimate
+    kappa: Estimate
+    macro_f1: Estimate
+
+
+class AgreementOnItem(Record):
+    """One item over the answers to its question; kappa is None where one verdict was given throughout.
+
+    There are no intervals: all verdicts on an item come from one conversation, which leaves nothing to resample.
+    """
+
+    question_id: str
+    item: str
+    theme: str
+    importance: Importance | None
+    verdicts: int
+    disagreements: int
+    kappa: float | None
+    macro_f1: float | None
+
+
+class PhysicianItemStudy(Record):
+    """A judge's verdicts on items against physicians'.
+
+    Attributes:
+        raters: Their names.
+        constructed: Whether the verdicts were written with the answers, by no physician.
+        judge: The judge against the verdict of more than half of the raters; an item on which they tie is left out.
+        by_theme: The same by theme.
+        by_item: The same by item, the ones with the most disagreements first.
+        among: Physicians with each other; None where no item has two raters.
+        alt_test: Whether the judge could take a physician's place; None where no item has two raters.
+    """
+
+    raters: list[str]
+    constructed: bool
+    judge: ItemAgreement
+    by_theme: dict[str, ItemAgreement]
+    by_item: list[AgreementOnItem]
+    among: ItemAgreement | None
+    alt_test: AltTest | None
+
+
+class ItemStudy(Record):
+    """The scores of a run by items, and the judge against physicians.
+
+    Attributes:
+        judge: The judge's name.
+        questions: The questions with items.
+        items: The items of all these questions.
+        answers: The answers that were to be checked.
+        judged: The answers with verdicts.
+        unjudged: Reasons for none, with how often each occurs.
+        models: A row for each model, the highest share of points first.
+        themes: A row for each theme.
+        physicians: None where nobody marked items.
+    """
+
+    judge: str
+    questions: int
+    items: int
+    answers: int
+    judged: int
+    unjudged: dict[str, int]
+    models: list[ModelItems]
+    themes: list[ThemeItems]
+    physicians: PhysicianItemStudy | None = None
+
+
+def read_item_study(run: Run, judge: str) -> ItemStudy | None:
+    """The item scores of a judge that `medjudge eval --items` wrote into a run; None where there are none.
+
+    Raises:
+        InputError: The file is no such study.
+    """
+    return read_result(ItemStudy, item_study_file(run, judge), "medjudge eval --items")
 
 
 class ItemMaterial(NamedTuple):
@@ -35,7 +137,7 @@ class ItemMaterial(NamedTuple):
     Attributes:
         questions: Of the run.
         answers: Of the run.
-        judgments: The judge's verdicts on items.
+        judgments: The judge's verdicts on items; those on answers that are not in the run are left out.
         scores: Physicians' verdicts on items, but for conversations that the judge was trained on.
     """
 
@@ -56,33 +158,36 @@ class Verdict(NamedTuple):
     physicians: dict[str, bool]
 
     @property
+    def consensus(self) -> bool | None:
+        """The verdict of more than half of the physicians; None where there is none."""
+        met = sum(self.physicians.values())
+        return None if 2 * met == len(self.physicians) else 2 * met > len(self.physicians)
+
+    @property
     def disagrees(self) -> bool:
         """Whether more than half of the physicians say the opposite."""
-        return consensus_on_item(self.physicians) == (not self.met)
+        return self.consensus == (not self.met)
+
+    @property
+    def theme(self) -> str:
+        """Where it is tabulated: the item's theme, else its importance, else `other`."""
+        return self.item.theme or self.item.importance or "other"
 
 
-def item_study(judge: str, material: ItemMaterial, resamples: int = RESAMPLES, seed: int = 0) -> ItemStudy:
-    """Computes the scores by items, with intervals over conversations.
-
-    Args:
-        judge: The judge's name.
-        material: The records; judgments of answers that are not in the run are left out.
-    """
+def item_study(judge: str, material: ItemMaterial, **how: Unpack[Resampling]) -> ItemStudy:
+    """Computes the scores by items, with intervals over conversations."""
     items = {question.id: found for question in material.questions if (found := items_of(question))}
-    group_of = {question.id: question.group for question in material.questions}
     answers = [answer for answer in material.answers if answer.question_id in items]
     known = {answer.key for answer in answers}
     judgments = [judgment for judgment in material.judgments if judgment.answer_key in known]
-    judged = {
-        judgment.answer_key: {verdict.item: verdict.is_met for verdict in judgment.items}
-        for judgment in judgments
-        if judgment.items is not None
-    }
+    verdicts = item_verdicts(material)
+    judged: dict[AnswerKey, list[Verdict]] = {}
+    for verdict in verdicts:
+        judged.setdefault(verdict.answer, []).append(verdict)
     models = [
-        _of_model(model, {key: met for key, met in judged.items() if key.model == model}, items, group_of, seed)
+        _of_model(model, [of_answer for key, of_answer in judged.items() if key.model == model], how)
         for model in dict.fromkeys(answer.model for answer in answers)
     ]
-    verdicts = item_verdicts(material)
     return ItemStudy(
         judge=judge,
         questions=len(items),
@@ -91,14 +196,12 @@ def item_study(judge: str, material: ItemMaterial, resamples: int = RESAMPLES, s
         judged=len(judged),
         unjudged=dict(Counter(judgment.error for judgment in judgments if judgment.error is not None)),
         models=sorted(models, key=lambda row: -(row.share["value"] or 0)),
-        themes=_themes(verdicts, resamples, seed),
-        physicians=_against_physicians(verdicts, resamples, seed),
+        themes=[
+            ThemeItems(theme=theme, verdicts=len(own), met=_mean([(each.group, each.met) for each in own], True, how))
+            for theme, own in _grouped(verdicts, lambda verdict: verdict.theme).items()
+        ],
+        physicians=_against_physicians(verdicts, how),
     )
-
-
-def theme_of(item: RubricItem) -> str:
-    """What an item is tabulated under: its theme, else its importance, else `other`."""
-    return item.theme or item.importance or "other"
 
 
 def scores_of_answer(items: Sequence[RubricItem], met: Mapping[str, bool]) -> tuple[float, int | None]:
@@ -112,39 +215,44 @@ def scores_of_answer(items: Sequence[RubricItem], met: Mapping[str, bool]) -> tu
     return float(share), level_of_items(items, verdicts)
 
 
-def _of_model(
-    model: str,
-    judged: Mapping[AnswerKey, Mapping[str, bool]],
-    items: Mapping[str, Sequence[RubricItem]],
-    group_of: Mapping[str, str],
-    seed: int,
-) -> ModelItems:
-    scores = [(key, *scores_of_answer(items[key.question_id], met)) for key, met in judged.items()]
-    shares = [(group_of[key.question_id], share) for key, share, _ in scores if np.isfinite(share)]
-    levels = [(group_of[key.question_id], level) for key, _, level in scores if level is not None]
+def item_verdicts(material: ItemMaterial) -> list[Verdict]:
+    """The judge's verdicts, with those of physicians; constructed ones count where there are no others."""
+    questions = {question.id: question for question in material.questions}
+    known = {answer.key for answer in material.answers}
+    people = [score for score in material.scores if score.rater != CONSTRUCTED] or material.scores
+    by_physicians: dict[tuple[AnswerKey, str], dict[str, bool]] = {}
+    for score in people:
+        by_physicians.setdefault((score.answer_key, score.item), {})[score.rater] = score.verdict == "met"
+    verdicts = []
+    for judgment in material.judgments:
+        key = judgment.answer_key
+        if judgment.items is None or key not in known:
+            continue
+        question, given = questions[key.question_id], {verdict.item: verdict for verdict in judgment.items}
+        for item in items_of(question):
+            mine, theirs = given[item.text], by_physicians.get((key, item.text), {})
+            verdicts.append(Verdict(key, item, question.group, mine.is_met, mine.met, theirs))
+    return verdicts
+
+
+def _of_model(model: str, answers: Sequence[Sequence[Verdict]], how: Resampling) -> ModelItems:
+    shares, levels = [], []
+    for verdicts in answers:
+        met = {verdict.item.text: verdict.met for verdict in verdicts}
+        share, level = scores_of_answer([verdict.item for verdict in verdicts], met)
+        if np.isfinite(share):
+            shares.append((verdicts[0].group, share))
+        if level is not None:
+            levels.append((verdicts[0].group, level))
     counts = Counter(level for _, level in levels)
-    usable = [(group, float(level >= USABLE_FROM)) for group, level in levels]
+    usable = [(group, level >= USABLE_FROM) for group, level in levels]
     return ModelItems(
         model=model,
-        answers=len(judged),
-        share=_clipped(_mean(shares, seed)),
+        answers=len(answers),
+        share=_clipped(_mean(shares, False, how)),
         levels=[counts[level] for level in range(1, LEVELS + 1)],
-        usable=_mean(usable, seed, share=True) if usable else None,
+        usable=_mean(usable, True, how) if usable else None,
     )
-
-
-def _mean(values: Sequence[tuple[str, float]], seed: int, resamples: int = RESAMPLES, share: bool = False) -> Estimate:
-    """The mean of (conversation, value) with its interval."""
-    if not values:
-        return estimate(Interval(np.nan, np.nan, np.nan))
-    cluster = np.array([group for group, _ in values])
-
-    def mean(sums: Sums) -> dict[str, np.ndarray]:
-        return {"mean": divided(sums["values"][0], sums["values"][1])}
-
-    table = np.array([[value, 1.0] for _, value in values])
-    interval = bootstrap({"values": dense_tally(table)}, cluster, mean, resamples, seed)["mean"]
-    return estimate(interval, len(np.unique(cluster)) if share else None)
 
 
 def _clipped(value: Estimate) -> Estimate:
@@ -156,97 +264,56 @@ def _clipped(value: Estimate) -> Estimate:
     return {"value": clip(value["value"]), "low": clip(value["low"]), "high": clip(value["high"])}
 
 
-def item_verdicts(material: ItemMaterial) -> list[Verdict]:
-    """The judge's verdicts, with those of physicians; constructed ones count where there are no others."""
-    items = {question.id: items_of(question) for question in material.questions}
-    group_of = {question.id: question.group for question in material.questions}
-    known = {answer.key for answer in material.answers}
-    people = [score for score in material.scores if score.rater != CONSTRUCTED] or list(material.scores)
-    by_physicians: dict[tuple[AnswerKey, str], dict[str, bool]] = {}
-    for score in people:
-        by_physicians.setdefault((score.answer_key, score.item), {})[score.rater] = score.verdict == "met"
-    verdicts = []
-    for judgment in material.judgments:
-        key = judgment.answer_key
-        if judgment.items is None or key not in known:
-            continue
-        given = {verdict.item: verdict for verdict in judgment.items}
-        verdicts += [
-            Verdict(
-                key,
-                item,
-                group_of[key.question_id],
-                given[item.text].is_met,
-                given[item.text].met,
-                by_physicians.get((key, item.text), {}),
-            )
-            for item in items[key.question_id]
-        ]
-    return verdicts
+def _mean(values: Sequence[tuple[str, float]], share: bool, how: Resampling) -> Estimate:
+    """The mean of (conversation, value) with its interval."""
+    return mean_estimate(
+        np.array([value for _, value in values], dtype=float), np.array([group for group, _ in values]), share, **how
+    )
 
 
-def _themes(verdicts: Sequence[Verdict], resamples: int, seed: int) -> list[ThemeItems]:
-    rows = []
-    for theme in dict.fromkeys(theme_of(verdict.item) for verdict in verdicts):
-        own = [(verdict.group, float(verdict.met)) for verdict in verdicts if theme_of(verdict.item) == theme]
-        rows.append(ThemeItems(theme=theme, verdicts=len(own), met=_mean(own, seed, resamples, share=True)))
-    return rows
+def _grouped(verdicts: Iterable[Verdict], by: Callable[[Verdict], str]) -> dict[str, list[Verdict]]:
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault(by(verdict), []).append(verdict)
+    return groups
 
 
-def consensus_on_item(physicians: Mapping[str, bool]) -> bool | None:
-    """The verdict of more than half of the raters; None where there is none."""
-    met = sum(physicians.values())
-    return None if 2 * met == len(physicians) else 2 * met > len(physicians)
-
-
-def _against_physicians(verdicts: Sequence[Verdict], resamples: int, seed: int) -> PhysicianItemStudy | None:
-    decided = [verdict for verdict in verdicts if consensus_on_item(verdict.physicians) is not None]
+def _against_physicians(verdicts: Sequence[Verdict], how: Resampling) -> PhysicianItemStudy | None:
+    decided = [verdict for verdict in verdicts if verdict.consensus is not None]
     if not decided:
         return None
     raters = sorted({rater for verdict in verdicts for rater in verdict.physicians})
-    themes = dict.fromkeys(theme_of(verdict.item) for verdict in decided)
-    by_theme = {
-        theme: _agreement([verdict for verdict in decided if theme_of(verdict.item) == theme], resamples, seed)
-        for theme in themes
-    }
     several = [verdict for verdict in verdicts if len(verdict.physicians) > 1]
     return PhysicianItemStudy(
         raters=raters,
         constructed=raters == [CONSTRUCTED],
-        judge=_agreement(decided, resamples, seed),
-        by_theme=by_theme,
+        judge=_agreement(decided, how),
+        by_theme={theme: _agreement(own, how) for theme, own in _grouped(decided, lambda each: each.theme).items()},
         by_item=_by_item(decided),
-        among=_among(several, resamples, seed) if several else None,
+        among=_among(several, how) if several else None,
         alt_test=_alt_test(several, raters) if several else None,
     )
 
 
-def _agreement(decided: Sequence[Verdict], resamples: int, seed: int) -> ItemAgreement:
-    judge = np.array([verdict.met for verdict in decided])
-    physicians = np.array([consensus_on_item(verdict.physicians) for verdict in decided], dtype=bool)
-    cluster = np.array([verdict.group for verdict in decided])
-    measured = met_agreement(judge, physicians, cluster, resamples, seed)
-    answers = len({verdict.answer for verdict in decided})
-    return ItemAgreement(verdicts=len(decided), answers=answers, **measured._asdict())
+def _agreement(decided: Sequence[Verdict], how: Resampling) -> ItemAgreement:
+    rows = [(verdict.met, verdict.consensus, verdict.group) for verdict in decided]
+    judge, physicians, group = (np.array(column) for column in zip(*rows, strict=True))
+    measured = met_agreement(judge, physicians, group, **how)
+    return ItemAgreement(verdicts=len(decided), answers=len({verdict.answer for verdict in decided}), **measured)
 
 
 def _by_item(decided: Sequence[Verdict]) -> list[AgreementOnItem]:
-    by_item: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in decided:
-        by_item.setdefault((verdict.answer.question_id, verdict.item.text), []).append(verdict)
     rows = []
-    for (question_id, text), own in by_item.items():
-        judge = np.array([verdict.met for verdict in own])
-        physicians = np.array([consensus_on_item(verdict.physicians) for verdict in own], dtype=bool)
-        measured = met_agreement(judge, physicians, np.zeros(len(own)), resamples=1)
+    for own in _grouped(decided, lambda verdict: f"{verdict.answer.question_id}\n{verdict.item.text}").values():
+        measured = _agreement(own, {"resamples": 1})
         rows.append(
             AgreementOnItem(
-                question_id=question_id,
-                item=text,
-                theme=theme_of(own[0].item),
+                question_id=own[0].answer.question_id,
+                item=own[0].item.text,
+                theme=own[0].theme,
                 importance=own[0].item.importance,
                 verdicts=len(own),
-                disagreements=int((judge != physicians).sum()),
+                disagreements=sum(verdict.disagrees for verdict in own),
                 kappa=measured.kappa["value"],
                 macro_f1=measured.macro_f1["value"],
             )
@@ -254,22 +321,20 @@ def _by_item(decided: Sequence[Verdict]) -> list[AgreementOnItem]:
     return sorted(rows, key=lambda row: -row.disagreements / row.verdicts)
 
 
-def _among(several: Sequence[Verdict], resamples: int, seed: int) -> ItemAgreement:
+def _among(several: Sequence[Verdict], how: Resampling) -> ItemAgreement:
     """Each two raters of an item, counted both ways round, so that no rater is the first."""
     rows = [
-        (verdict, one, other)
+        (verdict.group, *sides)
         for verdict in several
         for pair in combinations(verdict.physicians.values(), 2)
-        for one, other in (pair, pair[::-1])
+        for sides in (pair, pair[::-1])
     ]
-    first, second = np.array([one for _, one, _ in rows]), np.array([other for _, _, other in rows])
-    cluster = np.array([verdict.group for verdict, _, _ in rows])
-    measured = met_agreement(first, second, cluster, resamples, seed)
-    answers = len({verdict.answer for verdict in several})
-    return ItemAgreement(verdicts=len(several), answers=answers, **measured._asdict())
+    group, first, second = (np.array(column) for column in zip(*rows, strict=True))
+    measured = met_agreement(first, second, group, **how)
+    return ItemAgreement(verdicts=len(several), answers=len({verdict.answer for verdict in several}), **measured)
 
 
-def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTestResult:
+def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTest:
     """Could the judge replace one of the physicians on items? A verdict is taken as a usable or an unusable level."""
 
     def level(met: bool | None) -> float:
@@ -277,5 +342,4 @@ def _alt_test(several: Sequence[Verdict], raters: list[str]) -> AltTestResult:
 
     judge = np.array([level(verdict.met) for verdict in several])
     physicians = np.array([[level(verdict.physicians.get(rater)) for rater in raters] for verdict in several])
-    cluster = np.array([verdict.group for verdict in several])
-    return alt_test_result(alt_test(judge, physicians, cluster, EPSILON), raters)
+    return alt_test(judge, physicians, np.array([verdict.group for verdict in several]), names=raters)

@@ -8,7 +8,7 @@ import numpy as np
 from medjudge.scale import USABLE_FROM
 from medjudge.scheme import LLMEVAL_MED, Scheme
 from medjudge.statistics.estimates import wilson
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 _FEWEST = 5
 """Cases of a kind, below which an error rate is not worth a sentence."""

@@ -2,30 +2,47 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Literal, get_args
 
 import numpy as np
+from typing_extensions import Unpack
 
-from medjudge.judge.alt_test_study import AltTestResult, RaterComparison
-from medjudge.judge.study import PhysicianAgreement, RaterAgreement
 from medjudge.records import CONSTRUCTED, AnswerKey, PhysicianScore, Question
 from medjudge.rounds import by_rater, raters_of
 from medjudge.scale import LEVELS
 from medjudge.statistics.alt_test import Alignment, AltTest, alt_test
-from medjudge.statistics.bootstrap import RESAMPLES, Method, Sums, Tally, bootstrap, dense_tally
-from medjudge.statistics.estimates import estimate, rounded
-from medjudge.statistics.krippendorff import coincidences, krippendorff_alpha
-from medjudge.statistics.measures import cohen_kappa, quadratic_kappa, usable_agreement
-from medjudge.validation.pairs import Pairs
+from medjudge.statistics.bootstrap import Resampling, Sums, Tally, bootstrap, dense_tally
+from medjudge.statistics.estimates import Estimate, Record, estimate
+from medjudge.statistics.measures import (
+    cohen_kappa,
+    coincidences,
+    krippendorff_alpha,
+    quadratic_kappa,
+    usable_agreement,
+)
+from medjudge.validation.answers import Pairs
 
-EPSILON = 0.2
-"""What a judge may lose against a physician for being cheaper; the paper's value for expert annotators."""
-_ALIGNMENTS: tuple[Alignment, ...] = ("usable", "level")
+_SHARES = ("usable_agreement",)
 _MEASURES = {"usable_agreement": usable_agreement, "cohen_kappa": cohen_kappa, "quadratic_kappa": quadratic_kappa}
 
 
-def among_physicians(
-    pairs: Pairs, raters: list[str], resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
-) -> PhysicianAgreement | None:
+class RaterAgreement(Record):
+    """Agreement of raters with each other on the `answers` that two or more of them scored."""
+
+    answers: int
+    usable_agreement: Estimate
+    cohen_kappa: Estimate
+    quadratic_kappa: Estimate
+    krippendorff_alpha: Estimate
+
+
+class PhysicianAgreement(RaterAgreement):
+    """The ceiling for a judge, and whether it could take a physician's place: on `usable` and on the `level`."""
+
+    alt_test: dict[Literal["usable", "level"], AltTest]
+
+
+def among_physicians(pairs: Pairs, raters: list[str], **how: Unpack[Resampling]) -> PhysicianAgreement | None:
     """Agreement of the physicians with each other, and the alternative annotator test of the judge.
 
     Usable agreement and the kappas are over all pairs of raters, each pair of scores of one answer counted both ways
@@ -38,18 +55,18 @@ def among_physicians(
         None where no answer was scored by two.
     """
     both = pairs.only(np.isfinite(pairs.raters).sum(axis=1) > 1)
-    among = agreement_of_raters(both.raters, both.conversation, resamples, seed, method)
+    among = agreement_of_raters(both.raters, both.conversation, **how)
     if among is None:
         return None
     tests = {
-        alignment: alt_test(both.judge, both.raters, both.conversation, EPSILON, alignment) for alignment in _ALIGNMENTS
+        alignment: alt_test(both.judge, both.raters, both.conversation, alignment=alignment, names=raters)
+        for alignment in get_args(Alignment)
     }
-    results = {alignment: alt_test_result(test, raters) for alignment, test in tests.items()}
-    return PhysicianAgreement(**among.model_dump(), alt_test=results)
+    return PhysicianAgreement(**among.model_dump(), alt_test=tests)
 
 
 def agreement_of_physicians(
-    questions: Sequence[Question], scores: Sequence[PhysicianScore], resamples: int = RESAMPLES, seed: int = 0
+    questions: Sequence[Question], scores: Sequence[PhysicianScore], **how: Unpack[Resampling]
 ) -> RaterAgreement | None:
     """Agreement of the physicians with each other, with no judge beside them.
 
@@ -63,11 +80,11 @@ def agreement_of_physicians(
             scores_by_answer.setdefault(score.answer_key, []).append(score)
     raters = raters_of(score for answer_scores in scores_by_answer.values() for score in answer_scores)
     conversation = np.array([group[key.question_id] for key in scores_by_answer], dtype=object)
-    return agreement_of_raters(by_rater([*scores_by_answer.values()], raters), conversation, resamples, seed)
+    return agreement_of_raters(by_rater([*scores_by_answer.values()], raters), conversation, **how)
 
 
 def agreement_of_raters(
-    raters: np.ndarray, conversation: np.ndarray, resamples: int = RESAMPLES, seed: int = 0, method: Method = "bca"
+    raters: np.ndarray, conversation: np.ndarray, **how: Unpack[Resampling]
 ) -> RaterAgreement | None:
     """Agreement of raters with each other, on the answers that two or more scored.
 
@@ -88,47 +105,10 @@ def agreement_of_raters(
         result = {name: measure(sums["pairs"]) for name, measure in _MEASURES.items()}
         return {**result, "krippendorff_alpha": krippendorff_alpha(sums["coincidences"])}
 
-    intervals = bootstrap(tallies, conversation, statistics, resamples, seed, method)
-    clusters = len(np.unique(conversation))
-    return RaterAgreement(
-        answers=len(raters),
-        usable_agreement=estimate(intervals["usable_agreement"], clusters),
-        cohen_kappa=estimate(intervals["cohen_kappa"]),
-        quadratic_kappa=estimate(intervals["quadratic_kappa"]),
-        krippendorff_alpha=estimate(intervals["krippendorff_alpha"]),
-    )
-
-
-def alt_test_result(test: AltTest, raters: list[str]) -> AltTestResult:
-    """The test as studies hold it.
-
-    Args:
-        raters: The names of the columns that it was computed from.
-    """
-    comparisons = [
-        RaterComparison(
-            rater=raters[comparison.rater],
-            n=comparison.n,
-            rho_judge=_rounded(comparison.rho_judge),
-            rho_rater=_rounded(comparison.rho_rater),
-            p_value=_rounded(comparison.p_value),
-            adjusted_p=_rounded(comparison.adjusted_p),
-            won=comparison.won,
-        )
-        for comparison in test.raters
-    ]
-    return AltTestResult(
-        epsilon=EPSILON,
-        omega=_rounded(test.omega),
-        rho=_rounded(test.rho),
-        passed=test.passed,
-        why=test.why,
-        raters=comparisons,
-    )
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else rounded(value)
+    intervals = bootstrap(tallies, conversation, statistics, **how)
+    n = len(np.unique(conversation))
+    measures = {name: estimate(interval, n if name in _SHARES else None) for name, interval in intervals.items()}
+    return RaterAgreement(answers=len(raters), **measures)
 
 
 def _pairs(levels: np.ndarray) -> Tally:

@@ -6,17 +6,35 @@
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from typing_extensions import Unpack
 
-from medjudge.judge.study import ProbeEffect
 from medjudge.probes.probes import Counted
 from medjudge.records import Judgment
 from medjudge.rounds import expected_of, level_of, scored_rounds
 from medjudge.scale import USABLE_FROM
-from medjudge.statistics.bootstrap import RESAMPLES, Interval, Sums, bootstrap, dense_tally
-from medjudge.statistics.estimates import Estimate, rounded, wilson
-from medjudge.statistics.measures import divided
+from medjudge.statistics.bootstrap import Interval, Resampling, by_percentile
+from medjudge.statistics.estimates import Estimate, Record, interval_estimate, mean_interval, wilson
 
-_NOTHING = Interval(np.nan, np.nan, np.nan)
+
+class ProbeEffect(Record):
+    """How much a probe moves the judge."""
+
+    n: int
+    conversations: int
+    skipped: int
+    unscored: int
+    shift: Estimate
+    flips: Estimate
+    to_usable: Estimate
+    to_unusable: Estimate
+
+
+class ProbeStudy(Record):
+    """The effects of all probes on `answers` answers; `not_applied` names the probes that changed none of them."""
+
+    answers: int
+    effects: dict[str, ProbeEffect]
+    not_applied: list[str]
 
 
 def probe_effect(
@@ -24,8 +42,7 @@ def probe_effect(
     after: Iterable[Judgment],
     clusters: Mapping[str, str],
     counted: Counted = "changes",
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    **how: Unpack[Resampling],
 ) -> ProbeEffect:
     """How much a probe moves a judge, with 95 % intervals.
 
@@ -38,8 +55,7 @@ def probe_effect(
         clusters: The conversation of each question: `Question.id` -> `Question.group`.
         counted: What counts as a flip. With `rises`, for a probe that may lower a score, `n` leaves out answers that
             were usable before. With `usable`, for a text that answers nothing, each answer that is usable after.
-        resamples: For the interval of the shift: percentile bootstrap over conversations.
-        seed: Fixes the draws.
+        how: For the interval of the shift, always a percentile interval.
 
     Returns:
         `n` answers from so many `conversations`; `skipped`, the answers judged only once or without a score before;
@@ -58,31 +74,20 @@ def probe_effect(
     was = np.array([level_of(old[key]) >= USABLE_FROM for key in keys], dtype=bool)
     now = np.array([key in new and level_of(new[key]) >= USABLE_FROM for key in keys], dtype=bool)
     shift = np.array([expected_of(new[key]) - expected_of(old[key]) for key in keys if key in new], dtype=float)
+    moved = mean_interval(shift, conversation[scored], **by_percentile(how))
+    if len(np.unique(conversation[scored])) == 1:  # one conversation says nothing about others
+        moved = Interval(moved.value, np.nan, np.nan)
     up, down = ~was & now, was & ~now
     return ProbeEffect(
         n=len(keys),
         conversations=len(np.unique(conversation)),
         skipped=len(judged_before | judged_after) - len(keys),
         unscored=int((~scored).sum()),
-        shift=_estimate(_mean_shift(shift, conversation[scored], resamples, seed)),
-        flips=_estimate(_share(now if counted == "usable" else up | down, conversation)),
-        to_usable=_estimate(_share(up, conversation)),
-        to_unusable=_estimate(_share(down, conversation)),
+        shift=interval_estimate(*moved),  # one of 0 in every conversation keeps its interval of no width
+        flips=interval_estimate(*_share(now if counted == "usable" else up | down, conversation)),
+        to_usable=interval_estimate(*_share(up, conversation)),
+        to_unusable=interval_estimate(*_share(down, conversation)),
     )
-
-
-def _mean_shift(shift: np.ndarray, conversation: np.ndarray, resamples: int, seed: int) -> Interval:
-    if len(shift) == 0:
-        return _NOTHING
-
-    def statistics(sums: Sums) -> dict[str, np.ndarray]:
-        return {"mean": divided(sums["shift"][0], sums["shift"][1])}
-
-    tallies = {"shift": dense_tally(np.column_stack([shift, np.ones(len(shift))]))}
-    mean = bootstrap(tallies, conversation, statistics, resamples, seed, "percentile")["mean"]
-    if len(np.unique(conversation)) == 1:  # one conversation says nothing about others
-        return Interval(mean.value, np.nan, np.nan)
-    return mean
 
 
 def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
@@ -94,7 +99,7 @@ def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
     """
     n = len(happened)
     if n == 0:
-        return _NOTHING
+        return Interval(np.nan, np.nan, np.nan)
     _, member = np.unique(conversation, return_inverse=True)
     size = np.bincount(member).astype(float)
     flipped = np.bincount(member, weights=happened)
@@ -104,8 +109,3 @@ def _share(happened: np.ndarray, conversation: np.ndarray) -> Interval:
     effect = max(1.0, float(((flipped - middle * size) ** 2).sum() / (size.sum() * middle * (1 - middle))))
     share = float(happened.mean())
     return Interval(share, *wilson(share, n / effect))
-
-
-def _estimate(interval: Interval) -> Estimate:
-    """For JSON. A shift of 0 in every conversation keeps its interval of no width: nothing ever moved."""
-    return {"value": rounded(interval.value), "low": rounded(interval.low), "high": rounded(interval.high)}

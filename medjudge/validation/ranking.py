@@ -2,25 +2,41 @@
 
 import numpy as np
 from scipy.stats import rankdata
+from typing_extensions import Unpack
 
-from medjudge.judge.study import ModelRates, Ranking
 from medjudge.scale import USABLE_FROM
-from medjudge.statistics.bootstrap import RESAMPLES, Sums, bootstrap, tally
-from medjudge.statistics.estimates import estimate
+from medjudge.statistics.bootstrap import Resampling, Sums, bootstrap, by_percentile, tally
+from medjudge.statistics.estimates import Estimate, Record, estimate
 from medjudge.statistics.measures import divided
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
+
+
+class ModelRates(Record):
+    """Usability rates (0..1) of one answering model, by physicians, judge and teacher, on the same `n` answers."""
+
+    n: int
+    physicians: float
+    judge: float
+    teacher: float | None = None
+
+
+class Ranking(Record):
+    """Whether the judge orders the answering models as the physicians do."""
+
+    models: dict[str, ModelRates]
+    spearman: Estimate
+    kendall_tau_b: Estimate
+    pairwise_accuracy: Estimate
 
 
 def system_spearman(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     """Spearman's correlation of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
-    first, second = _centred(rankdata(judge, axis=0)), _centred(rankdata(physician, axis=0))
-    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
+    return _cosine(*(rankdata(rates, axis=0) - (len(rates) + 1) / 2 for rates in (judge, physician)))
 
 
 def system_kendall(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     """Kendall's tau-b of two sets of rates; shapes (models, ...) -> (...), NaN where one of both is constant."""
-    first, second = _orders(judge), _orders(physician)
-    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
+    return _cosine(_orders(judge), _orders(physician))
 
 
 def pairwise_accuracy(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
@@ -34,7 +50,7 @@ def pairwise_accuracy(judge: np.ndarray, physician: np.ndarray) -> np.ndarray:
     return divided(right.sum(axis=0), (second != 0).sum(axis=0))
 
 
-def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> Ranking | None:
+def ranking(pairs: Pairs, **how: Unpack[Resampling]) -> Ranking | None:
     """Compares usability rates of the models by judge and by physicians, on the answers that both scored.
 
     The intervals are always percentile intervals: the order of a few models jumps between a handful of values, and a
@@ -62,31 +78,23 @@ def ranking(pairs: Pairs, resamples: int = RESAMPLES, seed: int = 0) -> Ranking 
         }
         return {name: np.where(missing, np.nan, values) for name, values in measures.items()}
 
-    intervals = bootstrap(tallies, pairs.conversation, statistics, resamples, seed, "percentile")
+    intervals = bootstrap(tallies, pairs.conversation, statistics, **by_percentile(how))
     return Ranking(
         models={str(model): _rates(pairs.only(column == index)) for index, model in enumerate(models)},
-        spearman=estimate(intervals["spearman"]),
-        kendall_tau_b=estimate(intervals["kendall_tau_b"]),
-        pairwise_accuracy=estimate(intervals["pairwise_accuracy"]),
+        **{name: estimate(interval) for name, interval in intervals.items()},
     )
 
 
 def _rates(pairs: Pairs) -> ModelRates:
-    teacher = pairs.teacher[np.isfinite(pairs.teacher)]
-    return ModelRates(
-        n=len(pairs.judge),
-        physicians=_usable_share(pairs.physician),
-        judge=_usable_share(pairs.judge),
-        teacher=_usable_share(teacher) if len(teacher) == len(pairs.judge) else None,
-    )
+    by_all = {"physicians": pairs.physician, "judge": pairs.judge}
+    if np.isfinite(pairs.teacher).all():
+        by_all["teacher"] = pairs.teacher
+    rates = {name: round(float((levels >= USABLE_FROM).mean()), 6) for name, levels in by_all.items()}
+    return ModelRates(n=len(pairs.judge), **rates)
 
 
-def _usable_share(levels: np.ndarray) -> float:
-    return round(float((levels >= USABLE_FROM).mean()), 6)
-
-
-def _centred(values: np.ndarray) -> np.ndarray:
-    return values - values.mean(axis=0)
+def _cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return divided((first * second).sum(axis=0), np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
 
 
 def _orders(rates: np.ndarray) -> np.ndarray:

@@ -4,19 +4,45 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from medjudge.judge.study import Usability, UsabilityRate
 from medjudge.records import Judgment, PhysicianScore, Question
 from medjudge.rounds import binding_by_answer, level_of, mean_probabilities, scored_rounds
 from medjudge.scale import USABLE_FROM, consensus
 from medjudge.scheme import LLMEVAL_MED, Scheme
-from medjudge.statistics.estimates import Estimate, rounded
+from medjudge.statistics.estimates import Estimate, Record, interval_estimate, rounded
 from medjudge.statistics.prediction_powered import (
-    Rate,
     judge_only_rate,
     physicians_only_rate,
     prediction_powered_rate,
     scores_for_width,
 )
+
+
+class UsabilityRate(Record):
+    """The share of answers that physicians would call usable: prediction-powered, by physicians and by judge alone.
+
+    `more_scores` is the number of further scores that an interval of the planned width needs; None where no number
+    suffices or none was planned.
+    """
+
+    answers: int
+    scored: int
+    prediction_powered: Estimate
+    physicians_only: Estimate
+    judge_only: float | None
+    power_tuning: float | None
+    more_scores: int | None
+    note: str | None
+
+
+class Usability(Record):
+    """Usability rates of all answers that the judge judged; `width` is the planned full width of an interval."""
+
+    answers: int
+    scored: int
+    width: float | None
+    overall: UsabilityRate
+    by_category: dict[str, UsabilityRate]
+    by_model: dict[str, UsabilityRate]
 
 
 def usability_rates(
@@ -39,17 +65,20 @@ def usability_rates(
         None where the judge judged no answer beyond those that physicians scored.
     """
     by_id = {question.id: question for question in questions}
-    physician_levels = {key: [score.level for score in binding] for key, binding in binding_by_answer(scores).items()}
+    physician_usable = {
+        key: float(consensus(score.level for score in binding) >= USABLE_FROM)
+        for key, binding in binding_by_answer(scores).items()
+    }
     scored = scored_rounds(judgments)
     rounds = {
         judgment.answer_key: scored.get(judgment.answer_key, [])
         for judgment in judgments
         if judgment.question_id in by_id
     }
-    if not set(rounds) - set(physician_levels):
+    if not set(rounds) - set(physician_usable):
         return None
     by_judge = np.array([_usable_by_judge(judgments) for judgments in rounds.values()])
-    by_physicians = np.array([_usable_by_physicians(physician_levels.get(key)) for key in rounds])
+    by_physicians = np.array([physician_usable.get(key, np.nan) for key in rounds])
     conversation = np.array([by_id[key.question_id].group for key in rounds])
     category = np.array([by_id[key.question_id].category for key in rounds])
     model = np.array([key.model for key in rounds])
@@ -75,10 +104,6 @@ def _usable_by_judge(rounds: Sequence[Judgment]) -> float:
     return min(1.0, probability) if np.isfinite(probability) else float(level_of(rounds) >= USABLE_FROM)
 
 
-def _usable_by_physicians(levels: Sequence[int] | None) -> float:
-    return float("nan") if levels is None else float(consensus(levels) >= USABLE_FROM)
-
-
 def _rate(
     by_judge: np.ndarray, by_physicians: np.ndarray, conversation: np.ndarray, width: float | None
 ) -> UsabilityRate:
@@ -87,14 +112,10 @@ def _rate(
     return UsabilityRate(
         answers=powered.answers,
         scored=powered.scored,
-        prediction_powered=_estimate(powered),
-        physicians_only=_estimate(physicians_only_rate(by_physicians, conversation)),
+        prediction_powered=interval_estimate(*powered[:3]),
+        physicians_only=interval_estimate(*physicians_only_rate(by_physicians, conversation)[:3]),
         judge_only=rounded(judge_only_rate(by_judge)),
         power_tuning=rounded(powered.power_tuning),
         more_scores=scores_for_width(powered, width) if width is not None and can_plan else None,
         note=powered.note,
     )
-
-
-def _estimate(rate: Rate) -> Estimate:
-    return {"value": rounded(rate.value), "low": rounded(rate.low), "high": rounded(rate.high)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from medjudge.judge.study import AgainstKind, CheckKind, CheckState, Measures, StudySummary
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, Measures, StudySummary
 from medjudge.scheme import LLMEVAL_MED, Scheme
 
 

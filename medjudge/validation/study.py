@@ -7,23 +7,23 @@ from typing import NamedTuple
 import numpy as np
 
 from medjudge.errors import InputError
-from medjudge.judge.study import AgainstKind, GateResult, LeaveOutStudy, Measures, ProbeStudy, Study
+from medjudge.judge.study_summary import AgainstKind, GateResult, Measures
 from medjudge.records import CONSTRUCTED, Judgment, PhysicianScore, Question
 from medjudge.rounds import raters_of
 from medjudge.scheme import LLMEVAL_MED, Gate, Scheme
-from medjudge.statistics.bootstrap import RESAMPLES, Method
+from medjudge.statistics.bootstrap import RESAMPLES, Method, Resampling, interval_text
 from medjudge.statistics.measures import confusion, two_by_two
-from medjudge.validation.against_teacher import against_teacher
 from medjudge.validation.agreement import measures_of
+from medjudge.validation.answers import Pairs, paired
 from medjudge.validation.confidence import confidence
 from medjudge.validation.gate import gate_result
 from medjudge.validation.narrative import cannot_conclude, weaknesses
-from medjudge.validation.pairs import Pairs, paired
+from medjudge.validation.other_judges import LeaveOutStudy, against_teacher
 from medjudge.validation.physicians import among_physicians
+from medjudge.validation.probe_effect import ProbeStudy
 from medjudge.validation.ranking import ranking
 from medjudge.validation.rates import usability_rates
-
-_INTERVALS: dict[Method, str] = {"percentile": "percentile", "bca": "bias-corrected and accelerated"}
+from medjudge.validation.records import Study
 
 
 class Settings(NamedTuple):
@@ -40,6 +40,11 @@ class Settings(NamedTuple):
     error_rate: float = 0.1
     width: float | None = None
     gate: Gate | None = None
+
+    @property
+    def how(self) -> Resampling:
+        """The keywords of a bootstrap."""
+        return {"resamples": self.resamples, "seed": self.seed, "method": self.interval}
 
 
 def agreement_study(
@@ -79,17 +84,18 @@ def agreement_study(
     if n == 0:
         raise InputError(f"judge {judge}: no answer has both a score of this judge and a physician's")
     scored_answers = len({score.answer_key for score in scores})
-    bootstrap = (settings.resamples, settings.seed, settings.interval)
+    how = settings.how
     # Rounds of another judge are not raters.
-    ceiling = None if kind == AgainstKind.JUDGE else among_physicians(pairs, raters, *bootstrap)
+    ceiling = None if kind == AgainstKind.JUDGE else among_physicians(pairs, raters, **how)
     compared = None
     if teacher:
-        compared = against_teacher(pairs, teacher[0].judge, gate.teacher_margin, *bootstrap)
+        compared = against_teacher(pairs, teacher[0].judge, gate.teacher_margin, **how)
         if compared is None:
             raise InputError(
                 f"--teacher {teacher[0].judge}: it scored none of the {n} answers; let it judge them first"
             )
     in_category = {name: pairs.only(pairs.category == name) for name in scheme.category_ids if name in pairs.category}
+    counts = confusion(pairs.judge, pairs.physician)
     of_physicians = kind == AgainstKind.PHYSICIANS
     study = Study(
         judge=judge,
@@ -102,23 +108,23 @@ def agreement_study(
         conversations=_conversations(pairs),
         raters=raters,
         coverage=round(n / scored_answers, 6),
-        interval=(
-            f"95 %, {_INTERVALS[settings.interval]} bootstrap over conversations, {settings.resamples} resamples"
-        ),
-        overall=measures_of(pairs, *bootstrap),
-        by_category=_by(pairs, pairs.category, scheme.category_ids, settings),
+        interval=interval_text(settings.resamples, settings.interval),
+        overall=measures_of(pairs, **how),
+        by_category=_by(pairs, pairs.category, scheme.category_ids, how),
         conversations_by_category={name: _conversations(part) for name, part in in_category.items()},
-        by_subcategory=_by(pairs, _subcategories(pairs), None, settings),
-        by_model=_by(pairs, pairs.model, None, settings),
-        by_difficulty=_by(pairs, pairs.difficulty, None, settings),
-        by_language=_by(pairs, pairs.language, None, settings),
-        confusion=_confusion(pairs).astype(int).tolist(),
-        confusion_usable=two_by_two(_confusion(pairs)).astype(int).tolist(),
-        confusion_by_category={name: _confusion(part).astype(int).tolist() for name, part in in_category.items()},
+        by_subcategory=_by(pairs, _subcategories(pairs), None, how),
+        by_model=_by(pairs, pairs.model, None, how),
+        by_difficulty=_by(pairs, pairs.difficulty, None, how),
+        by_language=_by(pairs, pairs.language, None, how),
+        confusion=counts.astype(int).tolist(),
+        confusion_usable=two_by_two(counts).astype(int).tolist(),
+        confusion_by_category={
+            name: confusion(part.judge, part.physician).astype(int).tolist() for name, part in in_category.items()
+        },
         physicians=ceiling,
         teacher=compared,
-        ranking=ranking(pairs, settings.resamples, settings.seed),
-        confidence=confidence(pairs, settings.error_rate, *bootstrap),
+        ranking=ranking(pairs, **how),
+        confidence=confidence(pairs, settings.error_rate, **how),
         usability=usability_rates(questions, judgments, scores, settings.width, scheme) if of_physicians else None,
         probes=None,
         leave_out=None,
@@ -152,10 +158,10 @@ def teacher_scores(judgments: Iterable[Judgment]) -> list[PhysicianScore]:
     ]
 
 
-def _by(pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, settings: Settings) -> dict[str, Measures]:
+def _by(pairs: Pairs, column: np.ndarray, names: Sequence[str] | None, how: Resampling) -> dict[str, Measures]:
     present = set(column) - {""}
     return {
-        name: measures_of(pairs.only(column == name), settings.resamples, settings.seed, settings.interval)
+        name: measures_of(pairs.only(column == name), **how)
         for name in (sorted(present) if names is None else names)
         if name in present
     }
@@ -167,11 +173,6 @@ def _subcategories(pairs: Pairs) -> np.ndarray:
         f"{category} · {name}" if name else "" for category, name in zip(pairs.category, pairs.subcategory, strict=True)
     ]
     return np.array(named, dtype=object)
-
-
-def _confusion(pairs: Pairs) -> np.ndarray:
-    """How often each pair of levels was given: judge by row, physicians by column, shape (levels, levels)."""
-    return confusion(pairs.judge, pairs.physician)
 
 
 def _conversations(pairs: Pairs) -> int:

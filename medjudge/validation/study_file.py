@@ -5,11 +5,11 @@ from hashlib import sha256
 from shlex import quote
 from typing import Any
 
-from medjudge.errors import InputError
-from medjudge.files import first_problem, model_from_json, read_text, write_json
-from medjudge.judge.study import AgainstKind, MadeFrom, Study
+from medjudge.files import read_text, write_json
+from medjudge.judge.study_summary import AgainstKind, read_result
 from medjudge.provenance import digest
 from medjudge.store import Run
+from medjudge.validation.records import MadeFrom, Study
 
 FIGURES_CHANGED = "the file of its study was changed by hand"
 SCORES_CHANGED = "scores were changed or removed after it was measured"
@@ -26,16 +26,9 @@ def read_study(run: Run, judge: str, against: str | None = None) -> Study | None
         InputError: The file is not a study of this version.
     """
     file = run.agreement_file(judge, against)
-    if not file.exists():
-        return None
     other = f" --against {quote(against)}" if against else ""
-    fix = f"run `medjudge validate {quote(str(run.path))} --judge {quote(judge)}{other}` again"
-    text = read_text(file)
-    try:
-        study = model_from_json(Study, text)
-    except ValueError as error:
-        raise InputError(f"{file}: {first_problem(error)}; {fix}") from None
-    return study.model_copy(update={"changed": _why_changed(run, study, json.loads(text))})
+    study = read_result(Study, file, f"medjudge validate {quote(str(run.path))} --judge {quote(judge)}{other}")
+    return study and study.model_copy(update={"changed": _why_changed(run, study, json.loads(read_text(file)))})
 
 
 def write_study(run: Run, study: Study, against: str | None, scores_are_of_run: bool) -> Study:

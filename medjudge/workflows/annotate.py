@@ -16,9 +16,8 @@ from medjudge.annotate.plan import Plan, PlanOptions, earlier_file, plan_file, r
 from medjudge.annotate.progress import RaterProgress, progress_by_rater
 from medjudge.annotate.workbook import write_workbook
 from medjudge.errors import InputError
-from medjudge.judge.study import RaterAgreement
 from medjudge.store import Run
-from medjudge.validation.physicians import agreement_of_physicians
+from medjudge.validation.physicians import RaterAgreement, agreement_of_physicians
 from medjudge.workflows.which_judge import likely_judge
 
 FormFormat = Literal["xlsx", "label-studio"]

@@ -12,7 +12,6 @@ import numpy as np
 from medjudge.errors import InputError, notify
 from medjudge.files import write_json
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
-from medjudge.judge.pair_study import PairStudy, PhysicianPairStudy, read_pair_study
 from medjudge.judge.pairs import (
     VERDICTS,
     PairAssignment,
@@ -27,13 +26,22 @@ from medjudge.models.hardware import choose_device
 from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
 from medjudge.records import AnswerKey, earlier_turns
 from medjudge.screen import progress_bar, say
-from medjudge.statistics.next_pairs import most_informative
-from medjudge.statistics.verdicts import both_orders
+from medjudge.statistics.davidson import most_informative
+from medjudge.statistics.labels import both_orders
 from medjudge.store import Run
-from medjudge.validation.pair_study import PairMaterial, PairSettings, pair_study, possible_pairs
+from medjudge.validation.comparison import (
+    PairMaterial,
+    PairSettings,
+    PairStudy,
+    PhysicianPairStudy,
+    pair_study,
+    possible_pairs,
+    read_pair_study,
+)
 from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.label_station import LabelStation
 from medjudge.workflows.panel import check_panel, judge_with
+from medjudge.workflows.physician_scores import of_unseen, seen_by
 
 _LISTED = 20
 """The most missing answers that a message lists."""
@@ -123,7 +131,8 @@ def compare(
             )
         else:
             say(_no_pair_prompt(judge_ref))
-            answers = {key for pair in _possible(run, models) for key in _keys(pair)}
+            possible = possible_pairs(run.questions(), run.answers(), models)
+            answers = {key for pair in possible for key in pair.answers}
             if not judge_ref.imported:
                 judge_with(run, judge_ref, options.judging, answers)
             new = 0
@@ -155,12 +164,8 @@ def write_pair_study(run: Run, judge_ref: JudgeRef, models: Sequence[str], setti
 def _unseen_pairs(run: Run, judge_ref: JudgeRef) -> list[PhysicianPair]:
     """Physicians' pairs, but for conversations that the judge was trained on: agreement there would mean nothing."""
     pairs = physician_pairs(run)
-    group_of = {question.id: question.group for question in run.questions()}
     # A panel's members may have been calibrated on some of the questions, which the run's manifest knows.
-    recorded = run.manifest().get("judges", {}).get(judge_ref.name) or {}
-    known = judge_ref.seen | set(recorded.get("seen_question_ids", ()))
-    seen = {group_of[question_id] for question_id in known if question_id in group_of}
-    unseen = [pair for pair in pairs if group_of.get(pair.question_id) not in seen]
+    unseen = of_unseen(pairs, run.questions(), judge_ref.seen | seen_by(run, judge_ref.name))
     if len(unseen) < len(pairs):
         notify(
             f"judge {judge_ref.name}: was trained or tuned on the questions of {len(pairs) - len(unseen)} of "
@@ -246,14 +251,6 @@ def _no_pair_prompt(judge_ref: JudgeRef) -> str:
     )
 
 
-def _possible(run: Run, models: Sequence[str]) -> list[PairKey]:
-    return possible_pairs(run.questions(), run.answers(), models)
-
-
-def _keys(pair: PairKey) -> list[AnswerKey]:
-    return [AnswerKey(pair.question_id, model, pair.sample) for model in pair.models]
-
-
 def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: CompareOptions) -> int:
     """Judges what is not judged yet, and returns how many pairs are new."""
     station = LabelStation(
@@ -273,12 +270,12 @@ def _judge_pairs(run: Run, judge_ref: JudgeRef, models: Sequence[str], options: 
     def work_of(keys: Sequence[PairKey]) -> list[PairAssignment]:
         work = []
         for key in keys:
-            first, second = [answers[answer] for answer in _keys(key)]
+            first, second = [answers[answer] for answer in key.answers]
             both = PairAssignment(questions[key.question_id], earlier[key.question_id], first, second, scheme)
             work += [one for one in (both, both.swapped()) if (key, one.first.model) not in done]
         return work
 
-    possible = _possible(run, models)
+    possible = possible_pairs(questions.values(), answers.values(), models)
     begun = {key for key, _ in done}
     total = len(possible) if options.budget is None else min(options.budget, len(possible))
     started = [key for key in possible if key in begun]

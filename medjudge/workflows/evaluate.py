@@ -10,18 +10,18 @@ from medjudge.benchmark.own_files import read_own_answers
 from medjudge.benchmark.sample import NOTICE, sample_folder
 from medjudge.errors import InputError
 from medjudge.judge.cascade import CascadeRecord
-from medjudge.judge.item_study import ItemStudy
 from medjudge.judge.open import JudgeRef, check_judge_ref, resolve_judge_or_panel
 from medjudge.judge.panel import PanelRecord, is_panel
 from medjudge.judge.protocol import Judge
 from medjudge.models.hardware import report_peak_memory
 from medjudge.parallel.group import Group
 from medjudge.records import Answer, Question
-from medjudge.report.leaderboard import ModelUsability, Rate
 from medjudge.scheme import Scheme
 from medjudge.screen import on_a_terminal, say
 from medjudge.store import Run
-from medjudge.validation.variance import VarianceStudy
+from medjudge.validation.items import ItemStudy
+from medjudge.validation.usability import ModelUsability, Rate
+from medjudge.validation.variance import VarianceStudy, write_variance
 from medjudge.workflows.answer import (
     AnswerOptions,
     answer_with_all,
@@ -40,7 +40,6 @@ from medjudge.workflows.preflight import Preflight, preflight
 from medjudge.workflows.processes import check_sharing, join_processes
 from medjudge.workflows.report import Scores, score_run, write_scores
 from medjudge.workflows.run_folder import add_answers, default_run, open_benchmark, require_answers_to, start_run
-from medjudge.workflows.variance import write_variance
 
 
 class EvaluationRequest(NamedTuple):

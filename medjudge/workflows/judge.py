@@ -94,7 +94,6 @@ def judge_answers(
     judge_sha256 = require_same_judge(run, judge_ref, options)
     if judge_ref.api_model is not None:
         _refuse_beside_batch_job(run, judge_ref.name)
-    if judge_ref.api_model is not None or judge_ref.url is not None:
         forget_failed_requests(run, judge_ref.name, options)
     work = assignments(run.questions(), run.answers(), options.rounds, run.scheme())
     judgments = run.judgments(judge_ref.name)
@@ -280,8 +279,6 @@ def identity(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme) -> str:
     """
     if judge_ref.card is not None and judge_ref.folder is not None:
         return folder_identity(judge_ref.folder, judge_ref.card)
-    if judge_ref.url is not None:
-        return sha256(json.dumps([server_address(judge_ref.url), scheme.sha256]).encode()).hexdigest()
     languages = languages_of(scheme)
     reminders = {code: judge_replies(code, languages).reminder for code in scheme.languages}
     prompts = [prompt_hashes("reason-first", scheme), VERDICT_SCHEMA, reminders]
@@ -302,7 +299,7 @@ def rubrics_identity(judge_ref: JudgeRef, scheme: Scheme) -> str:
     """The sha256 of the rubrics of a scheme that a judge reads; empty where it reads none or is not known."""
     if judge_ref.card is not None:
         return card_rubrics_sha256(judge_ref.card, scheme)
-    return "" if judge_ref.imported or judge_ref.url else rubrics_sha256("reason-first", scheme)
+    return "" if judge_ref.imported else rubrics_sha256("reason-first", scheme)
 
 
 def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run: Run, models: Collection[str]) -> str:
@@ -318,8 +315,6 @@ def introduction(judge_ref: JudgeRef, options: JudgeOptions, scheme: Scheme, run
         InputError: As for `identity` and `statuses_in`.
     """
     card = judge_ref.card
-    if judge_ref.url is not None:
-        return f"judge {judge_ref.name}: served at {judge_ref.url}; {_known_from_the_run(judge_ref, run, models)}"
     if card is None:
         place = f"{judge_ref.api_model} behind an API"
         return f"judge {judge_ref.name}: {place}; {_known_from_the_run(judge_ref, run, models)}"

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.judge.open import JudgeRef, resolve_judge
-from medjudge.judge.study import LeaveOutStudy
 from medjudge.records import AnswerKey, Judgment, PhysicianScore
+from medjudge.statistics.bootstrap import Resampling
 from medjudge.store import Run, write_records
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import By, train_folds
-from medjudge.validation.leave_out import leave_out_rows
+from medjudge.validation.other_judges import LeaveOutStudy, leave_out_rows
 from medjudge.validation.study import Settings
 from medjudge.workflows.judge import JudgeOptions, judge_answers
 from medjudge.workflows.physician_scores import require_unseen
@@ -79,7 +79,8 @@ def leave_out_study(
         write_records(fold_run.answers_file, run.answers())
         seen = judged(trained.everything, set().union(*answers_by_value.values()))
         unseen = {value: judged(trained.without[value], keys) for value, keys in sorted(answers_by_value.items())}
-    rows = leave_out_rows(leave_out.by, questions, unseen, seen, scores, settings.resamples, settings.seed)
+    how: Resampling = {"resamples": settings.resamples, "seed": settings.seed}
+    rows = leave_out_rows(leave_out.by, questions, unseen, seen, scores, **how)
     rows = [row.model_copy(update={"removed": trained.removed.get(row.left_out or "")}) for row in rows]
     return LeaveOutStudy(by=leave_out.by, config=leave_out.config.name, rows=rows)
 

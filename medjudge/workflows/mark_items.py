@@ -6,7 +6,6 @@ from medjudge.errors import InputError, notify
 from medjudge.files import write_json
 from medjudge.item_records import ItemJudgment, ItemScore
 from medjudge.judge.folder import KINDS
-from medjudge.judge.item_study import ItemStudy, PhysicianItemStudy
 from medjudge.judge.items import (
     item_assignments,
     item_judgments,
@@ -20,7 +19,7 @@ from medjudge.records import Question
 from medjudge.screen import progress_bar, say
 from medjudge.store import Run
 from medjudge.text.checklist_items import items_of
-from medjudge.validation.items import ItemMaterial, item_study
+from medjudge.validation.items import ItemMaterial, ItemStudy, PhysicianItemStudy, item_study
 from medjudge.workflows.judge import JudgeOptions
 from medjudge.workflows.label_station import LabelStation
 

@@ -17,11 +17,11 @@ from medjudge.judge.protocol import Assignment, Judge, assignments, scored, unsc
 from medjudge.parallel.group import Group
 from medjudge.provenance import stamped
 from medjudge.records import AnswerKey, ErrorKind, Judgment
-from medjudge.report.leaderboard import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.scale import LEVELS
 from medjudge.scheme import Scheme
 from medjudge.statistics.panels import combined
 from medjudge.store import Run
+from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.judge import (
     JudgeOptions,

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from medjudge.judge.open import JudgeRef
-from medjudge.judge.study import ProbeEffect, ProbeStudy
 from medjudge.probes.probes import COUNTED, PROBES, probed
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore
 from medjudge.rounds import binding_by_answer
 from medjudge.scale import consensus
 from medjudge.screen import progress_bar
 from medjudge.store import Run, write_records
-from medjudge.validation.probe_effect import probe_effect
+from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy, probe_effect
 from medjudge.validation.study import Settings
 from medjudge.workflows.judge import JudgeOptions, judge_answers, load
 from medjudge.workflows.run_folder import record_spending
@@ -71,8 +70,7 @@ def probe_judge(
             [judgment for judgment in after if judgment.answer_key in changed],
             conversations,
             counted=COUNTED.get(probe, "changes"),
-            resamples=settings.resamples,
-            seed=settings.seed,
+            **settings.how,
         )
     bar.close()
     record_spending(run, judging.limit.prices)

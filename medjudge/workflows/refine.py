@@ -38,7 +38,7 @@ from medjudge.refine.proposers import ApiProposer, EditorProposer, LocalProposer
 from medjudge.refine.trials import RubricText, kept_texts, plan_rescoring, try_checklists, try_rubrics
 from medjudge.rounds import scored_rounds
 from medjudge.store import Run, write_records
-from medjudge.validation.pairs import paired
+from medjudge.validation.answers import paired
 from medjudge.workflows.judge import JudgeOptions, identity, judge_answers, load
 from medjudge.workflows.physician_scores import require_unseen, scores_of_run
 from medjudge.workflows.run_folder import record_spending

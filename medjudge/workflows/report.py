@@ -14,7 +14,12 @@ from medjudge.judge.pairs import compared_by
 from medjudge.judge.panel import PanelRecord, read_panel_record
 from medjudge.report.board_key import BoardKey, board_key
 from medjudge.report.contents import models_apart, names_apart
-from medjudge.report.leaderboard import (
+from medjudge.report.page import write_page
+from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
+from medjudge.store import Run
+from medjudge.validation.status import ValidationStatus
+from medjudge.validation.study_file import read_study
+from medjudge.validation.usability import (
     Coverage,
     ModelUsability,
     QuestionCounts,
@@ -24,11 +29,6 @@ from medjudge.report.leaderboard import (
     score_models,
     usable_table,
 )
-from medjudge.report.page import write_page
-from medjudge.report.tables import Board, Kind, agreement_csv, latex, markdown, rates_csv
-from medjudge.store import Run
-from medjudge.validation.status import ValidationStatus
-from medjudge.validation.study_file import read_study
 from medjudge.validation.validations import statuses_in
 from medjudge.workflows.which_judge import judge_of_run
 

@@ -1,33 +1,20 @@
 """Signs a judge folder, and checks a signature: who vouches for its files and for the validations in its card."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from medjudge.errors import InputError
 from medjudge.files import read_bytes, replacing
+from medjudge.judge.folder import JudgeCard
 from medjudge.judge.open import resolve_judge
 from medjudge.judge.signed import LIST_FILE, SIGNATURE_FILE, SignedFiles, file_list, signed_files
 from medjudge.signatures import sign, verify
 
 
-@dataclass(frozen=True)
-class SignedJudge:
-    """A judge folder that was signed, and how many files the signature covers."""
-
-    folder: Path
-    files: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `judge sign --json` prints."""
-        return {"judge": str(self.folder), "files": self.files, "signature": str(self.folder / SIGNATURE_FILE)}
-
-
-@dataclass(frozen=True)
-class VerifiedJudge:
-    """What a judge's signature says.
+class VerifiedJudge(NamedTuple):
+    """The result of a check.
 
     Attributes:
         folder: The judge folder.
@@ -49,25 +36,13 @@ class VerifiedJudge:
     @property
     def line(self) -> str:
         """The result in one line."""
-        if self.key is None or not self.holds:
-            return self.files.line
-        return f"signed by {self.key} ({self.comment})"
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `judge verify --json` prints."""
-        return {
-            "judge": str(self.folder),
-            "signed": self.files.signed,
-            "changed": list(self.files.changed),
-            "key": None if self.key is None else str(self.key),
-            "comment": self.comment,
-        }
+        return f"signed by {self.key} ({self.comment})" if self.key and self.holds else self.files.line
 
 
 def sign_judge(
     judge: str, key: Path, ask_password: Callable[[], str] = lambda: getpass("Password of the secret key: ")
-) -> SignedJudge:
-    """Writes the list of a judge's files and its signature into the judge folder.
+) -> tuple[Path, int]:
+    """Writes the list of a judge's files and its signature into the judge folder; returns it and the number of files.
 
     Args:
         judge: A judge folder.
@@ -77,15 +52,13 @@ def sign_judge(
     Raises:
         InputError: There is no such judge or key, or py-minisign is not installed. Nothing was written.
     """
-    ref = resolve_judge(judge)
-    if ref.folder is None or ref.card is None:
-        raise InputError(f"{judge}: runs on a server; only a judge folder can be signed")
-    listed = file_list(ref.folder, ref.card)
+    folder, card = _folder(judge)
+    listed = file_list(folder, card)
     signature = sign(listed, key, ask_password, "--key")
     for name, content in ((LIST_FILE, listed), (SIGNATURE_FILE, signature)):
-        with replacing(ref.folder / name, private=False) as file:
+        with replacing(folder / name, private=False) as file:
             file.write(content)
-    return SignedJudge(ref.folder, listed.count(b"\n"))
+    return folder, listed.count(b"\n")
 
 
 def verify_judge(judge: str, key: Path | None = None) -> VerifiedJudge:
@@ -98,13 +71,18 @@ def verify_judge(judge: str, key: Path | None = None) -> VerifiedJudge:
     Raises:
         InputError: There is no such judge, or it is not signed by the key.
     """
+    folder, card = _folder(judge)
+    files = signed_files(folder, card)
+    if key is None:
+        return VerifiedJudge(folder, files)
+    if not files.signed:
+        raise InputError(f"{folder}: not signed, and --key {key} asks for a signature; do not trust this judge")
+    listed, signature = (read_bytes(folder / name) for name in (LIST_FILE, SIGNATURE_FILE))
+    return VerifiedJudge(folder, files, key, verify(listed, signature, key, "do not trust this judge"))
+
+
+def _folder(judge: str) -> tuple[Path, JudgeCard]:
     ref = resolve_judge(judge)
     if ref.folder is None or ref.card is None:
         raise InputError(f"{judge}: runs on a server; only a judge folder can be signed")
-    files = signed_files(ref.folder, ref.card)
-    if key is None:
-        return VerifiedJudge(ref.folder, files)
-    if not files.signed:
-        raise InputError(f"{ref.folder}: not signed, and --key {key} asks for a signature; do not trust this judge")
-    listed, signature = (read_bytes(ref.folder / name) for name in (LIST_FILE, SIGNATURE_FILE))
-    return VerifiedJudge(ref.folder, files, key, verify(listed, signature, key, "do not trust this judge"))
+    return ref.folder, ref.card

@@ -17,30 +17,28 @@ from medjudge.judge.open import (
     similarity_folder,
 )
 from medjudge.judge.panel import read_panel_record
-from medjudge.judge.panel_study import PanelStudy
 from medjudge.judge.signed import signed_files
-from medjudge.judge.study import AgainstKind, Study
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.models.hardware import choose_device
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import Scheme
 from medjudge.screen import say
 from medjudge.store import Run
-from medjudge.validation.card import write_into_card
+from medjudge.validation.answers import paired
 from medjudge.validation.drift import FALSE_ALARM_RATE, drift
 from medjudge.validation.gate import read_gate
-from medjudge.validation.pairs import paired
-from medjudge.validation.panel import PanelJudgments, panel_study
+from medjudge.validation.other_judges import PanelJudgments, PanelStudy, panel_study
+from medjudge.validation.records import Study
 from medjudge.validation.study import Settings, agreement_study, teacher_scores, with_parts
 from medjudge.validation.study_file import write_study
-from medjudge.validation.validations import use_in
+from medjudge.validation.validations import use_in, write_into_card
 from medjudge.workflows.compare import physicians_pairs
-from medjudge.workflows.drift import earlier_study
 from medjudge.workflows.judge import JudgeOptions, identity, rubrics_identity, with_inference
 from medjudge.workflows.leave_out import LeaveOut, leave_out_study
 from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.panel import check_panel, judge_with
 from medjudge.workflows.panel_calibration import CalibrationScores
-from medjudge.workflows.physician_scores import require_unseen, scores_of_run
+from medjudge.workflows.physician_scores import earlier_study, of_unseen, require_unseen, scores_of_run, seen_by
 from medjudge.workflows.probe_judge import probe_judge
 from medjudge.workflows.run_folder import adopt_scheme
 
@@ -211,15 +209,8 @@ def _unseen_judgments(
         to_fit = None if source.against else CalibrationScores(scores, source.name, source.sha256)
         scored = {score.answer_key for score in scores}
         judgments = judge_with(run, judge_ref, judging, scored, scores=to_fit)
-    group_of = {question.id: question.group for question in run.questions()}
-    seen = judge_ref.seen if judge_ref.panel is None else _seen_in(run, judge_ref.name)
-    seen_groups = {group_of[question_id] for question_id in seen if question_id in group_of}
-    return [judgment for judgment in judgments if group_of[judgment.question_id] not in seen_groups]
-
-
-def _seen_in(run: Run, judge: str) -> frozenset[str]:
-    """The questions that a judge of the run was trained, tuned or calibrated on."""
-    return frozenset(run.manifest().get("judges", {}).get(judge, {}).get("seen_question_ids", ()))
+    seen = judge_ref.seen if judge_ref.panel is None else seen_by(run, judge_ref.name)
+    return of_unseen(judgments, run.questions(), seen)
 
 
 def _not_calibrated_on(run: Run, judge_ref: JudgeRef, scores: Sequence[PhysicianScore]) -> list[PhysicianScore]:
@@ -228,9 +219,7 @@ def _not_calibrated_on(run: Run, judge_ref: JudgeRef, scores: Sequence[Physician
     Raises:
         InputError: There is none.
     """
-    group_of = {question.id: question.group for question in run.questions()}
-    seen = {group_of[question_id] for question_id in _seen_in(run, judge_ref.name) if question_id in group_of}
-    left = [score for score in scores if group_of[score.question_id] not in seen]
+    left = of_unseen(scores, run.questions(), seen_by(run, judge_ref.name))
     if not left:
         raise InputError(
             f"panel {judge_ref.name}: its members were calibrated on all of these conversations; give scores of others"
@@ -251,7 +240,8 @@ def _panel_study(
     assert record is not None
     members = {member.name: run.judgments(member.name) for member in judge_ref.members}
     judged = PanelJudgments(record, judgments, members)
-    return panel_study(judged, run.questions(), scores, settings, run.scheme())
+    margin = (settings.gate or run.scheme().gate).teacher_margin
+    return panel_study(judged, run.questions(), scores, margin, run.scheme(), **settings.how)
 
 
 def _with_gate(options: ValidateOptions, scheme: Scheme) -> Settings:

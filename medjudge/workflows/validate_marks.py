@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medjudge.errors import InputError
-from medjudge.judge.item_study import PhysicianItemStudy
 from medjudge.judge.open import resolve_judge_or_panel
-from medjudge.judge.pair_study import PhysicianPairStudy
 from medjudge.judge.pairs import physician_pairs
 from medjudge.store import Run
+from medjudge.validation.comparison import PhysicianPairStudy
+from medjudge.validation.items import PhysicianItemStudy
 from medjudge.workflows.compare import physicians_pairs
 from medjudge.workflows.mark_items import physicians_items
 from medjudge.workflows.run_folder import adopt_scheme

@@ -160,7 +160,7 @@ def test_a_broken_judge_folder_is_named(medjudge, tmp_path, damage, parts) -> No
 def test_local_is_the_variable_then_the_newest_validated_judge_then_the_built_in(medjudge, tmp_path) -> None:
     from medjudge.judge.identity import folder_identity
     from medjudge.judge.open import QUICKSTART_MARK, resolve_judge
-    from medjudge.judge.study import AgainstKind, GateResult
+    from medjudge.judge.study_summary import AgainstKind, GateResult
 
     def judge_of(**environment: str) -> str:
         done = medjudge("doctor", "--json", **environment)

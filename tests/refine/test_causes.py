@@ -3,7 +3,7 @@ import pytest
 from medjudge.records import Judgment
 from medjudge.refine.causes import CauseKind, comments_of, question_causes, rubric_causes
 from medjudge.scale import median_level
-from medjudge.validation.pairs import paired
+from medjudge.validation.answers import paired
 
 
 @pytest.fixture

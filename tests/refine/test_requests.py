@@ -15,7 +15,7 @@ from medjudge.refine.outcome import count_outcomes
 from medjudge.refine.proposals import Outcome, Proposal, proposal_requests
 from medjudge.refine.proposers import make_proposals
 from medjudge.store import Run
-from medjudge.validation.pairs import paired
+from medjudge.validation.answers import paired
 
 BOTH = frozenset({"checklist", "rubric"})
 

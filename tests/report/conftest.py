@@ -8,12 +8,12 @@ import pytest
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.files import write_json
-from medjudge.judge.study import LeaveOutStudy, ProbeEffect, ProbeStudy
 from medjudge.records import Judgment, PhysicianScore
 from medjudge.scheme import LLMEVAL_MED
 from medjudge.statistics.estimates import Estimate
 from medjudge.store import Run, write_records
-from medjudge.validation.leave_out import leave_out_rows
+from medjudge.validation.other_judges import LeaveOutStudy, leave_out_rows
+from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy
 from medjudge.validation.study import Settings, agreement_study, with_parts
 
 

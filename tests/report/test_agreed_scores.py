@@ -14,7 +14,7 @@ from medjudge.report.inspect_logs import write_inspect_logs
 from medjudge.report.sections import section
 from medjudge.report.words import Words
 from medjudge.store import Run, write_records
-from medjudge.validation.pairs import paired
+from medjudge.validation.answers import paired
 
 KEY: dict[str, Any] = {"question_id": "q1", "model": "m"}
 

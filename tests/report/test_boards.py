@@ -9,8 +9,8 @@ from medjudge.files import write_json
 from medjudge.records import Judgment
 from medjudge.report.boards import leaderboards
 from medjudge.report.contents import read_contents
-from medjudge.report.leaderboard import Coverage
 from medjudge.store import Run, write_records
+from medjudge.validation.usability import Coverage
 
 
 @pytest.fixture

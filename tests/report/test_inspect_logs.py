@@ -10,8 +10,8 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import CONSTRUCTED, Answer, Judgment, PhysicianScore, Question
-from medjudge.report.leaderboard import score_models
 from medjudge.store import Run, write_records
+from medjudge.validation.usability import score_models
 
 pytest.importorskip("inspect_ai", reason="inspect-ai is not installed; pip install 'medjudge[inspect]'")
 

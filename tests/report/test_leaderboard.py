@@ -8,7 +8,8 @@ from scipy.stats import binomtest
 
 from medjudge.benchmark.llmeval_med import read_llmeval_scores
 from medjudge.records import AnswerKey, ErrorKind, Judgment
-from medjudge.report.leaderboard import (
+from medjudge.scheme import LLMEVAL_MED
+from medjudge.validation.usability import (
     NOT_JUDGED,
     REASONS,
     QuestionCounts,
@@ -19,7 +20,6 @@ from medjudge.report.leaderboard import (
     score_models,
     usability_interval,
 )
-from medjudge.scheme import LLMEVAL_MED
 
 CATEGORY_OF = {category.title["zh"]: category.id for category in LLMEVAL_MED.categories}
 

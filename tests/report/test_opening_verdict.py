@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medjudge.judge.study import AgainstKind, Study
+from medjudge.judge.study_summary import AgainstKind
 from medjudge.records import Judgment
 from medjudge.report.boards import Board, leaderboards
 from medjudge.report.contents import read_contents
@@ -12,6 +12,7 @@ from medjudge.report.ties import Difference
 from medjudge.report.verdict import banner, verdict
 from medjudge.report.words import Words
 from medjudge.store import Run, write_records
+from medjudge.validation.records import Study
 from medjudge.validation.status import ValidationState, ValidationStatus
 
 COLUMNS = ("MK", "MLU", "MR", "MSE", "MTG")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from medjudge.judge.pair_study import read_pair_study
 from medjudge.pair_records import PairJudgment, PhysicianPair
 from medjudge.store import Run
+from medjudge.validation.comparison import read_pair_study
 
 MODELS = ("model-a", "model-b", "model-c")
 

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from medjudge.judge.study import Study
 from medjudge.records import Judgment, PhysicianScore, Question
 from medjudge.report.board_key import BoardKey
-from medjudge.report.leaderboard import score_models, usable_table
 from medjudge.report.tables import Board, agreement_csv, latex, markdown, rates_csv
+from medjudge.validation.records import Study
 from medjudge.validation.status import validation_statuses
 from medjudge.validation.study import Settings, agreement_study
+from medjudge.validation.usability import score_models, usable_table
 
 NAMES = [
     "[a] b",

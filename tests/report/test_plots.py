@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from medjudge.judge.study import Confidence, ConformalSets, Measures, ModelRates, PhysicianAgreement, Ranking, Study
+from medjudge.judge.study_summary import ConformalSets, Measures
 from medjudge.report import drawing, plots
 from medjudge.report.words import Words
 from medjudge.statistics.estimates import Estimate
+from medjudge.validation.confidence import Confidence
+from medjudge.validation.physicians import PhysicianAgreement
+from medjudge.validation.ranking import ModelRates, Ranking
+from medjudge.validation.records import Study
 
 
 def share(value: float | None, low: float | None = None, high: float | None = None) -> Estimate:

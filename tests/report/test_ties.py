@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from medjudge.report.leaderboard import usability_interval
 from medjudge.report.ties import differences_from_best
+from medjudge.validation.usability import usability_interval
 
 CONVERSATIONS = np.arange(200).astype(str)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import medjudge.report
-from medjudge.judge.study import CheckState
-from medjudge.report.leaderboard import NO_REASON, NOT_JUDGED, REASONS
+from medjudge.judge.study_summary import CheckState
 from medjudge.report.page import write_page
 from medjudge.report.sections import studies_of
 from medjudge.report.verdict import ADVICE, MEANING
 from medjudge.report.words import Words
 from medjudge.store import Run
 from medjudge.validation.status import ValidationState
+from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in
 
 PACKAGE = Path(medjudge.report.__file__).parent

@@ -31,7 +31,7 @@ def test_hand_worked_example() -> None:
     judge = np.repeat([5, 5, 2, 1], 10)
     physicians = np.repeat([[5, 5, 1], [1, 5, 5], [3, 5, 5], [4, 4, 4]], 10, axis=0).astype(float)
     result = alt_test(judge, physicians, np.arange(40), epsilon=0.2)
-    assert [(rater.rater, rater.n) for rater in result.raters] == [(0, 40), (1, 40), (2, 40)]
+    assert [(rater.rater, rater.n) for rater in result.raters] == [("0", 40), ("1", 40), ("2", 40)]
     assert [rater.rho_judge for rater in result.raters] == [0.75, 0.75, 0.75]
     assert [rater.rho_rater for rater in result.raters] == [0.75, 1.0, 0.75]
     assert result.rho == 0.75
@@ -141,19 +141,6 @@ def test_a_judge_as_good_as_the_physicians_passes_and_a_random_one_does_not() ->
     assert not any(judged(0.5, 0.9, 100, seed).passed for seed in range(100))
     # The limit of the test: beside physicians who are often wrong themselves, guessing is nearly as good.
     assert np.mean([judged(0.5, 0.65, 300, seed).passed for seed in range(20)]) > 0.9
-
-
-def test_random_levels_do_not_pass() -> None:
-    for seed in range(50):
-        generator = np.random.default_rng(seed)
-        truth = generator.integers(1, 6, 100)
-        physicians = np.clip(truth[:, None] + generator.integers(-1, 2, (100, 3)), 1, 5).astype(float)
-        physicians[generator.random(physicians.shape) < 0.2] = np.nan
-        clusters = np.arange(100) // 2
-        for alignment in ("usable", "level"):
-            guessed = alt_test(generator.integers(1, 6, 100), physicians, clusters, alignment=alignment)
-            honest = alt_test(truth, physicians, clusters, alignment=alignment)
-            assert (guessed.passed, honest.passed) == (False, True)
 
 
 def test_size_on_the_boundary_of_the_null() -> None:

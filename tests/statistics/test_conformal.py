@@ -95,12 +95,6 @@ def test_rounded_probabilities_are_taken() -> None:
     assert fit_conformal(probabilities * 1.0009, levels, np.arange(50)) == pytest.approx(exact)
 
 
-def test_labels_that_no_physician_gave(recwarn: pytest.WarningsRecorder) -> None:
-    probabilities, _ = judged(50, np.random.default_rng(2))
-    assert fit_conformal(probabilities, np.full(50, 5), np.arange(50)) is not None
-    assert len(recwarn) == 0
-
-
 @pytest.mark.parametrize("honest", [True, False])
 def test_coverage_of_new_conversations(honest: bool) -> None:
     generator = np.random.default_rng(8)
@@ -138,19 +132,11 @@ def test_cross_coverage_is_held_out_and_by_conversation() -> None:
 def test_cross_coverage_of_a_perfect_judge_and_of_too_few_conversations() -> None:
     levels = np.tile([1, 2, 3, 4, 5], 20)
     perfect = cross_conformal_coverage(np.eye(5)[levels - 1], levels, np.arange(100))
-    assert perfect == ((1, 1, 1), (1, 1, 1))
+    assert perfect is not None
+    assert {*perfect.usable.model_dump().values(), *perfect.level.model_dump().values()} == {1}
     # Eleven conversations in five folds leave eight to calibrate, and 0.1 needs nine.
     assert cross_conformal_coverage(np.eye(5)[levels[:11] - 1], levels[:11], np.arange(11)) is None
     assert cross_conformal_coverage(np.eye(5)[levels[:12] - 1], levels[:12], np.arange(12)) is not None
-
-
-def test_conversations_count_once_in_the_coverage() -> None:
-    # Nineteen conversations of one answer that the judge gets right, and one of 100 answers that it gets wrong.
-    probabilities = np.tile([0, 0, 0, 0.1, 0.9], (119, 1))
-    levels = np.repeat([5, 1], [19, 100])
-    result = cross_conformal_coverage(probabilities, levels, np.minimum(np.arange(119), 19), 0.2)
-    assert result is not None
-    assert result.usable.coverage == pytest.approx(0.95)
 
 
 def test_the_most_uncertain_come_first() -> None:

@@ -48,17 +48,3 @@ def test_another_mix_of_categories_is_no_change() -> None:
 def test_without_a_common_stratum_nothing_is_said() -> None:
     found = change(scored([1, 0], [0, 1], "MK"), scored([1, 0], [2, 3], "MR"), 50)
     assert np.isnan(found.lower)
-
-
-def test_a_false_alarm_is_as_rare_as_stated_with_conversations_of_any_size() -> None:
-    generator = np.random.default_rng(2)
-    alarms = 0
-    for seed in range(300):
-        conversation = generator.integers(0, 20, 60)
-        ease = generator.beta(4, 2, 40)
-        sides = []
-        for first in (0, 10):  # half of the conversations are in both studies
-            places = conversation + first
-            sides.append(scored(generator.random(60) < ease[places], places))
-        alarms += change(sides[0], sides[1], 199, seed).lower <= 0.1
-    assert 10 <= alarms <= 45  # 30 expected

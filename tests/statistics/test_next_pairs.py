@@ -1,7 +1,6 @@
 import numpy as np
 
-from medjudge.statistics.davidson import fit_davidson, outcome_probabilities
-from medjudge.statistics.next_pairs import most_informative
+from medjudge.statistics.davidson import fit_davidson, most_informative, outcome_probabilities
 
 NOTHING = (np.array([], dtype=int), np.array([], dtype=int), np.empty((0, 3)))
 

@@ -48,12 +48,3 @@ def test_the_same_judge_twice_differs_in_nothing_but_what_few_answers_cannot_sho
     assert compared.difference["bias"] == {"value": 0.0, "low": None, "high": None}
     usable = compared.difference["usable_agreement"]
     assert usable["low"] == -usable["high"] == pytest.approx(-0.0876, abs=1e-4)  # Wilson, 0 of 40
-
-
-def test_copies_of_an_answer_in_its_conversation_add_no_certainty() -> None:
-    columns = three_raters(50)
-    once = compare(*columns, np.arange(50), resamples=500)
-    thrice = compare(*(np.repeat(column, 3) for column in columns), np.repeat(np.arange(50), 3), resamples=500)
-    for single, other in zip(once, thrice, strict=True):
-        for name in MEASURES:
-            assert single[name] == pytest.approx(other[name], abs=1e-6)

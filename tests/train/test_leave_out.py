@@ -17,7 +17,7 @@ from medjudge.records import TrainingLine
 from medjudge.store import Run
 from medjudge.train.features import read_training_lines
 from medjudge.train.leave_out import TrainedFolds, folds, train_folds
-from medjudge.validation.leave_out import leave_out_rows
+from medjudge.validation.other_judges import leave_out_rows
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from medjudge.validation.pairs import Pairs
+from medjudge.validation.answers import Pairs
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from medjudge.judge.study import NonInferiority
-from medjudge.validation.against_teacher import against_teacher, mcnemar
+from medjudge.validation.other_judges import NonInferiority, against_teacher, mcnemar
 
 
 def test_mcnemar_equals_statsmodels() -> None:

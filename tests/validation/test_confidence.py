@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from medjudge.judge.study import ConformalSets
+from medjudge.judge.study_summary import ConformalSets
 from medjudge.validation.confidence import confidence
 
 GENERATOR = np.random.default_rng(3)

@@ -7,20 +7,13 @@ import yaml
 from example_study import example_study
 
 from medjudge.errors import InputError
-from medjudge.judge.study import (
-    AgainstKind,
-    CheckKind,
-    CheckState,
-    McNemar,
-    NonInferiority,
-    ProbeEffect,
-    ProbeStudy,
-    Study,
-    TeacherComparison,
-)
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState
 from medjudge.scheme import LLMEVAL_MED, Gate
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.gate import gate_result, read_gate
+from medjudge.validation.other_judges import McNemar, NonInferiority, TeacherComparison
+from medjudge.validation.probe_effect import ProbeEffect, ProbeStudy
+from medjudge.validation.records import Study
 
 CONFIG = Path(__file__).parents[2] / "configs" / "eval" / "gate.yaml"
 
@@ -156,11 +149,6 @@ def test_a_file_that_names_one_category_keeps_the_others_and_is_not_the_usual_ga
     assert gate_result(passing(), LLMEVAL_MED.gate).usual is True
 
 
-def test_one_failure_fails_the_gate() -> None:
-    worse = teacher(400, measure(-0.1, -0.14, -0.06))
-    assert gate_result(passing(teacher=worse), LLMEVAL_MED.gate).passed is False
-
-
 def test_probes_may_flip_few_answers() -> None:
     for flips, expected in (
         (measure(0.05, 0.03, 0.09), "failed"),
@@ -204,18 +192,6 @@ def test_constructed_levels_can_fail_a_judge_but_not_validate_it() -> None:
 def test_a_judge_called_physicians_validates_nobody() -> None:
     named_so = passing(against="physicians", against_kind=AgainstKind.JUDGE)
     assert gate_result(named_so, LLMEVAL_MED.gate).passed is None
-
-
-def test_checks_say_by_type_what_they_are_about() -> None:
-    study = passing(probes=probes(not_applied=["reordered"]))
-    parts = [(check.kind.value, check.part) for check in gate_result(study, LLMEVAL_MED.gate).checks]
-    assert parts == [
-        *(("usable_agreement", category) for category in LLMEVAL_MED.category_ids),
-        ("cohen_kappa", None),
-        ("coverage", None),
-        ("teacher_margin", None),
-        *(("probe_flips", probe) for probe in ("filler", "doubled", "reordered")),
-    ]
 
 
 @pytest.mark.parametrize(

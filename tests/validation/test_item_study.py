@@ -8,8 +8,8 @@ from statsmodels.stats.multitest import multipletests
 
 from medjudge.item_records import ItemJudgment, ItemScore, ItemVerdict
 from medjudge.records import Answer, Question, RubricItem
+from medjudge.statistics.alt_test import EPSILON
 from medjudge.validation.items import ItemMaterial, item_study
-from medjudge.validation.physicians import EPSILON
 
 # Ten questions of each kind, one item each: met by the judge, by physicians A, B and C.
 KINDS = [(True, "110"), (True, "011"), (False, "111"), (False, "000")]

@@ -2,7 +2,7 @@ import pytest
 
 from medjudge.errors import InputError
 from medjudge.records import Judgment
-from medjudge.validation.leave_out import leave_out_rows
+from medjudge.validation.other_judges import leave_out_rows
 
 
 def judged(judge: str, keys: list[tuple[str, str]], levels: list[int | None]) -> list[Judgment]:

@@ -74,17 +74,6 @@ def test_answers_of_one_conversation_are_worth_less() -> None:
     assert together["high"] - together["low"] > 1.3 * (apart["high"] - apart["low"])
 
 
-def test_intervals_of_shares_cover_the_truth_for_clustered_answers() -> None:
-    generator = np.random.default_rng(3)
-    groups = [f"g{n // 5}" for n in range(200)]
-    covered = 0
-    for _ in range(60):
-        rate = np.repeat(generator.beta(0.15, 0.85, 40), 5)
-        flipped = shares((generator.random(200) < rate).tolist(), groups)
-        covered += flipped["low"] <= 0.15 <= flipped["high"]
-    assert covered >= 53  # 57 of 60 expected; independent answers assumed, it is about 45
-
-
 def test_the_interval_of_the_shift_is_scipys_bootstrap_over_conversations() -> None:
     generator = np.random.default_rng(0)
     change_by_group = generator.normal(0.1, 0.3, 30)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from medjudge.judge.study import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState, GateCheck, GateResult, StudySummary
 from medjudge.scheme import LLMEVAL_MED, open_scheme
 from medjudge.statistics.estimates import Estimate
 from medjudge.validation.status import Use, ValidationState, validation_status, validation_statuses

@@ -61,23 +61,6 @@ def test_rounds_and_raters_are_averaged_before_they_are_compared(questions, phys
     assert study.physicians.usable_agreement["value"] == 0.5
 
 
-def test_intervals_are_wider_when_answers_of_a_conversation_go_together(question, physician_score) -> None:
-    right = np.random.default_rng(0).random(60) < 0.7
-    judgments, scores, alone, together = [], [], [], []
-    for n in range(240):
-        alone.append(question(id=f"q{n}", group=f"g{n}"))
-        together.append(question(id=f"q{n}", group=f"g{n // 4}"))
-        scores.append(physician_score(question_id=f"q{n}", score=5))
-        judgments.append(judged(f"q{n}", 5 if right[n // 4] else 1))
-
-    def width(questions) -> float:
-        study = agreement_study("j", questions, judgments, scores, settings=Settings(resamples=2000))
-        measure = study.overall["usable_agreement"]
-        return measure["high"] - measure["low"]
-
-    assert width(together) > 1.7 * width(alone)
-
-
 def test_both_kinds_of_interval_are_named(questions, physician_score) -> None:
     scores = [physician_score(question_id=f"q{n}", score=5 - n % 3) for n in range(10)]
     judgments = [judged(f"q{n}", 5 - n % 4) for n in range(10)]

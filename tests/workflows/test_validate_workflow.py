@@ -6,9 +6,10 @@ import pytest
 
 from medjudge.benchmark.sample import sample_folder
 from medjudge.errors import InputError
-from medjudge.judge.study import AgainstKind, CheckKind, CheckState, Study
+from medjudge.judge.study_summary import AgainstKind, CheckKind, CheckState
 from medjudge.records import Judgment
 from medjudge.store import Run, write_records
+from medjudge.validation.records import Study
 from medjudge.validation.study import Settings
 from medjudge.validation.study_file import read_study
 from medjudge.workflows.validate import ValidateOptions, validate

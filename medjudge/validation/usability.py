@@ -1,7 +1,7 @@
 """Usability rates as LLMEval-Med reports them: OP and the categories, and the subcategories below."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -160,25 +160,22 @@ def _model_usability(
     scheme: Scheme,
     answered: Collection[tuple[str, str]] | None,
 ) -> ModelUsability:
-    def rate(chosen: Callable[[Question], bool]) -> Rate:
-        inside = [question for question in questions if chosen(question)]
+    def rate(inside: Sequence[Question]) -> Rate:
         rows = [(question.group, scores.get((model, question.id))) for question in inside]
         without_score = [question for question in inside if (model, question.id) not in scores]
         missing = sum(answered is not None and (model, question.id) not in answered for question in without_score)
         return _rate(rows, missing)
 
-    parts = {"OP": rate(lambda _: True)}
+    parts = {"OP": rate(questions)}
     subcategories: dict[str, dict[str, Rate]] = {}
     for category in scheme.category_ids:
         inside = [question for question in questions if question.category == category]
-        if not inside:
-            continue
-        parts[category] = rate(lambda question, category=category: question.category == category)  # type: ignore[misc]
-        names = sorted({question.subcategory for question in inside if question.subcategory})
-        subcategories[category] = {
-            name: rate(lambda question, c=category, s=name: question.category == c and question.subcategory == s)  # type: ignore[misc]
-            for name in names
-        }
+        if inside:
+            parts[category] = rate(inside)
+            names = sorted({question.subcategory for question in inside if question.subcategory})
+            subcategories[category] = {
+                name: rate([question for question in inside if question.subcategory == name]) for name in names
+            }
     return ModelUsability(parts, subcategories)
 
 

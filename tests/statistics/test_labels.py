@@ -1,11 +1,17 @@
 import numpy as np
 import pytest
 from scipy.stats import bootstrap, mannwhitneyu
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score
 from statsmodels.stats.proportion import proportion_confint
 
-from medjudge.statistics.pointwise_pairs import likeliest, pair_probabilities
-from medjudge.statistics.verdicts import both_orders, swaps, verdict_agreement
+from medjudge.statistics.labels import (
+    both_orders,
+    likeliest,
+    met_agreement,
+    pair_probabilities,
+    swaps,
+    verdict_agreement,
+)
 
 
 def test_orders_that_disagree_are_a_tie() -> None:
@@ -17,10 +23,10 @@ def test_a_judge_that_always_takes_the_first_shows_it() -> None:
     # In both orders the answer shown first wins: the model named first forward, the other backward.
     forward, backward = np.ones(20, dtype=int), -np.ones(20, dtype=int)
     measured = swaps(forward, backward, np.arange(20), resamples=200)
-    assert measured.consistency["value"] == 0
-    assert measured.shown_first["value"] == 1
+    assert measured["consistency"]["value"] == 0
+    assert measured["shown_first"]["value"] == 1
     # All resamples repeat the value: the interval is Wilson's, for 20 questions.
-    assert measured.shown_first["low"] == pytest.approx(proportion_confint(20, 20, method="wilson")[0], abs=1e-4)
+    assert measured["shown_first"]["low"] == pytest.approx(proportion_confint(20, 20, method="wilson")[0], abs=1e-4)
 
 
 def test_the_intervals_of_swaps_are_those_of_scipy_s_bootstrap_over_questions() -> None:
@@ -36,23 +42,12 @@ def test_the_intervals_of_swaps_are_those_of_scipy_s_bootstrap_over_questions() 
         return first.sum(axis=axis) / (first + second).sum(axis=axis)
 
     biased = bootstrap((first, second), share, paired=True, vectorized=True, n_resamples=4000, random_state=0)
-    assert measured.shown_first["value"] == pytest.approx(first.sum() / (first + second).sum(), abs=1e-6)
-    ends = measured.shown_first["low"], measured.shown_first["high"]
+    assert measured["shown_first"]["value"] == pytest.approx(first.sum() / (first + second).sum(), abs=1e-6)
+    ends = measured["shown_first"]["low"], measured["shown_first"]["high"]
     assert ends == pytest.approx(biased.confidence_interval, abs=0.006)
     same = (forward == backward).reshape(60, 4).mean(axis=1)
     equal = bootstrap((same,), np.mean, n_resamples=4000, random_state=0).confidence_interval
-    assert (measured.consistency["low"], measured.consistency["high"]) == pytest.approx(equal, abs=0.006)
-
-
-def test_a_judge_without_position_bias_prefers_the_first_half_of_the_time() -> None:
-    generator = np.random.default_rng(0)
-    verdict = generator.choice([-1, 0, 1], 300)
-    measured = swaps(verdict, verdict, np.arange(300), resamples=500)
-    assert measured.consistency["value"] == 1
-    assert measured.shown_first["value"] == 0.5
-    flipped = np.where(generator.random(300) < 0.3, -verdict, verdict)
-    some = swaps(verdict, flipped, np.arange(300), resamples=500).consistency
-    assert some["low"] < np.mean(verdict == flipped) < some["high"]
+    assert (measured["consistency"]["low"], measured["consistency"]["high"]) == pytest.approx(equal, abs=0.006)
 
 
 def test_agreement_and_kappa_equal_those_of_scikit_learn() -> None:
@@ -60,11 +55,11 @@ def test_agreement_and_kappa_equal_those_of_scikit_learn() -> None:
     physician = generator.choice([-1, 0, 1], 200)
     judge = np.where(generator.random(200) < 0.6, physician, generator.choice([-1, 0, 1], 200))
     measured = verdict_agreement(judge, physician, np.arange(200) // 2, resamples=300)
-    assert measured.agreement["value"] == pytest.approx(np.mean(judge == physician))
-    assert measured.kappa["value"] == pytest.approx(cohen_kappa_score(judge, physician), abs=1e-6)
-    assert measured.kappa["low"] < measured.kappa["value"] < measured.kappa["high"]
+    assert measured["agreement"]["value"] == pytest.approx(np.mean(judge == physician))
+    assert measured["kappa"]["value"] == pytest.approx(cohen_kappa_score(judge, physician), abs=1e-6)
+    assert measured["kappa"]["low"] < measured["kappa"]["value"] < measured["kappa"]["high"]
     both = (judge != 0) & (physician != 0)
-    assert measured.decided["value"] == pytest.approx(np.mean(judge[both] == physician[both]), abs=1e-6)
+    assert measured["decided"]["value"] == pytest.approx(np.mean(judge[both] == physician[both]), abs=1e-6)
 
 
 def test_a_verdict_that_is_none_of_three_is_refused() -> None:
@@ -90,3 +85,24 @@ def test_pairs_of_distributions_equal_a_simulation() -> None:
 def test_the_likeliest_verdict_is_a_tie_where_neither_stands_out() -> None:
     shares = np.array([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6], [0.2, 0.6, 0.2], [0.45, 0.1, 0.45], [0.4, 0.4, 0.2]])
     assert likeliest(shares).tolist() == [1, -1, 0, 0, 0]
+
+
+def test_kappa_and_macro_f1_are_those_of_scikit_learn() -> None:
+    draw = np.random.default_rng(0)
+    physician = draw.random(400) < 0.7
+    judge = np.where(draw.random(400) < 0.8, physician, ~physician)
+    measured = met_agreement(judge, physician, np.arange(400) // 4, resamples=300)
+    assert measured["kappa"]["value"] == pytest.approx(cohen_kappa_score(judge, physician), abs=1e-6)
+    assert measured["macro_f1"]["value"] == pytest.approx(f1_score(physician, judge, average="macro"), abs=1e-6)
+    assert measured["agreement"]["value"] == pytest.approx((judge == physician).mean(), abs=1e-6)
+    assert measured["kappa"]["low"] < measured["kappa"]["value"] < measured["kappa"]["high"]
+
+
+def test_where_one_verdict_is_given_throughout_there_is_no_kappa() -> None:
+    same = np.ones(5, dtype=bool)
+    measured = met_agreement(same, same, np.arange(5), resamples=50)
+    assert (measured["kappa"]["value"], measured["macro_f1"]["value"]) == (None, 1)
+    one = met_agreement(same, np.array([True, True, True, True, False]), np.arange(5), resamples=50)
+    assert one["macro_f1"]["value"] == pytest.approx(f1_score([1, 1, 1, 1, 0], [1] * 5, average="macro"), abs=1e-6)
+    with pytest.raises(ValueError, match="one length"):
+        met_agreement(same, same[:3], np.arange(5))

@@ -1,0 +1,439 @@
+"""Models compared by pairs (`pairs/JUDGE.json`): ranking, swaps, what single scores say, and physicians' pairs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from shlex import quote
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from medjudge.errors import InputError
+from medjudge.judge.pairs import comparison_file, verdict_on
+from medjudge.judge.study_summary import read_result
+from medjudge.pair_records import PairJudgment, PairKey, PhysicianPair
+from medjudge.records import CONSTRUCTED, Answer, AnswerKey, ErrorKind, Judgment, Question
+from medjudge.rounds import scored_rounds
+from medjudge.scale import LEVELS
+from medjudge.statistics.bootstrap import Resampling, interval_text
+from medjudge.statistics.davidson import Comparisons, ranking
+from medjudge.statistics.estimates import Estimate, Record, estimate, mean_estimate
+from medjudge.statistics.labels import both_orders, likeliest, majority, pair_probabilities, swaps, verdict_agreement
+from medjudge.store import Run
+
+_Orders = dict[PairKey, dict[bool, PairJudgment]]
+"""A pair's judgments by whether the model that its key names first was shown first."""
+_REASONS = {
+    ErrorKind.EMPTY_ANSWER: "an answer is empty",
+    ErrorKind.WINDOW: "the prompt does not fit the window",
+    ErrorKind.REQUEST_FAILED: "the request failed",
+    ErrorKind.REFUSED: "the server refused",
+    ErrorKind.EMPTY_REPLY: "the reply was empty",
+    ErrorKind.UNREADABLE_REPLY: "the reply could not be read",
+}
+
+
+class RankedModel(Record):
+    """A model's place: `strength` of Davidson's model (mean 0) and the share of pairs it is expected to win, ties half.
+
+    `wins`, `ties` and `losses` count its pairs; where pairs come from distributions, the likeliest verdicts.
+    """
+
+    model: str
+    strength: Estimate
+    win_share: Estimate
+    wins: int
+    ties: int
+    losses: int
+
+
+class PairRanking(Record):
+    """The models, the strongest first. `tie` is the probability of a tie of two equally strong models.
+
+    `length` is what a longer answer adds to a strength, where length is controlled for: strengths then hold for answers
+    of equal length.
+    """
+
+    models: list[RankedModel]
+    tie: Estimate
+    length: Estimate | None
+
+
+class SwapStudy(Record):
+    """The effect of the order: see `statistics.labels.swaps`; `disagreeing` pairs are ties."""
+
+    pairs: int
+    disagreeing: int
+    consistency: Estimate
+    shown_first: Estimate
+
+
+class PairAgreement(Record):
+    """Agreement on pairs: see `statistics.labels.verdict_agreement`."""
+
+    pairs: int
+    questions: int
+    agreement: Estimate
+    kappa: Estimate
+    decided: Estimate
+
+
+class PointwisePairs(Record):
+    """The same pairs by the judge's scores of single answers, P(A > B) from the two distributions.
+
+    `with_pairs` is the agreement of both ways; `difference` is the mean distance of A's share of the win, ties half,
+    0 to 1. `other_order` lists two models each that the two ways rank in opposite orders.
+    """
+
+    ranking: PairRanking
+    with_pairs: PairAgreement
+    difference: Estimate
+    other_order: list[tuple[str, str]]
+
+
+class PhysicianPairStudy(Record):
+    """The judge's pairs against physicians'. The verdict of several raters is that of more than half, else a tie.
+
+    `among` is the agreement of two raters on the same pair; None where no pair has two. `constructed` says that no
+    physician compared these answers.
+    """
+
+    raters: list[str]
+    constructed: bool
+    judge: PairAgreement
+    pointwise: PairAgreement | None
+    among: PairAgreement | None
+
+
+class PairStudy(Record):
+    """A comparison. `how`: the judge compared the answers itself, or its scores of single answers stand for pairs.
+
+    `pairs` counts the pairs that were looked at, `possible` all of these models; `unjudged` has the reasons.
+    `answer_tokens_cut` counts judgments that did not see a whole answer.
+    """
+
+    schema_version: Literal[1] = 1
+    judge: str
+    how: Literal["pairs", "pointwise"]
+    compared: list[str]
+    possible: int
+    pairs: int
+    judged: int
+    unjudged: dict[str, int]
+    shortened: int
+    questions: int
+    conversations: int
+    interval: str
+    length_controlled: bool
+    ranking: PairRanking
+    swaps: SwapStudy | None
+    pointwise: PointwisePairs | None
+    physicians: PhysicianPairStudy | None
+
+
+def read_pair_study(run: Run, judge: str) -> PairStudy | None:
+    """The comparison that `medjudge compare` wrote into a run; None where there is none.
+
+    Raises:
+        InputError: The file is not a comparison of this version.
+    """
+    command = f"medjudge compare {quote(str(run.path))} --judge {quote(judge)}"
+    return read_result(PairStudy, comparison_file(run, judge), command)
+
+
+class PairSettings(NamedTuple):
+    """How a comparison is computed; `length` controls the ranking for the length of the answers.
+
+    There are fewer resamples than elsewhere, since each fits the ranking anew.
+    """
+
+    length: bool = False
+    resamples: int = 2000
+    seed: int = 0
+
+    @property
+    def how(self) -> Resampling:
+        """The keywords of a bootstrap."""
+        return {"resamples": self.resamples, "seed": self.seed}
+
+
+class PairMaterial(NamedTuple):
+    """The records behind a comparison.
+
+    Attributes:
+        questions: Those of the run.
+        answers: Those of the run.
+        pairs: The judge's pairs; none where its scores of single answers stand for them.
+        judgments: The judge's scores of single answers, if any.
+        physicians: Physicians' pairs, if any.
+    """
+
+    questions: Sequence[Question]
+    answers: Sequence[Answer]
+    pairs: Sequence[PairJudgment]
+    judgments: Sequence[Judgment]
+    physicians: Sequence[PhysicianPair]
+
+
+class _Table(NamedTuple):
+    """One row a pair, shape (n,); verdicts are those on the model `first`: 1 better, 0 tie, -1 worse.
+
+    `outcomes` are the shares of first, tie and second, shape (n, 3); `length` is positive where the first answer is
+    longer.
+    """
+
+    key: list[PairKey]
+    first: np.ndarray
+    second: np.ndarray
+    verdict: np.ndarray
+    outcomes: np.ndarray
+    length: np.ndarray
+    cluster: np.ndarray
+
+    def only(self, keys: Iterable[PairKey]) -> "_Table":
+        """The rows of these pairs."""
+        wanted = set(keys)
+        rows = np.array([key in wanted for key in self.key], dtype=bool)
+        return _Table([key for key in self.key if key in wanted], *(column[rows] for column in self[1:]))
+
+
+def possible_pairs(questions: Iterable[Question], answers: Iterable[Answer], models: Sequence[str]) -> list[PairKey]:
+    """All pairs of models on each question and sample that both answered, in the order of the questions."""
+    answered = {answer.key for answer in answers}
+    samples: dict[str, set[int]] = {}
+    for key in answered:
+        samples.setdefault(key.question_id, set()).add(key.sample)
+    return [
+        PairKey(question.id, (min(pair), max(pair)), sample)
+        for question in questions
+        for sample in sorted(samples.get(question.id, ()))
+        for pair in combinations(models, 2)
+        if {AnswerKey(question.id, model, sample) for model in pair} <= answered
+    ]
+
+
+def pair_study(
+    judge: str,
+    how: Literal["pairs", "pointwise"],
+    material: PairMaterial,
+    models: Sequence[str],
+    settings: PairSettings = PairSettings(),
+) -> PairStudy:
+    """Computes a comparison of models.
+
+    Args:
+        judge: The judge's name.
+        how: Whether the judge compared answers, or its scores of single answers stand for pairs.
+        models: The models to compare, at least two.
+
+    Raises:
+        InputError: No pair has a verdict.
+    """
+    possible = possible_pairs(material.questions, material.answers, models)
+    singles = _pointwise_table(possible, material, models)
+    swapped = None
+    if how == "pairs":
+        wanted = set(possible)
+        of_models = [pair for pair in material.pairs if pair.pair_key in wanted]
+        orders: _Orders = {}
+        for pair in of_models:
+            orders.setdefault(pair.pair_key, {})[pair.first == pair.pair_key.models[0]] = pair
+        pairs, unjudged = len(orders), _unjudged(orders)
+        table, forward, backward = _paired_table(possible, orders, material, models)
+        if table.key:
+            swapped = SwapStudy(
+                pairs=len(table.key),
+                disagreeing=int((forward != backward).sum()),
+                **swaps(forward, backward, table.cluster, **settings.how),
+            )
+        shortened = sum(pair.answer_tokens_cut > 0 for pair in of_models)
+    else:
+        table, pairs, shortened = singles, len(possible), 0
+        unjudged = {"an answer has no score": pairs - len(table.key)} if len(table.key) < pairs else {}
+    if not table.key:
+        reasons = "; ".join(f"{reason} ({count})" for reason, count in unjudged.items()) or "none was compared"
+        raise InputError(f"judge {judge}: no pair has a verdict: {reasons}")
+    return PairStudy(
+        judge=judge,
+        how=how,
+        compared=list(models),
+        possible=len(possible),
+        pairs=pairs,
+        judged=len(table.key),
+        unjudged=unjudged,
+        shortened=shortened,
+        questions=len({key.question_id for key in table.key}),
+        conversations=len(np.unique(table.cluster)),
+        interval=interval_text(settings.resamples),
+        length_controlled=settings.length,
+        ranking=_ranking(table, models, settings),
+        swaps=swapped,
+        pointwise=_against_pointwise(table, singles, models, settings) if how == "pairs" else None,
+        physicians=_against_physicians(table, singles if how == "pairs" else None, material.physicians, settings),
+    )
+
+
+def _unjudged(orders: _Orders) -> dict[str, int]:
+    """How many pairs lack a verdict in an order, by the reason of the first that does."""
+    reasons: Counter[str] = Counter()
+    for pair in orders.values():
+        missing = [pair.get(forward) for forward in (True, False) if _verdict(pair, forward) is None]
+        if missing:
+            kind = missing[0].error_kind if missing[0] is not None else None
+            reasons["one order is missing" if missing[0] is None else _REASONS.get(kind, "no verdict")] += 1  # type: ignore[arg-type]
+    return dict(reasons)
+
+
+def _verdict(orders: Mapping[bool, PairJudgment], forward: bool) -> int | None:
+    """The verdict of one order on the model that the key names first; None where there is none."""
+    pair = orders.get(forward)
+    return None if pair is None or pair.preferred is None else verdict_on(pair)
+
+
+def _paired_table(
+    possible: Sequence[PairKey], orders: _Orders, material: PairMaterial, models: Sequence[str]
+) -> tuple[_Table, np.ndarray, np.ndarray]:
+    """The pairs with a verdict in both orders, and the verdicts of each order."""
+    verdicts = {key: [_verdict(orders.get(key, {}), forward) for forward in (True, False)] for key in possible}
+    keys = [key for key in possible if None not in verdicts[key]]
+    first, second = np.array([verdicts[key] for key in keys], dtype=int).reshape(-1, 2).T
+    verdict = both_orders(first, second)
+    outcomes = np.column_stack([verdict == 1, verdict == 0, verdict == -1]).astype(float)
+    return _table(keys, verdict, outcomes, material, models), first, second
+
+
+def _pointwise_table(possible: Sequence[PairKey], material: PairMaterial, models: Sequence[str]) -> _Table:
+    """The pairs of which the judge scored both answers, by the mean distribution over rounds."""
+
+    def of_one(judgment: Judgment) -> np.ndarray:
+        """A score without probabilities counts as certain."""
+        assert judgment.score is not None
+        certain = np.eye(LEVELS)[judgment.score - 1]
+        return certain if judgment.probabilities is None else np.array(judgment.probabilities)
+
+    distributions = {
+        key: np.mean([of_one(judgment) for judgment in rounds], axis=0)
+        for key, rounds in scored_rounds(material.judgments).items()
+    }
+    keys = [key for key in possible if all(answer in distributions for answer in key.answers)]
+    first, second = (
+        np.array([distributions[key.answers[side]] for key in keys]).reshape(-1, LEVELS) for side in (0, 1)
+    )
+    outcomes = pair_probabilities(first, second)
+    return _table(keys, likeliest(outcomes), outcomes, material, models)
+
+
+def _table(
+    keys: list[PairKey], verdict: np.ndarray, outcomes: np.ndarray, material: PairMaterial, models: Sequence[str]
+) -> _Table:
+    index = {model: number for number, model in enumerate(models)}
+    questions = {question.id: question for question in material.questions}
+    first, second = (np.array([index[key.models[side]] for key in keys], dtype=int) for side in (0, 1))
+    length = _lengths(keys, questions, {answer.key: len(answer.text) for answer in material.answers})
+    cluster = np.array([questions[key.question_id].group for key in keys], dtype=object)
+    return _Table(keys, first, second, verdict, outcomes, length, cluster)
+
+
+def _lengths(
+    keys: Sequence[PairKey], questions: Mapping[str, Question], characters: Mapping[AnswerKey, int]
+) -> np.ndarray:
+    """tanh of the difference in characters over its standard deviation, as AlpacaEval 2 has it, in each language."""
+    apart = np.array([characters[key.answers[0]] - characters[key.answers[1]] for key in keys], dtype=float)
+    languages = np.array([questions[key.question_id].language for key in keys], dtype=object)
+    scaled = np.zeros(len(keys))
+    for language in set(languages.tolist()):
+        rows = languages == language
+        spread = apart[rows].std()
+        scaled[rows] = np.tanh(apart[rows] / spread) if spread > 0 else 0.0
+    return scaled
+
+
+def _ranking(table: _Table, models: Sequence[str], settings: PairSettings) -> PairRanking:
+    comparisons = Comparisons(table.first, table.second, table.outcomes, table.length if settings.length else None)
+    ranked = ranking(comparisons, table.cluster, len(models), **settings.how)
+    rows = []
+    for place in sorted(range(len(models)), key=lambda model: -ranked.strength[model].value):
+        own = np.concatenate([table.verdict[table.first == place], -table.verdict[table.second == place]])
+        rows.append(
+            RankedModel(
+                model=models[place],
+                strength=estimate(ranked.strength[place]),
+                win_share=estimate(ranked.win_share[place]),
+                wins=int((own == 1).sum()),
+                ties=int((own == 0).sum()),
+                losses=int((own == -1).sum()),
+            )
+        )
+    length = None if ranked.covariate is None else estimate(ranked.covariate)
+    return PairRanking(models=rows, tie=estimate(ranked.tie), length=length)
+
+
+def _against_pointwise(
+    table: _Table, singles: _Table, models: Sequence[str], settings: PairSettings
+) -> PointwisePairs | None:
+    """The judge's pairs against what its scores of the same answers say; None where it scored none of them."""
+    own, single = table.only(singles.key), singles.only(table.key)
+    if not own.key:
+        return None
+    by_pairs, by_scores = (_ranking(part, models, settings) for part in (own, single))
+    shares = [part.outcomes[:, 0] + part.outcomes[:, 1] / 2 for part in (own, single)]
+    place = {row.model: number for number, row in enumerate(by_scores.models)}
+    return PointwisePairs(
+        ranking=by_scores,
+        with_pairs=_agreement(own.verdict, single.verdict, own.key, own.cluster, settings),
+        difference=mean_estimate(np.abs(shares[0] - shares[1]), own.cluster, **settings.how),
+        other_order=[
+            (first.model, second.model)
+            for first, second in combinations(by_pairs.models, 2)
+            if place[first.model] > place[second.model]
+        ],
+    )
+
+
+def _agreement(
+    first: np.ndarray, second: np.ndarray, keys: Iterable[PairKey], cluster: np.ndarray, settings: PairSettings
+) -> PairAgreement:
+    pairs = set(keys)
+    measured = verdict_agreement(first, second, cluster, **settings.how)
+    return PairAgreement(pairs=len(pairs), questions=len({key.question_id for key in pairs}), **measured)
+
+
+def _against_physicians(
+    table: _Table, singles: _Table | None, physicians: Sequence[PhysicianPair], settings: PairSettings
+) -> PhysicianPairStudy | None:
+    """The judge's pairs against physicians'; None where they have no pair in common."""
+    people = [pair for pair in physicians if pair.rater != CONSTRUCTED]
+    verdicts: dict[PairKey, list[int]] = {}
+    for pair in people or physicians:
+        verdicts.setdefault(pair.pair_key, []).append(verdict_on(pair))
+
+    def against(part: _Table | None) -> PairAgreement | None:
+        part = part and part.only(verdicts)
+        if part is None or not part.key:
+            return None
+        theirs = np.array([majority(verdicts[key]) for key in part.key])
+        return _agreement(part.verdict, theirs, part.key, part.cluster, settings)
+
+    measured = against(table)
+    if measured is None:
+        return None
+    return PhysicianPairStudy(
+        raters=sorted({pair.rater for pair in people or physicians}),
+        constructed=not people,
+        judge=measured,
+        pointwise=against(singles),
+        among=_among(table, verdicts, settings),
+    )
+
+
+def _among(table: _Table, verdicts: Mapping[PairKey, Sequence[int]], settings: PairSettings) -> PairAgreement | None:
+    """The agreement of each two raters on the pairs that both compared."""
+    rows = [
+        (place, one, other)
+        for place, key in enumerate(table.key)
+        for one, other in combinations(verdicts.get(key, ()), 2)
+    ]
+    if not rows:
+        return None
+    places, first, second = map(np.array, zip(*rows, strict=True))
+    return _agreement(first, second, [table.key[place] for place in places], table.cluster[places], settings)

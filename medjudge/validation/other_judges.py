@@ -1,0 +1,361 @@
+"""A judge compared with another one on the answers that both and physicians scored.
+
+The other judge is its teacher, a member of the panel, or a judge that was trained on what this one never saw.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+from typing_extensions import Unpack
+
+from medjudge.errors import InputError
+from medjudge.judge.panel import MemberRecord, PanelRecord, said_by_members
+from medjudge.judge.study_summary import Measures
+from medjudge.records import AnswerKey, Judgment, PhysicianScore, Question
+from medjudge.rounds import binding_by_answer, level_of, scored_rounds
+from medjudge.scale import USABLE_FROM, consensus
+from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.statistics.bootstrap import Resampling
+from medjudge.statistics.estimates import Estimate, Record, Rounded, estimate, rounded
+from medjudge.statistics.panels import dependence
+from medjudge.statistics.two_judges import Compared, compare
+from medjudge.validation.answers import Pairs, paired
+
+FEWEST_CONVERSATIONS = 30
+"""Conversations below which non-inferiority is inconclusive, whatever the interval says."""
+
+
+class McNemar(Record):
+    """Answers on which only one of two judges agrees with the physicians."""
+
+    judge_only: int
+    teacher_only: int
+    p_value: Rounded | None
+
+
+class NonInferiority(Record):
+    """`shown`: whether the judge loses at most `margin` against its teacher; null where the scores do not suffice."""
+
+    margin: float
+    shown: bool | None
+
+
+class TeacherComparison(Record):
+    """Judge and teacher, each against the physicians, on the `n` answers that all three scored."""
+
+    teacher: str
+    n: int
+    conversations: int
+    of_judge: Measures
+    of_teacher: Measures
+    difference: Measures
+    mcnemar: McNemar
+    non_inferiority: NonInferiority
+
+
+class MemberAgreement(Record):
+    """One member of a panel against the physicians, on the `n` answers of the panel's study that it scored.
+
+    `difference` is the panel minus the member on these answers. `as_good`: true where the member is shown to lose less
+    than the margin against the panel, false where it is shown to be worse, null where the scores do not suffice. Time
+    and cost are for all of its judgments in the run.
+    """
+
+    judge: str
+    weight: float
+    n: int
+    calibrated: bool
+    measures: Measures
+    difference: Measures
+    as_good: bool | None
+    seconds: float
+    seconds_per_answer: float | None
+    usd: float | None
+
+
+class PanelStudy(Record):
+    """The members of a panel, each compared with the panel, and how alike their errors are.
+
+    `answers` were scored by all members; on these `correlation` holds the correlation of errors on usable of each two
+    members (null where one makes none), `mean_correlation` their mean, and `effective_votes` how many independent votes
+    the panel is worth; see `statistics.panels`. `enough` is the cheapest member shown to be as good as the panel within
+    `margin`, None where there is none.
+    """
+
+    combine: str
+    weights: str
+    at_least: int
+    margin: float
+    calibrated_on: int
+    members: list[MemberAgreement]
+    answers: int
+    correlation: list[list[float | None]]
+    mean_correlation: Estimate
+    effective_votes: Estimate
+    enough: str | None
+    seconds: float
+    usd: float | None
+
+
+class LeaveOutRow(Record):
+    """A judge that never saw `left_out`, compared with one that did, on the same answers.
+
+    `removed` counts the training lines that the former did without.
+    """
+
+    left_out: str | None
+    n: int
+    coverage: float
+    conversations: int
+    unseen: Measures | None
+    seen: Measures | None
+    difference: Measures | None
+    removed: int | None = None
+
+
+class LeaveOutStudy(Record):
+    """One row for each model or category left out of training, and one of all their answers."""
+
+    by: Literal["model", "category"]
+    config: str
+    rows: list[LeaveOutRow]
+
+
+# --- The teacher ------------------------------------------------------------------------------------------------------
+
+
+def mcnemar(judge_only: int, teacher_only: int) -> float:
+    """The exact two-sided p-value of McNemar's test (1947) on which of two agrees more often with a third.
+
+    Args:
+        judge_only: Answers on which only the first agrees.
+        teacher_only: Answers on which only the second agrees.
+
+    Returns:
+        1 where they never differ.
+    """
+    differing = judge_only + teacher_only
+    return float(binomtest(judge_only, differing).pvalue) if differing else 1.0
+
+
+def against_teacher(
+    pairs: Pairs, teacher: str, margin: float = 0.05, **how: Unpack[Resampling]
+) -> TeacherComparison | None:
+    """Compares the agreement of judge and teacher with physicians.
+
+    Non-inferiority is shown where the low end of the 95 % interval of the difference in usable agreement lies above
+    minus the margin: a one-sided test at 2.5 %, as regulators ask for it. McNemar's test takes answers as independent;
+    where conversations hold several, the interval of the difference is the one to trust.
+
+    Args:
+        teacher: Its name.
+        margin: The largest loss of usable agreement, as a share, that would not matter; given before looking.
+
+    Returns:
+        None where no answer has scores of all three.
+    """
+    scored, compared = _with_other(pairs, how)
+    if compared is None:
+        return None
+    usable = scored.physician >= USABLE_FROM
+    judge_right, teacher_right = (
+        (level >= USABLE_FROM) == usable for level in (scored.judge, scored.teacher.astype(int))
+    )
+    judge_only, teacher_only = int((judge_right & ~teacher_right).sum()), int((~judge_right & teacher_right).sum())
+    low, conversations = compared.difference["usable_agreement"]["low"], len(np.unique(scored.conversation))
+    conclusive = low is not None and conversations >= FEWEST_CONVERSATIONS
+    return TeacherComparison(
+        teacher=teacher,
+        n=len(scored.judge),
+        conversations=conversations,
+        of_judge=compared.first,
+        of_teacher=compared.second,
+        difference=compared.difference,
+        mcnemar=McNemar(judge_only=judge_only, teacher_only=teacher_only, p_value=mcnemar(judge_only, teacher_only)),
+        non_inferiority=NonInferiority(margin=margin, shown=low >= -margin if conclusive and low is not None else None),
+    )
+
+
+def _with_other(pairs: Pairs, how: Resampling) -> tuple[Pairs, Compared | None]:
+    """The answers that the other judge (`pairs.teacher`) scored too, and both judges on them."""
+    scored = pairs.only(np.isfinite(pairs.teacher))
+    if len(scored.judge) == 0:
+        return scored, None
+    return scored, compare(scored.judge, scored.teacher.astype(int), scored.physician, scored.conversation, **how)
+
+
+# --- The members of a panel -------------------------------------------------------------------------------------------
+
+
+class PanelJudgments(NamedTuple):
+    """What a panel did in a run, its judgments, and each member's own, uncalibrated ones by name."""
+
+    record: PanelRecord
+    panel: Sequence[Judgment]
+    members: Mapping[str, Sequence[Judgment]]
+
+
+def panel_study(
+    judged: PanelJudgments,
+    questions: Sequence[Question],
+    scores: Sequence[PhysicianScore],
+    margin: float,
+    scheme: Scheme = LLMEVAL_MED,
+    **how: Unpack[Resampling],
+) -> PanelStudy:
+    """Compares a panel and its members with the same physicians.
+
+    A member is as good as all where the high end of the 95 % interval of panel minus member in usable agreement lies at
+    or below the margin, and worse where the low end lies above 0; below 30 conversations neither is said. The members'
+    errors are those that they bring into the panel, after calibration.
+
+    Args:
+        scores: The physicians' scores that the panel was not calibrated on.
+        margin: The loss of usable agreement that does not matter.
+    """
+    record = judged.record
+    rows = [
+        _member(member, paired(questions, judged.panel, scores, judged.members[member.judge], scheme), margin, how)
+        for member in record.members
+    ]
+    good = [row for row in rows if row.as_good]
+    cheapest = min(good, key=lambda row: (row.usd is None, row.usd or 0.0, row.seconds), default=None)
+    costs = [member.usd for member in record.members]
+    return PanelStudy(
+        combine=record.combine,
+        weights=record.weights,
+        at_least=record.at_least,
+        margin=margin,
+        calibrated_on=record.calibrated_on,
+        members=rows,
+        **_dependence(judged, paired(questions, judged.panel, scores, (), scheme), how),
+        enough=cheapest.judge if cheapest else None,
+        seconds=round(sum(member.seconds for member in record.members), 1),
+        usd=None if None in costs else round(sum(cost for cost in costs if cost is not None), 6),
+    )
+
+
+def _member(member: MemberRecord, both: Pairs, margin: float, how: Resampling) -> MemberAgreement:
+    """A member on the answers that it, the panel and physicians scored; `both.teacher` is the member's level."""
+    scored, compared = _with_other(both, how)
+    as_good = None
+    if compared is not None:
+        low, high = (compared.difference["usable_agreement"][end] for end in ("low", "high"))
+        if low is not None and high is not None and len(np.unique(scored.conversation)) >= FEWEST_CONVERSATIONS:
+            as_good = True if high <= margin else False if low > 0 else None
+    return MemberAgreement(
+        judge=member.judge,
+        weight=member.weight,
+        n=len(scored.judge),
+        calibrated=member.calibrated,
+        measures=compared.second if compared else {},
+        difference=compared.difference if compared else {},
+        as_good=as_good,
+        seconds=member.seconds,
+        seconds_per_answer=round(member.seconds / member.judged, 4) if member.seconds and member.judged else None,
+        usd=member.usd,
+    )
+
+
+def _dependence(judged: PanelJudgments, pairs: Pairs, how: Resampling) -> dict[str, Any]:
+    """How alike the members' errors are, on the answers that all of them and physicians scored: fields of the study."""
+    names = [member.judge for member in judged.record.members]
+    usable = {key: [_usable(rounds, name) for name in names] for key, rounds in scored_rounds(judged.panel).items()}
+    keys = zip(map(str, pairs.question_id), map(str, pairs.model), map(int, pairs.sample), strict=True)
+    of_pairs = np.array([usable[AnswerKey(*key)] for key in keys]).reshape(-1, len(names))
+    rows = np.isfinite(of_pairs).all(axis=1)
+    result = {"answers": int(rows.sum()), "correlation": []}
+    if not rows.any():
+        undefined: Estimate = {"value": None, "low": None, "high": None}
+        return {**result, "mean_correlation": undefined, "effective_votes": undefined}
+    wrong = (of_pairs[rows] >= 0.5 - 1e-9) != (pairs.physician[rows] >= USABLE_FROM)[:, None]
+    found = dependence(wrong, pairs.conversation[rows], **how)
+    return {
+        **result,
+        "correlation": [[rounded(float(value)) for value in row] for row in found.correlation],
+        "mean_correlation": estimate(found.mean),
+        "effective_votes": estimate(found.votes),
+    }
+
+
+def _usable(rounds: Sequence[Judgment], member: str) -> float:
+    """The member's P(usable), mean over the panel's rounds; NaN where it was left out of one."""
+    said = [said_by_members(judgment).get(member) for judgment in rounds]
+    return float(np.mean([np.nan if row is None else sum(row[USABLE_FROM - 1 :]) for row in said]))
+
+
+# --- A judge that saw what this one did not ---------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """Answers of one left-out value that both judges and physicians scored, one row each."""
+
+    unseen: np.ndarray
+    seen: np.ndarray
+    physician: np.ndarray
+    conversation: np.ndarray
+    scored: int  # by physicians, whether or not both judges scored them, too
+
+
+def leave_out_rows(
+    by: Literal["model", "category"],
+    questions: Sequence[Question],
+    unseen: Mapping[str, Sequence[Judgment]],
+    seen: Sequence[Judgment],
+    scores: Sequence[PhysicianScore],
+    **how: Unpack[Resampling],
+) -> list[LeaveOutRow]:
+    """One row for each value that was left out; with several, a last one of all their answers (`left_out` is None).
+
+    `n` counts the answers that both judges scored, and `coverage` is their share of the answers of this value that
+    physicians scored. `unseen`, `seen` and `difference` are None where they scored none. The intervals cover the choice
+    of answers, not chance in training: other seeds would move both judges.
+
+    Args:
+        by: Whether values are answering models or categories.
+        questions: They give the category and the conversation of each answer.
+        unseen: Value -> judgments by the judge that was trained without it. Those of other values are ignored.
+        seen: Judgments by the judge trained on everything.
+        scores: The physicians' scores.
+
+    Raises:
+        InputError: Physicians scored no answer of a value.
+    """
+    by_id = {question.id: question for question in questions}
+    binding = binding_by_answer(score for score in scores if score.question_id in by_id)
+    physician = {key: consensus(score.level for score in of_answer) for key, of_answer in binding.items()}
+    scored_by_value: dict[str, list[AnswerKey]] = {value: [] for value in unseen}
+    for key in physician:
+        scored_by_value.get(key.model if by == "model" else by_id[key.question_id].category, []).append(key)
+    everything = {key: level_of(rounds) for key, rounds in scored_rounds(seen).items()}
+    parts = {}
+    for value, keys in scored_by_value.items():
+        if not keys:
+            raise InputError(f"leaving out {by} {value}: physicians scored no answer of it; take one that they scored")
+        blind = {key: level_of(rounds) for key, rounds in scored_rounds(unseen[value]).items()}
+        both = [key for key in keys if key in blind and key in everything]
+        levels = [np.array([by_key[key] for key in both], dtype=int) for by_key in (blind, everything, physician)]
+        conversation = np.array([by_id[key.question_id].group for key in both], dtype=str)
+        parts[value] = _Rows(levels[0], levels[1], levels[2], conversation, len(keys))
+    rows = [_row(value, part, how) for value, part in parts.items()]
+    if len(parts) > 1:
+        arrays = [np.concatenate(columns) for columns in zip(*(part[:4] for part in parts.values()), strict=True)]
+        together = _Rows(arrays[0], arrays[1], arrays[2], arrays[3], sum(part.scored for part in parts.values()))
+        rows.append(_row(None, together, how))
+    return rows
+
+
+def _row(value: str | None, rows: _Rows, how: Resampling) -> LeaveOutRow:
+    n = len(rows.physician)
+    compared = compare(rows.unseen, rows.seen, rows.physician, rows.conversation, **how) if n else None
+    return LeaveOutRow(
+        left_out=value,
+        n=n,
+        coverage=round(n / rows.scored, 6),
+        conversations=len(np.unique(rows.conversation)),
+        unseen=compared and compared.first,
+        seen=compared and compared.second,
+        difference=compared and compared.difference,
+    )
