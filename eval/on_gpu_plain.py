@@ -18,7 +18,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.models.loading import load_causal_lm, load_tokenizer
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
-from medjudge.train.losses import language_loss, regression_loss, score_loss
+from medjudge.train.judge_trainer import language_loss, regression_loss, score_loss
 
 
 class Line(NamedTuple):

@@ -28,8 +28,16 @@ from medjudge.errors import InputError, notify
 from medjudge.judge.card import tuning_gain, write_readme
 from medjudge.models.loading import load_tokenizer, window
 from medjudge.screen import say
+from medjudge.train.adapters import starting_card, write_base_name
 from medjudge.train.arguments import JudgeArguments
-from medjudge.train.checkpoints import TimedCheckpoints
+from medjudge.train.checkpoints import (
+    TimedCheckpoints,
+    checkpoint_to_resume,
+    move_into_place,
+    remove_checkpoints,
+    staging,
+    whole_or_nothing,
+)
 from medjudge.train.checks import (
     ReturnFreedMemory,
     StopWhereNotFinite,
@@ -39,20 +47,10 @@ from medjudge.train.checks import (
     require_teachable,
 )
 from medjudge.train.command_line import TrainingConfig, parse_arguments, with_defaults
-from medjudge.train.curves import log_to_tensorboard, plot_curves
 from medjudge.train.features import read_training_data, require_apart
 from medjudge.train.kinds import KINDS
-from medjudge.train.live_line import show_live_line
-from medjudge.train.lora import write_base_name
 from medjudge.train.ordinal import without_dropout
-from medjudge.train.staging import (
-    checkpoint_to_resume,
-    move_into_place,
-    remove_checkpoints,
-    staging,
-    whole_or_nothing,
-)
-from medjudge.train.start import starting_card
+from medjudge.train.progress import log_to_tensorboard, plot_curves, show_live_line
 from medjudge.train.trained_card import measure, trained_card, with_temperature_on
 from medjudge.workflows.train import with_defaults_named
 

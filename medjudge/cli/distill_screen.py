@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from medjudge.distill.raters import RatersReport
     from medjudge.statistics.estimates import Estimate
-    from medjudge.workflows.distill import ChecksSummary, DistillSummary, KeptOut
 
 
-def summary_lines(summary: DistillSummary) -> Iterator[str]:
+def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
     """The lines for people, about a dozen."""
     for name, side in (("train", summary["train"]), ("validation", summary["validation"])):
         sources = ", ".join(f"{n:,} {source}" for source, n in side["sources"].items())
@@ -30,7 +28,7 @@ def summary_lines(summary: DistillSummary) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in summary["checks"]["warnings"])
 
 
-def _kept_out(kept_out: KeptOut) -> Iterator[str]:
+def _kept_out(kept_out: dict[str, Any]) -> Iterator[str]:
     if kept_out["questions"]:
         yield (
             f"kept out: {kept_out['questions']:,} questions with {kept_out['answers']:,} answers, such as "
@@ -38,7 +36,7 @@ def _kept_out(kept_out: KeptOut) -> Iterator[str]:
         )
 
 
-def _raters(report: RatersReport) -> Iterator[str]:
+def _raters(report: dict[str, Any]) -> Iterator[str]:
     if not report["several"]:
         return
     if not report["fitted"]:
@@ -52,7 +50,7 @@ def _raters(report: RatersReport) -> Iterator[str]:
     yield f"raters, bias in levels and probability of giving the level behind all scores: {', '.join(listed)}{more}"
 
 
-def _teachers(summary: DistillSummary) -> Iterator[str]:
+def _teachers(summary: dict[str, Any]) -> Iterator[str]:
     both = summary["teacher_against_physicians"]
     if both["answers"]:
         yield (
@@ -94,7 +92,7 @@ def _held_out(held_out: dict[str, dict[str, Estimate]]) -> str:
     return f"; on unseen conversations {', '.join(measures)}"
 
 
-def _checks(checks: ChecksSummary) -> str:
+def _checks(checks: dict[str, Any]) -> str:
     duplicates, balance = checks["duplicates"], checks["balance"]["train"]
     lengths = [
         f"{name} {report['usable_by_length']:.0%} ({report['usable_by_majority']:.0%})"

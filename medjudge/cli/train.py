@@ -64,6 +64,7 @@ def train(
                 file,
                 train_file=train_file,
                 validation_file=validation_file,
+                output_dir=output_dir,
                 start_from=start_from,
                 num_train_epochs=num_train_epochs,
                 options=context.args,

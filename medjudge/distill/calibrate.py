@@ -1,7 +1,7 @@
 """The teacher is calibrated to the physicians before it is copied: a monotone map from its score to their levels."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -41,38 +41,15 @@ class TeacherMap(NamedTuple):
     strength: float
 
 
-class MapReport(TypedDict):
-    """A map in plain numbers: category (or `overall`) -> the teacher's level -> probabilities of the five levels.
-
-    `pseudo_answers` is the map's strength; null where all categories share the overall map.
-    """
-
-    pseudo_answers: float | None
-    probabilities: dict[str, dict[str, list[float]]]
-
-
-class _Decision(TypedDict):
-    applied: bool
-    why: str | None
-
-
-class TeacherReport(_Decision, total=False):
-    """Whether a teacher is calibrated, or `why` not, and on how many answers that was decided.
-
-    `held_out` has name of a measure -> `before`, `after` and `difference`; `map` is there where it is applied.
-    """
-
-    answers: int
-    conversations: int
-    held_out: dict[str, dict[str, Estimate]]
-    map: MapReport
-
-
 class Calibration(NamedTuple):
-    """A teacher's map, None where it is copied as it is, and the report on it."""
+    """A teacher's map, None where it is copied as it is, and the report on it.
+
+    The report says whether the map is `applied` or `why` not, and on how many `answers` and `conversations` that was
+    decided. `held_out` has name of a measure -> `before`, `after` and `difference`; `map` is there where it is applied.
+    """
 
     teacher_map: TeacherMap | None
-    report: TeacherReport
+    report: dict[str, Any]
 
 
 NOT_CALIBRATED = Calibration(None, {"applied": False, "why": "calibration is switched off"})
@@ -166,7 +143,7 @@ def calibrate_teacher(
     category = np.array([questions[key.question_id].category for key in keys], dtype=object)
     conversation = np.array([questions[key.question_id].group for key in keys], dtype=object)
     conversations = len(set(conversation))
-    report: TeacherReport = {
+    report: dict[str, Any] = {
         "answers": len(keys),
         "conversations": conversations,
         "applied": False,
@@ -301,8 +278,11 @@ def _softened(raw: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * raw + share / LEVELS
 
 
-def _map_report(teacher_map: TeacherMap) -> MapReport:
-    """The maps at the teacher's five levels, in plain numbers."""
+def _map_report(teacher_map: TeacherMap) -> dict[str, Any]:
+    """A map in plain numbers: category (or `overall`) -> the teacher's level -> probabilities of the five levels.
+
+    `pseudo_answers` is the map's strength; null where all categories share the overall map.
+    """
     rows = {
         name: {str(level): [round(float(p), 3) for p in knots[4 * (level - 1)]] for level in range(1, LEVELS + 1)}
         for name, knots in zip((*teacher_map.categories, "overall"), teacher_map.maps, strict=True)

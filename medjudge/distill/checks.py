@@ -1,8 +1,8 @@
-"""Checks a training set before a judge is trained on it: duplicates across the split, balance, length."""
+"""Checks of a training set before a judge is trained on it: duplicates across the split, balance, length, prompts."""
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,7 +10,9 @@ from scipy.stats import spearmanr
 
 from medjudge.errors import InputError
 from medjudge.records import Question, TrainingLine
+from medjudge.rubrics.render import render
 from medjudge.scale import LEVELS, USABLE_FROM
+from medjudge.scheme import Scheme
 
 FEWEST_LINES = 8
 """Training lines below which there is not one batch."""
@@ -31,80 +33,11 @@ Name = list[str | int]
 """What identifies a question (its id) or an answer (its key) in a report."""
 
 
-class DuplicatePair(TypedDict):
-    """A training text and the same text in validation."""
-
-    train: Name
-    validation: Name
-
-
-class NearPair(DuplicatePair):
-    """A training text and a similar one in validation."""
-
-    similarity: float
-
-
-class RemovedReport(TypedDict):
-    """Training answers removed because validation has the same question and answer, and the first of them."""
-
-    answers: int
-    pairs: list[DuplicatePair]
-
-
-class NearReport(TypedDict):
-    """How many texts are nearly the same, how many differ in nothing but spaces or case, and the most similar ones."""
-
-    near: int
-    same: int
-    pairs: list[NearPair]
-
-
-class DuplicatesReport(TypedDict):
-    """What stands on both sides of the split."""
-
-    removed: RemovedReport
-    questions: NearReport
-    answers: NearReport
-
-
-class Balance(TypedDict):
-    """Shares of a side's answers: by level, of the most frequent level, and of usable ones."""
-
-    levels: dict[str, float]
-    largest_share: float
-    usable: float
-
-
-class LengthReport(TypedDict):
-    """How well length predicts the level; `usable_by_length` is the best agreement of one cut, the other of none."""
-
-    answers: int
-    spearman: float | None
-    usable_by_length: float
-    usable_by_majority: float
-
-
-class LengthReports(TypedDict):
-    """The limit of the correlation, and the reports by language and by source."""
-
-    limit: float
-    by_language: dict[str, LengthReport]
-    by_source: dict[str, LengthReport]
-
-
-class ChecksReport(TypedDict):
-    """What the checks found."""
-
-    duplicates: DuplicatesReport
-    balance: dict[str, Balance]
-    length: LengthReports
-
-
 class Checked(NamedTuple):
     """The training lines that stay, what the checks found, and warnings for the user, one line each."""
 
     train: list[TrainingLine]
-    report: ChecksReport
+    report: dict[str, Any]
     warnings: list[str]
 
 
@@ -125,7 +58,7 @@ def check_training_set(train: Sequence[TrainingLine], validation: Sequence[Train
     held_out = {_content(line): line for line in reversed(validation)}
     leaked = [(line, held_out[_content(line)]) for line in train if _content(line) in held_out]
     train = [line for line in train if _content(line) not in held_out]
-    removed: RemovedReport = {
+    removed: dict[str, Any] = {
         "answers": len(leaked),
         "pairs": [{"train": _name(line), "validation": _name(twin)} for line, twin in leaked[:_LISTED]],
     }
@@ -197,12 +130,12 @@ def _require_trainable(train: Sequence[TrainingLine]) -> None:
 class _Duplicates(NamedTuple):
     """The report on what stands on both sides of the split, and warnings."""
 
-    report: DuplicatesReport
+    report: dict[str, Any]
     warnings: list[str]
 
 
 def _duplicates(
-    train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: RemovedReport
+    train: Sequence[TrainingLine], validation: Sequence[TrainingLine], removed: dict[str, Any]
 ) -> _Duplicates:
     """Answers, and question texts, that are nearly the same on both sides; they stay where they are."""
     prompts, held = ({line.question.id: line.question.prompt for line in side} for side in (train, validation))
@@ -217,7 +150,7 @@ def _duplicates(
         )
     if len(answers) > 0.01 * len(train):
         warnings.append(f"{len(answers)} training answers are nearly the same as validation answers")
-    report: DuplicatesReport = {
+    report: dict[str, Any] = {
         "removed": removed,
         "questions": _near_report(questions, [[name] for name in ids], [[name] for name in held_ids]),
         "answers": _near_report(answers, [_name(line) for line in train], [_name(line) for line in validation]),
@@ -225,9 +158,9 @@ def _duplicates(
     return _Duplicates(report, warnings)
 
 
-def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> NearReport:
+def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], others: Sequence[Name]) -> dict[str, Any]:
     closest = sorted(duplicates, key=lambda duplicate: -duplicate.similarity)[:_LISTED]
-    pairs: list[NearPair] = [
+    pairs: list[dict[str, Any]] = [
         {"train": names[text], "validation": others[other], "similarity": similarity}
         for text, other, similarity in closest
     ]
@@ -235,7 +168,7 @@ def _near_report(duplicates: Sequence[NearDuplicate], names: Sequence[Name], oth
     return {"near": len(duplicates), "same": same, "pairs": pairs}
 
 
-def _balance(lines: Sequence[TrainingLine]) -> Balance:
+def _balance(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     shares = {
         str(level): round(sum(line.level == level for line in lines) / len(lines), 3) for level in range(1, LEVELS + 1)
     }
@@ -243,7 +176,7 @@ def _balance(lines: Sequence[TrainingLine]) -> Balance:
     return {"levels": shares, "largest_share": max(shares.values()), "usable": usable}
 
 
-def _lengths(lines: Sequence[TrainingLine]) -> LengthReports:
+def _lengths(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     """How well an answer's length alone predicts its level: by language, and by source."""
     return {
         "limit": LENGTH_LIMIT,
@@ -252,14 +185,14 @@ def _lengths(lines: Sequence[TrainingLine]) -> LengthReports:
     }
 
 
-def _length_reports(lines: Sequence[TrainingLine], groups: Sequence[str]) -> dict[str, LengthReport]:
+def _length_reports(lines: Sequence[TrainingLine], groups: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {
         group: _length_report([line for line, its_group in zip(lines, groups, strict=True) if its_group == group])
         for group in sorted(set(groups))
     }
 
 
-def _length_warnings(reports: LengthReports) -> list[str]:
+def _length_warnings(reports: dict[str, Any]) -> list[str]:
     warnings = []
     for group, report in (*reports["by_language"].items(), *reports["by_source"].items()):
         correlation = report["spearman"]
@@ -271,7 +204,7 @@ def _length_warnings(reports: LengthReports) -> list[str]:
     return warnings
 
 
-def _length_report(lines: Sequence[TrainingLine]) -> LengthReport:
+def _length_report(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     length = np.array([len(line.answer.text) for line in lines])
     level = np.array([line.level for line in lines])
     usable = (level >= USABLE_FROM)[np.argsort(length, kind="stable")]
@@ -324,3 +257,44 @@ def _sketches(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tupl
     ones = np.ones(len(column), dtype=np.int32)
     table = csr_array((ones, column, starts), shape=(len(smallest), len(hashes)))
     return table[: len(first)], table[len(first) :]
+
+
+WINDOW = 10_240
+"""`max_length` of the shipped configs of generative judges."""
+_FEWEST_ANSWER_TOKENS = 32
+_CHINESE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_PER_CHINESE, _PER_OTHER = 0.66, 0.64
+"""Tokens per character: least squares over the prompts of LLMEval-Med with Qwen's vocabulary."""
+
+
+class PromptLengths(NamedTuple):
+    """The report, and warnings for the user."""
+
+    report: dict[str, Any]
+    warnings: list[str]
+
+
+def prompt_lengths(lines: Sequence[TrainingLine], scheme: Scheme) -> PromptLengths:
+    """Estimates the tokens of rubric, question, reference and checklist of each training line, at least one."""
+    lengths: dict[str, int] = {}
+    for line in lines:
+        if line.question.id not in lengths:
+            prompt = render(line.question, line.earlier, "", "score-first", scheme=scheme)
+            lengths[line.question.id] = estimated_tokens(prompt.system + prompt.user)
+    no_room = sorted(name for name, length in lengths.items() if length + _FEWEST_ANSWER_TOKENS > WINDOW)
+    median, p90, most = (round(float(np.percentile(list(lengths.values()), share))) for share in (50, 90, 100))
+    report: dict[str, Any] = {"window": WINDOW, "median": median, "p90": p90, "most": most, "no_room": no_room}
+    if not no_room:
+        return PromptLengths(report, [])
+    dropped = sum(line.question.id in set(no_room) for line in lines)
+    warning = (
+        f"{dropped} lines of {len(no_room)} questions ({', '.join(no_room)}) probably leave no room for the answer in "
+        f"{WINDOW:,} tokens, max_length of the generative configs; their training drops these lines"
+    )
+    return PromptLengths(report, [warning])
+
+
+def estimated_tokens(text: str) -> int:
+    """The tokens of a text with Qwen's vocabulary, from its characters."""
+    chinese = len(_CHINESE.findall(text))
+    return round(_PER_CHINESE * chinese + _PER_OTHER * (len(text) - chinese))

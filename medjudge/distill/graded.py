@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from medjudge.distill.draws import in_random_order
+from medjudge.distill.alterations import in_random_order, wrong, wrong_and_short
 from medjudge.distill.dressing import dressed, instructed, stretch_of
-from medjudge.distill.dropping import compact, shortened
-from medjudge.distill.mistakes import wrong, wrong_and_short
+from medjudge.distill.dropping import compact, shortened, swapped
 from medjudge.distill.sources import Body, Source, is_answer
-from medjudge.distill.swapping import swapped
 from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, Question
 from medjudge.scheme import LLMEVAL_MED, Scheme

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from types import MappingProxyType
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.calibrate import TeacherReport
 from medjudge.distill.graded import MODEL, GradedAnswer, graded_answers
 from medjudge.distill.labels import (
-    Changes,
     Label,
     Physicians,
     Teachers,
@@ -19,7 +18,6 @@ from medjudge.distill.labels import (
     physicians_by_answer,
     teachers_by_answer,
 )
-from medjudge.distill.raters import RatersReport
 from medjudge.errors import InputError
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, TrainingLine, earlier_turns
 from medjudge.rounds import level_of
@@ -70,55 +68,12 @@ class TrainingSetOptions:
     synthetic: int = 0
 
 
-class SideSummary(TypedDict):
-    """What one side of the split holds; counts of answers unless the name says otherwise."""
-
-    answers: int
-    questions: int
-    conversations: int
-    sources: dict[str, int]
-    categories: dict[str, int]
-    languages: dict[str, int]
-    levels: dict[str, int]
-    rationales: int
-
-
-class Disagreement(TypedDict):
-    """Counts of answers that both teachers and physicians scored."""
-
-    answers: int
-    other_level: int
-    usable_by_teacher_only: int
-    usable_by_physicians_only: int
-
-
-class CalibrationReport(TypedDict):
-    """Each teacher's calibration, and what it changed."""
-
-    teachers: dict[str, TeacherReport]
-    changed: Changes
-
-
-class TrainingSetSummary(TypedDict):
-    """What came from where, as `summary.json` holds it."""
-
-    train: SideSummary
-    validation: SideSummary
-    weights: dict[str, float]
-    unscored_judgments: int
-    teacher_against_physicians: Disagreement
-    raters_disagree_on_usable: int
-    answers_with_several_raters: int
-    raters: RatersReport
-    calibration: CalibrationReport
-
-
 class TrainingSet(NamedTuple):
     """The two sides of the split, and what came from where."""
 
     train: list[TrainingLine]
     validation: list[TrainingLine]
-    summary: TrainingSetSummary
+    summary: dict[str, Any]
 
 
 def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = TrainingSetOptions()) -> TrainingSet:
@@ -159,7 +114,7 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
     train = [line for line in lines if line.question.group not in held]
     validation = [line for line in lines if line.question.group in held]
     levels_by_answer = [set(levels.values()) for levels in physicians.values()]
-    summary: TrainingSetSummary = {
+    summary: dict[str, Any] = {
         "train": side_summary(train),
         "validation": side_summary(validation),
         "weights": {source: options.weights[source] for source in sorted({line.source for line in lines})},
@@ -175,7 +130,7 @@ def build_training_set(sources: ScoredAnswers, options: TrainingSetOptions = Tra
     return TrainingSet(train, validation, summary)
 
 
-def side_summary(lines: Sequence[TrainingLine]) -> SideSummary:
+def side_summary(lines: Sequence[TrainingLine]) -> dict[str, Any]:
     """What one side of the split holds."""
     return {
         "answers": len(lines),
@@ -269,7 +224,7 @@ def _synthetic_line(graded: GradedAnswer, earlier: Sequence[str], options: Train
     )
 
 
-def _disagreement(physicians: Physicians, teachers: Teachers) -> Disagreement:
+def _disagreement(physicians: Physicians, teachers: Teachers) -> dict[str, Any]:
     rounds: dict[AnswerKey, list[Judgment]] = {}
     for by_answer in teachers.values():
         for key, judgments in by_answer.items():
@@ -284,3 +239,48 @@ def _disagreement(physicians: Physicians, teachers: Teachers) -> Disagreement:
         "usable_by_teacher_only": sum(teacher >= USABLE_FROM > physician for teacher, physician in pairs),
         "usable_by_physicians_only": sum(physician >= USABLE_FROM > teacher for teacher, physician in pairs),
     }
+
+
+REPLAYED = 0.3
+"""The teacher's share of the second stage's lines, as measured."""
+_PEOPLE = ("physician", "constructed")
+
+
+class Stages(NamedTuple):
+    """The lines of both stages."""
+
+    first: list[TrainingLine]
+    last: list[TrainingLine]
+
+    @property
+    def replayed(self) -> int:
+        """How many of the teacher's lines come again in the second stage."""
+        return sum(line.source == "teacher" for line in self.last)
+
+
+def people_last(train: Sequence[TrainingLine], seed: int) -> Stages:
+    """Divides a training set into the lines of both stages.
+
+    Args:
+        train: Lines of people, of teachers, and synthetic ones, which belong to the first stage.
+        seed: Fixes which of the teacher's lines are replayed.
+
+    Returns:
+        The first stage as it is; the last one in random order, where all lines weigh the same.
+
+    Raises:
+        InputError: People or teachers have no line.
+    """
+    people = [line for line in train if line.source in _PEOPLE]
+    taught = [line for line in train if line.source == "teacher"]
+    for who, lines in (("physicians' score", people), ("teacher's judgment", taught)):
+        if not lines:
+            raise InputError(
+                f"--people-last: no answer to train on has a {who} as its label, and the two stages need both; leave "
+                "it out, or add some"
+            )
+    draw = Random(seed)
+    replayed = draw.sample(taught, min(len(taught), round(len(people) * REPLAYED / (1 - REPLAYED))))
+    last = [line.model_copy(update={"weight": 1.0}) for line in (*people, *replayed)]
+    draw.shuffle(last)
+    return Stages([line for line in train if line.source not in _PEOPLE], last)

@@ -1,4 +1,4 @@
-"""Reads prompts that begin alike as one sequence: what they share stands in it once, and no mask of it is made.
+"""Reads prompts that begin alike as one sequence, which holds what they share once.
 
 Each prompt sees its own path only (`medjudge.models.tree_attention`). There is no padding, and nothing is kept for
 later, so this serves judging that reads one token after a prompt.
@@ -17,8 +17,8 @@ from medjudge.judge.shared_prefixes import in_tree_order, prefix_forest
 from medjudge.models.batching import MemoryLimit
 from medjudge.models.tree_attention import TREE_ATTENTION, path_ends, tree_mask, window_of_layers
 
-_WITH_WINDOWS = 2048
-"""Tokens of a pack for a model with sliding windows on a CPU, where the mask of these layers is a whole square."""
+_WITH_WINDOWS, _ON_GPU = 2048, 8192
+"""Tokens of a pack where layers get a mask, which is a whole square: with sliding windows on a CPU, and on a GPU."""
 
 
 def takes_tree_attention(model: PreTrainedModel) -> bool:
@@ -85,8 +85,11 @@ def read_in_packs(
     Raises:
         InputError: A single prompt does not fit in memory.
     """
-    on_cpu_with_windows = model.device.type == "cpu" and window_of_layers(model.config) is not None
-    most = _WITH_WINDOWS if on_cpu_with_windows else memory.most
+    most = memory.most
+    if model.device.type != "cpu":
+        most = min(most, _ON_GPU)
+    elif window_of_layers(model.config) is not None:
+        most = _WITH_WINDOWS
     order = list(in_tree_order(prefix_forest(prompts)))
     shared = dict(order)  # of each prompt, with the one before it
 

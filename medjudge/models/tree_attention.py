@@ -4,10 +4,9 @@ The texts form a tree. Their tokens stand in the order of its branches, so that 
 run of the sequence. `ends` holds where that run ends: a token sees another where that one stands before it and its run
 has not ended yet.
 
-A GPU computes this with flex attention (arXiv 2412.05496), which skips the blocks that nobody sees. Elsewhere, the
-tokens of a branch attend to themselves, all that follow it attend to the branch, and both are merged by their
-log-sum-exps (FlashAttention, arXiv 2205.14135). No mask of the whole sequence exists in either. Layers with a sliding
-window (Gemma's) get such a mask on a CPU, of truth values, where a text is longer than the window.
+On a CPU the tokens of a branch attend to themselves, all that follow it attend to the branch, and both are merged by
+their log-sum-exps (FlashAttention, arXiv 2205.14135): no mask of the whole sequence exists. A GPU gets such a mask, of
+truth values, and so do layers with a sliding window (Gemma's) where a text is longer than the window.
 """
 
 from collections.abc import Sequence
@@ -15,9 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from transformers import AttentionInterface, AttentionMaskInterface, PretrainedConfig
-from transformers.integrations.flex_attention import flex_attention_forward
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
@@ -46,12 +43,9 @@ def path_ends(lengths: Sequence[int], shared: Sequence[int]) -> torch.Tensor:
     return torch.from_numpy(ends)
 
 
-Mask = torch.Tensor | BlockMask
-
-
 def tree_mask(
     ends: torch.Tensor, positions: torch.Tensor, config: PretrainedConfig | None = None
-) -> Mask | dict[str, Mask]:
+) -> torch.Tensor | dict[str, torch.Tensor]:
     """What a model with `TREE_ATTENTION` takes as `attention_mask`.
 
     Args:
@@ -60,38 +54,29 @@ def tree_mask(
         config: Of the model.
 
     Returns:
-        For a GPU flex attention's blocks, else the ends themselves. Both have four dimensions, so that transformers
-        hands them to the attention as they are. For a model with sliding windows, one for each type of layer.
+        On a CPU the ends themselves, else what each token sees. Both have four dimensions, so that transformers hands
+        them to the attention as they are. For a model with sliding windows, one for each type of layer.
     """
     window = window_of_layers(config)
-    whole: Mask = block_mask(ends) if ends.device.type == "cuda" else ends[None, None, None]
+    whole = ends[None, None, None] if ends.device.type == "cpu" else seen(ends)[None, None]
     if window is None:
         return whole
     if int(positions.max()) < window:
         return {"full_attention": whole, "sliding_attention": whole}
-    if ends.device.type == "cuda":
-        return {"full_attention": whole, "sliding_attention": block_mask(ends, positions, window)}
-    place = torch.arange(len(ends))
-    seen = (place[None] <= place[:, None]) & (place[:, None] < ends[None])
-    seen &= positions[:, None] - positions[None] < window
-    return {"full_attention": whole, "sliding_attention": seen[None, None]}
+    near = seen(ends) & (positions[:, None] - positions[None] < window)
+    return {"full_attention": whole, "sliding_attention": near[None, None]}
+
+
+def seen(ends: torch.Tensor) -> torch.Tensor:
+    """Which tokens (columns) each token (rows) sees, truth values of shape (tokens, tokens)."""
+    place = torch.arange(len(ends), device=ends.device)
+    return (place[None] <= place[:, None]) & (place[:, None] < ends[None])
 
 
 def window_of_layers(config: PretrainedConfig | None) -> int | None:
     """The sliding window of a model, in tokens; None where each layer sees all earlier tokens."""
     types = getattr(config, "layer_types", None) or ()
     return int(config.sliding_window) if config is not None and "sliding_attention" in types else None
-
-
-def block_mask(ends: torch.Tensor, positions: torch.Tensor | None = None, window: int | None = None) -> BlockMask:
-    """The blocks of a sequence in which anything is seen, by layers with a window or without one."""
-
-    def sees(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        near = (key <= query) & (query < ends[key])
-        return near if window is None or positions is None else near & (positions[query] - positions[key] < window)
-
-    compiled = ends.device.type == "cuda"  # else the mask of the whole sequence would be made first
-    return create_block_mask(sees, None, None, len(ends), len(ends), device=str(ends.device), _compile=compiled)
 
 
 class Branch(NamedTuple):
@@ -114,11 +99,11 @@ def tree_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | BlockMask | None,
+    attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Attention as transformers calls it; `sdpa` unless the mask is from `tree_mask`.
+    """Attention as transformers calls it; `sdpa` unless the mask is the ends of `tree_mask`.
 
     Args:
         query: Shape (1, heads, tokens, width), as are `key` and `value`, of fewer heads where several share one.
@@ -127,14 +112,12 @@ def tree_attention(
     Returns:
         Shape (1, tokens, heads, width), and nothing.
     """
-    if attention_mask is None or (isinstance(attention_mask, torch.Tensor) and attention_mask.dtype != torch.long):
+    if attention_mask is None or attention_mask.dtype != torch.long:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
     # Autocast knows torch's own attention, which would get all three in one format.
     device = query.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else value.dtype
     query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    if isinstance(attention_mask, BlockMask):
-        return flex_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     tree = branches(attention_mask[0, 0, 0])
     found: torch.Tensor = _ByBranches.apply(query, key, value, tree, scale)  # type: ignore[no-untyped-call]

@@ -7,8 +7,23 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from medjudge.errors import UnfinishedError
-from medjudge.parallel.shares import partition
 from medjudge.store import Run
+
+T = TypeVar("T")
+
+
+def partition(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int]) -> list[list[T]]:
+    """Groups items of the same key, heaviest group first, so that the last groups to be handed out are short.
+
+    Args:
+        key: Items with the same key stay in one group.
+        weight: The cost of one item, in any unit.
+    """
+    groups: dict[str, list[T]] = {}
+    for item in work:
+        groups.setdefault(key(item), []).append(item)
+    return sorted(groups.values(), key=lambda group: -sum(map(weight, group)))
+
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from medjudge.errors import InputError, UnfinishedError
 from medjudge.offline import go_offline, is_offline
-from medjudge.parallel.shares import partition
+from medjudge.parallel.group import partition
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medjudge.distill.checklist import terms
+from medjudge.distill.sources import terms
 from medjudge.distill.wording import wording_of
 from medjudge.languages.texts import PACKAGED, Languages
 from medjudge.records import Answer, AnswerKey, PhysicianScore, Question

@@ -11,7 +11,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from pydantic import BaseModel
 
-from medjudge.distill.checklist import points_of
+from medjudge.distill.sources import points_of
 from medjudge.languages.texts import languages_of
 from medjudge.records import Answer, AnswerKey, Judgment, PhysicianScore, Question, earlier_turns
 from medjudge.refine.causes import Cause, CauseKind

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,9 +16,9 @@ from medjudge.errors import InputError
 from medjudge.files import read_yaml
 from medjudge.models.hardware import cpu_has_bf16, gpu_has_bf16
 from medjudge.train.arguments import JudgeArguments
+from medjudge.train.checkpoints import CHECKPOINTS
 from medjudge.train.checks import deepspeed_on_cpu, under_deepspeed
 from medjudge.train.kinds import require_own_options
-from medjudge.train.staging import CHECKPOINTS
 
 
 class TrainingConfig(NamedTuple):
@@ -46,12 +48,23 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainingConfig:
         _refuse("--config: no file named")
     parser.set_defaults(**_machine_defaults())
     try:
-        parsed = TrainingConfig(*parser.parse_args_and_config(words))
         options = named_options(words)
+        _require_known(options)
+        parsed = TrainingConfig(*parser.parse_args_and_config(words))
     except (OSError, ValueError, yaml.YAMLError) as error:
         _refuse(str(error))
     require_own_options(parsed.judge, options)
     return parsed
+
+
+def _require_known(options: frozenset[str]) -> None:
+    """Refuses an option that does not exist, and names the nearest one."""
+    known = {field.name for part in (JudgeArguments, ModelConfig, SFTConfig) for field in fields(part)}
+    for option in sorted(options - known - {"config", "env", "help"}):
+        near = get_close_matches(option.removeprefix("no_"), known, n=1)
+        if not near or near[0] != option.removeprefix("no_"):
+            hint = f"did you mean --{near[0]}?" if near else "leave it out"
+            _refuse(f"there is no option --{option}; {hint}")
 
 
 def _refuse(message: str) -> NoReturn:
@@ -65,7 +78,7 @@ def named_options(words: Sequence[str]) -> frozenset[str]:
         if word == "--config":
             config = read_yaml(Path(following))
             if not isinstance(config, dict):
-                _refuse(f"{following}: a mapping of options is expected, such as learning_rate: 1e-4")
+                _refuse(f"{following} must contain a YAML mapping of options, such as learning_rate: 1e-4")
             names |= set(config)
     return frozenset(names)
 

@@ -11,13 +11,7 @@ from trl import SFTConfig
 
 from medjudge.errors import InputError, notify
 from medjudge.files import first_problem, json_lines
-from medjudge.judge.generative import (
-    LABELS,
-    GenerativeSettings,
-    prompt_room,
-    reason_tokens,
-    score_token_ids,
-)
+from medjudge.judge.generative import LABELS, GenerativeSettings, prompt_room, reason_tokens, score_token_ids
 from medjudge.judge.ordinal import VERDICTS
 from medjudge.judge.ordinal_input import Encoded, Window, encode, points_of
 from medjudge.judge.prompts import Prompt, encode_prompts, token_ids
@@ -29,17 +23,8 @@ from medjudge.rubrics.verdict import before_score
 from medjudge.scheme import LLMEVAL_MED, Scheme, scheme_beside
 from medjudge.train.arguments import JudgeArguments
 
-
-class EncodedLine(NamedTuple):
-    """A training line as token ids.
-
-    Attributes:
-        row: The columns of `generative_dataset`.
-        answer_tokens_cut: How many tokens of the answer did not fit.
-    """
-
-    row: dict[str, Any]
-    answer_tokens_cut: int
+Row = dict[str, Any]
+"""A row of a data set."""
 
 
 class TrainingData(NamedTuple):
@@ -51,7 +36,7 @@ class TrainingData(NamedTuple):
     train: list[TrainingLine]
     validation: list[TrainingLine]
     scheme: Scheme = LLMEVAL_MED
-    encoded: tuple[list[EncodedLine], list[EncodedLine]] = ([], [])
+    encoded: tuple[list[Row], list[Row]] = ([], [])
 
 
 def read_training_data(judge: JudgeArguments) -> TrainingData:
@@ -116,10 +101,12 @@ def question_ids(lines: Sequence[TrainingLine]) -> set[str]:
 def ordinal_dataset(
     lines: list[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, most_windows: int
 ) -> Dataset:
-    """Columns `windows`, `verdicts` (a target for each point; all 0 for none), `labels`, `level` and `weight`.
+    """Columns `windows`, `verdicts` (a target for each point; all 0 for none), `labels`, `level`, `weight` and `cut`.
 
     Args:
         most_windows: The most stretches of an answer, as in judging.
+
+    `cut` is how many tokens of the answer did not fit.
     """
     rows = []
     for line in lines:
@@ -127,11 +114,16 @@ def ordinal_dataset(
         targets = {(target.source, target.point): target for target in line.points}
         prompt = "\n".join([*line.earlier, line.question.prompt])
         encoded = encode(tokenizer, prompt, points, line.answer.text, max_length, most_windows)
-        row = {
-            "windows": [window._asdict() for window in encoded.windows],
-            "verdicts": [_verdict(targets.get((point.source, point.text))) for point in points],
-        }
-        rows.append({**row, "labels": line.probabilities, "level": line.level, "weight": line.weight})
+        rows.append(
+            {
+                "windows": [window._asdict() for window in encoded.windows],
+                "verdicts": [_verdict(targets.get((point.source, point.text))) for point in points],
+                "labels": line.probabilities,
+                "level": line.level,
+                "weight": line.weight,
+                "cut": encoded.answer_tokens_cut,
+            }
+        )
     return Dataset.from_list(rows)
 
 
@@ -151,8 +143,8 @@ def encoded_lines(
     max_length: int,
     style: Style,
     scheme: Scheme,
-) -> list[EncodedLine | None]:
-    """Lines as a generative judge learns them; None where the prompt leaves no room for the answer in the window.
+) -> list[Row | None]:
+    """Rows of `generative_dataset`; None where the prompt leaves no room for the answer in the window.
 
     A reply is the level's token and, where the line has one, the rationale on the next line. `labels` holds what the
     language loss is on: the rationale and the end of the reply, and -100 elsewhere. The score has a loss of its own.
@@ -173,25 +165,28 @@ def encoded_lines(
 
 def _encoded(
     line: TrainingLine, prompt: Prompt, tokenizer: PreTrainedTokenizerBase, level_ids: list[int], max_length: int
-) -> EncodedLine:
+) -> Row:
     score, end = level_ids[LABELS.index(str(line.level))], tokenizer.eos_token_id
     rationale = before_score(line.rationale or "")  # without a score that it states itself
     words = token_ids(tokenizer, f"\n{rationale}")[: reason_tokens(max_length)] if rationale else []
     learnt = [-100, *words, end] if rationale else [-100, -100]
-    row = {
+    return {
         "input_ids": [*prompt.input_ids, score, *words, end][:max_length],
         "labels": [*[-100] * len(prompt.input_ids), *learnt][:max_length],
         "score_at": len(prompt.input_ids),
         "probabilities": line.probabilities,
         "level": line.level,
         "weight": line.weight,
+        "cut": prompt.answer_tokens_cut,
     }
-    return EncodedLine(row, prompt.answer_tokens_cut)
 
 
-def generative_dataset(lines: Sequence[EncodedLine]) -> Dataset:
-    """Columns `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level` and `weight`."""
-    return Dataset.from_list([line.row for line in lines])
+def generative_dataset(rows: Sequence[Row]) -> Dataset:
+    """Columns `input_ids`, `labels`, `score_at` (position of the score), `probabilities`, `level`, `weight`, `cut`.
+
+    `cut` is how many tokens of the answer did not fit.
+    """
+    return Dataset.from_list(list(rows))
 
 
 def data_with_room(
@@ -207,7 +202,7 @@ def data_with_room(
     prompt_hashes(judge.style, data.scheme)  # the card's, after training: what is missing is said now
     with_chat_template(tokenizer)
     level_ids = score_token_ids(tokenizer)
-    sides: list[tuple[list[TrainingLine], list[EncodedLine]]] = []
+    sides: list[tuple[list[TrainingLine], list[Row]]] = []
     for file, lines in ((judge.train_file, data.train), (judge.validation_file, data.validation)):
         rows = encoded_lines(lines, tokenizer, level_ids, training.max_length, judge.style, data.scheme)
         fitting = [line for line, row in zip(lines, rows, strict=True) if row is not None]

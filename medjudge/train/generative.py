@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from datasets import Dataset
 from peft import PeftModel
 from peft.helpers import disable_input_dtype_casting
 from peft.tuners.lora import LoraLayer
@@ -26,15 +27,12 @@ from medjudge.models.loading import load_causal_lm
 from medjudge.models.quantization import require_bitsandbytes
 from medjudge.models.tree_attention import path_ends, tree_mask
 from medjudge.scheme import LLMEVAL_MED, Scheme
+from medjudge.train.adapters import adapter_to_train, keep_differentiable, quantization_of, upper_lora
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, generative_dataset
-from medjudge.train.judge_trainer import JudgeTrainer
+from medjudge.train.judge_trainer import JudgeTrainer, language_loss, regression_loss, score_loss
 from medjudge.train.kept_states import KeptStates, kept_states
-from medjudge.train.lora import upper_lora
-from medjudge.train.losses import language_loss, regression_loss, score_loss
 from medjudge.train.packs import packed, require_branches_apart, require_lines_apart, tree_packed
-from medjudge.train.quantized import keep_differentiable, quantization_of
-from medjudge.train.start import adapter_to_train
 from medjudge.train.temperature import agreement_measures, generative_levels
 
 _TEXT = ("input_ids", "attention_mask", "position_ids")
@@ -188,6 +186,24 @@ def collate(rows: list[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
     }
 
 
+def generative_datasets(
+    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
+) -> tuple[Dataset, Dataset]:
+    """The rows of training and validation, packed as the config says. `data` comes from `data_with_room`."""
+    assert training.max_length
+    train, validation = [generative_dataset(lines) for lines in data.encoded]
+    if not training.packing:
+        return train, validation
+    if not judge.share_prefixes:
+        return packed(train, training.max_length), validation
+    # Several processes count what they gather by rows, so that theirs stay one line each.
+    alone = training.world_size == 1
+    return (
+        tree_packed(train, training.max_length, judge.pack_length),
+        tree_packed(validation, training.max_length) if alone else validation,
+    )
+
+
 def generative_trainer(
     judge: JudgeArguments,
     model: ModelConfig,
@@ -206,17 +222,11 @@ def generative_trainer(
     """
     require_installed(training)
     base = load_for_training(model, judge.start_folder)
-    assert training.max_length
-    train, validation = [generative_dataset(lines) for lines in data.encoded]
+    train, validation = generative_datasets(judge, training, tokenizer, data)
     if judge.share_prefixes:
         require_branches_apart(on_device(base, training))
-        train = tree_packed(train, training.max_length, judge.pack_length)
-        # Several processes count what they gather by rows, so that theirs stay one line each.
-        if training.world_size == 1:
-            validation = tree_packed(validation, training.max_length)
     elif training.packing:
         require_lines_apart(on_device(base, training))
-        train = packed(train, training.max_length)
     training.packing = False  # TRL's own would drop the targets of the score
     keep_columns(training)
     training.dataset_kwargs = {"skip_prepare_dataset": True}

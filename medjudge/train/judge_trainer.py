@@ -1,8 +1,9 @@
-"""The trainer of both kinds of judges: losses weighted over a whole step, evaluations that are kept."""
+"""The trainer of both kinds of judges, losses weighted over a whole step, and the losses."""
 
 from typing import Any
 
 import torch
+from torch.nn import functional
 from transformers import Trainer
 from transformers.trainer_utils import EvalLoopOutput
 
@@ -55,3 +56,109 @@ class JudgeTrainer(Trainer):
             return loss
         # Gradients, and the logged loss, are averaged over the processes.
         return loss * (weight.sum() / step_weight * self.accelerator.num_processes)
+
+
+def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Binary cross-entropy of each of the four questions "is the level above k?" (Cao, Mirjalili and Raschka, 2020).
+
+    Confusing 1 with 5 costs four questions, confusing 4 with 5 one, which is what an ordinal scale means.
+
+    Args:
+        cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
+        target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
+        weight: Shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar.
+    """
+    above = target.flip(1).cumsum(1).flip(1)[:, 1:]
+    each = functional.binary_cross_entropy_with_logits(cumulative, above.to(cumulative.dtype), reduction="none").sum(1)
+    return (each * weight).sum() / weight.sum()
+
+
+def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Squared error of the expected level, 1 + sum over k of P(level > k); the baseline of `cumulative_loss`.
+
+    Args:
+        cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
+        target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
+        weight: Shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar.
+    """
+    expected = 1 + torch.sigmoid(cumulative).sum(dim=1)
+    target_level = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
+    return ((expected - target_level).square() * weight).sum() / weight.sum()
+
+
+def verdict_loss(logits: torch.Tensor, target: torch.Tensor, row: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the verdicts on points: the mean over an answer's labelled points, then over the answers.
+
+    Args:
+        logits: Of met, open and contradicted, shape (points, 3).
+        target: Soft labels, shape (points, 3); all 0 for a point without a label.
+        row: The answer of each point, shape (points,).
+        weight: Of the answers, shape (batch,), positive.
+
+    Returns:
+        The weighted mean over the batch, a scalar; an answer without a labelled point counts as 0.
+    """
+    target = target.to(logits.dtype)
+    none = logits.new_zeros(len(weight))
+    total = none.index_add(0, row, -(target * functional.log_softmax(logits, dim=1)).sum(dim=1))
+    labelled = none.index_add(0, row, target.sum(dim=1))
+    return (total / labelled.clamp_min(1) * weight).sum() / weight.sum()
+
+
+def language_loss(logits: torch.Tensor, token: torch.Tensor, line: torch.Tensor, lines: int) -> torch.Tensor:
+    """The mean negative log likelihood of each line's own words.
+
+    The mean is over a line, not over the batch: a long rationale does not outweigh a short one, and a line without a
+    rationale counts as much as one with a rationale.
+
+    Args:
+        logits: Next-token logits, shape (tokens, vocabulary).
+        token: The token that follows, shape (tokens,).
+        line: The line that each token belongs to, 0..lines-1, shape (tokens,).
+        lines: The number of lines.
+
+    Returns:
+        Shape (lines,), nats; 0 for a line without tokens.
+    """
+    each = functional.cross_entropy(logits.float(), token, reduction="none")
+    total = torch.zeros(lines, device=each.device).index_add(0, line, each)
+    return total / torch.bincount(line, minlength=lines).clamp_min(1)
+
+
+def score_loss(levels: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the soft label with the probabilities that the five score tokens have in the whole vocabulary.
+
+    It is the cross-entropy within the five levels plus the negative log probability of saying any level at all: for
+    one certain level it is the language loss of its token.
+
+    Args:
+        levels: Log probabilities of the five score tokens in the whole vocabulary, level 1 first, shape (lines, 5).
+        target: Soft labels, shape (lines, 5), rows adding up to 1.
+
+    Returns:
+        Shape (lines,), nats.
+    """
+    return -(target * levels).sum(dim=1)
+
+
+def regression_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Squared error of the expected level, sum over k of k p(k) (regression-aware, TRACT, arXiv 2503.04381).
+
+    p is the distribution within the five levels, as the judge reads it, and the target the mean of the soft label. Its
+    gradient is most of an untuned model's, which is clipped: `configs/judges/gemma3-270m-lora.yaml` gives it a tenth.
+
+    Args:
+        logits: Of the five score tokens, or their log probabilities, level 1 first, shape (lines, 5).
+        target: Soft labels, shape (lines, 5), rows adding up to 1.
+
+    Returns:
+        Shape (lines,), squared levels, 0 to 16.
+    """
+    levels = torch.arange(1, 6, dtype=torch.float32, device=logits.device)
+    return (logits.float().softmax(dim=1) @ levels - target @ levels).square()

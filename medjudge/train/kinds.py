@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
@@ -11,8 +12,8 @@ from medjudge.errors import InputError
 from medjudge.judge.folder import JudgeCard
 from medjudge.train.arguments import JudgeArguments, TrainableKind
 from medjudge.train.features import TrainingData, data_with_room
-from medjudge.train.generative import generative_trainer, save_generative
-from medjudge.train.ordinal import ordinal_trainer, save_ordinal
+from medjudge.train.generative import generative_datasets, generative_trainer, save_generative
+from medjudge.train.ordinal import ordinal_datasets, ordinal_trainer, save_ordinal
 from medjudge.train.temperature import AtTemperature, generative_levels, ordinal_levels
 
 _QUANTIZED = (
@@ -33,6 +34,8 @@ class KindInTraining(NamedTuple):
     """Whether it can be trained under DeepSpeed's ZeRO-3."""
     with_room: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], TrainingData]
     """The lines that the judge can read in its window."""
+    datasets: Callable[[JudgeArguments, SFTConfig, PreTrainedTokenizerBase, TrainingData], tuple[Dataset, Dataset]]
+    """The rows of training and validation that the trainer reads."""
     trainer: Callable[[JudgeArguments, ModelConfig, SFTConfig, PreTrainedTokenizerBase, TrainingData], Any]
     """Model and data in the Trainer that knows the loss."""
     levels: AtTemperature
@@ -47,6 +50,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight", "only_languages"}),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts what its windows do not hold
+        datasets=ordinal_datasets,
         trainer=ordinal_trainer,
         levels=ordinal_levels,
         objective=lambda judge: judge.loss,
@@ -62,6 +66,7 @@ KINDS: dict[TrainableKind, KindInTraining] = {
         ),
         under_zero3=True,
         with_room=data_with_room,
+        datasets=generative_datasets,
         trainer=generative_trainer,
         levels=generative_levels,
         objective=lambda judge: {

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from datasets import Dataset
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch import nn
@@ -19,12 +20,10 @@ from medjudge.judge.ordinal_input import ANSWER, Batch, Passes, collate
 from medjudge.judge.similarity import fit_cut_points
 from medjudge.models.hardware import fast_autocast
 from medjudge.models.loading import load_encoder
+from medjudge.train.adapters import adapter_to_train, add_lora, damage_explained
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
-from medjudge.train.judge_trainer import JudgeTrainer
-from medjudge.train.lora import add_lora
-from medjudge.train.losses import cumulative_loss, expected_level_loss, verdict_loss
-from medjudge.train.start import adapter_to_train, damage_explained
+from medjudge.train.judge_trainer import JudgeTrainer, cumulative_loss, expected_level_loss, verdict_loss
 from medjudge.train.temperature import agreement_measures, ordinal_levels
 
 _ON_CPU, _ON_GPU = Passes(2048, 128), Passes(65_536, 8192)
@@ -140,6 +139,17 @@ class OrdinalTrainer(JudgeTrainer):
             raise ValueError("the checkpoint belongs to a judge of another shape; start without --resume")
 
 
+def ordinal_datasets(
+    judge: JudgeArguments, training: SFTConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData
+) -> tuple[Dataset, Dataset]:
+    """The rows of training and validation."""
+    assert training.max_length
+    train, validation = [
+        ordinal_dataset(lines, tokenizer, training.max_length, judge.windows) for lines in (data.train, data.validation)
+    ]
+    return train, validation
+
+
 def ordinal_trainer(
     judge: JudgeArguments,
     model: ModelConfig,
@@ -154,12 +164,9 @@ def ordinal_trainer(
     Raises:
         InputError: As `new_ordinal_model`.
     """
-    assert training.max_length
     start_from = judge.start_folder
     body_and_head = new_ordinal_model(model, start_from, judge.full_fine_tuning, judge.upper_layers)
-    train, validation = [
-        ordinal_dataset(lines, tokenizer, training.max_length, judge.windows) for lines in (data.train, data.validation)
-    ]
+    train, validation = ordinal_datasets(judge, training, tokenizer, data)
     # The columns are ours, not arguments of the model's forward.
     training.remove_unused_columns = False
     training.label_names = ["labels", "level"]

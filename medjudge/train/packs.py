@@ -30,11 +30,6 @@ def packed(dataset: Dataset, max_length: int) -> Dataset:
     return Dataset.from_list([{"lines": [dataset[index] for index in pack]} for pack in packs])
 
 
-def packed_lengths(lengths: Sequence[int], max_length: int) -> list[int]:
-    """The tokens of each pack that `packed` would make of rows of these lengths."""
-    return [sum(lengths[index] for index in pack) for pack in _packs(lengths, max_length)]
-
-
 def _packs(lengths: Sequence[int], max_length: int) -> list[list[int]]:
     packs: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # of packs that are not full, ascending
@@ -111,12 +106,6 @@ def tree_packed(dataset: Dataset, max_length: int, mixed: int | None = None) -> 
     rows = list(dataset)
     packs = tree_packs(rows, max_length, mixed)
     return Dataset.from_list([{"lines": [{**rows[line], "shared": shared} for line, shared in pack]} for pack in packs])
-
-
-def tree_lengths(rows: Sequence[dict[str, Any]], max_length: int, mixed: int | None = None) -> list[int]:
-    """The tokens of each pack that `tree_packed` would make of these rows."""
-    packs = tree_packs(rows, max_length, mixed)
-    return [sum(len(rows[line]["input_ids"]) - shared for line, shared in pack) for pack in packs]
 
 
 def require_lines_apart(model: PreTrainedModel) -> None:

@@ -1,42 +1,27 @@
-"""What a training run will do, by arithmetic: steps, tokens, lines cut or dropped, memory and time on named GPUs."""
+"""`medjudge train --plan`: steps, tokens, lines cut or dropped; and, by steps of the real trainer, memory and time."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from math import ceil
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import numpy as np
+import torch
+from datasets import Dataset
+from torch.utils.data import DataLoader
+from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from medjudge.train.checks import FEW_STEPS, batch_size
+from medjudge.models.hardware import peak_of_process
+from medjudge.train.checks import FEW_STEPS, batch_size, memory_explained
 from medjudge.train.command_line import TrainingConfig
-from medjudge.train.features import EncodedLine, TrainingData
-from medjudge.train.memory import BatchSize, Shape, StepMemory, step_memory
-from medjudge.train.packs import packed_lengths, tree_lengths
-from medjudge.train.quantized import quantization_of
+from medjudge.train.features import TrainingData
+from medjudge.train.kinds import KINDS
+from medjudge.train.ordinal import without_dropout
 
 GIB = 2**30
-_UTILISATION = 0.35
-"""The share of a GPU's peak that training is assumed to reach."""
-_RESERVED = 1.0
-"""GiB of a GPU that are not to be had: CUDA itself, and blocks that lie between others."""
-
-
-class Card(NamedTuple):
-    """A GPU: its memory in GiB, and its dense bfloat16 matrix products with float32 sums in TFLOP/s, as published."""
-
-    name: str
-    memory: int
-    tera: float
-
-
-CARDS = (
-    Card("RTX 4060", 8, 30.2),
-    Card("RTX 4080", 16, 97.5),
-    Card("RTX 4090", 24, 165.2),
-    Card("L40S", 48, 362.0),
-    Card("A100", 80, 312.0),
-    Card("H100", 80, 989.0),
-)
 
 
 @dataclass(frozen=True)
@@ -51,14 +36,13 @@ class LinesOfFile:
         return f"{self.lines} lines, {_share(self.dropped, self.lines)} dropped, {_share(self.cut, self.lines)} cut"
 
 
-@dataclass(frozen=True)
-class CardEstimate:
-    """Whether the run fits a GPU, and for how long it would train there, in hours."""
+class Timing(NamedTuple):
+    """Measured steps: seconds of a typical batch read for the first time and again, its tokens, and peak memory."""
 
-    card: str
-    memory_gib: int
-    fits: bool
-    hours: float
+    first: float
+    again: float
+    tokens: int
+    peak: int
 
 
 @dataclass(frozen=True)
@@ -66,15 +50,19 @@ class TrainingPlan:
     """What a training run will do.
 
     Attributes:
+        base_model: The model that is trained, `output_dir` the judge folder.
         tokens: Tokens of an epoch, those that packs share counted once; `longest` are those of the longest line.
         sequences: What batches are made of: lines, or packs of them if `packed`.
         steps: Optimizer steps of the whole run, each over `batch` sequences.
-        memory: GiB of a step by part, or all of them as `measured`; None where the shape of the base model is not
-            known.
-        cards: Empty where the memory is not estimated.
+        device: `CPU` or the GPU's name where the run would train on this machine; the rest is None elsewhere.
+        memory: `measured`: GiB at the peak, with the longest batch.
+        seconds: Of a typical batch.
+        hours: Of all epochs, without evaluations.
     """
 
     config: str
+    base_model: str
+    output_dir: str
     train: LinesOfFile
     validation: LinesOfFile
     tokens: int
@@ -84,8 +72,10 @@ class TrainingPlan:
     batch: int
     epochs: float
     steps: int
-    memory: dict[str, float] | None
-    cards: tuple[CardEstimate, ...]
+    device: str | None = None
+    memory: dict[str, float] | None = None
+    seconds: float | None = None
+    hours: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,23 +83,27 @@ class TrainingPlan:
     def text(self) -> list[str]:
         """The plan in lines for the screen."""
         what = "packs of lines" if self.packed else "lines"
-        lines = [f"train: {self.train}", f"validation: {self.validation}"]
-        lines.append(f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line")
-        lines.append(
-            f"optimizer steps: {self.steps} ({self.epochs:g} epochs of {self.sequences} {what}, {self.batch} a step)"
-        )
+        lines = [
+            f"{self.config}: {self.base_model}, to {self.output_dir}",
+            f"train: {self.train}",
+            f"validation: {self.validation}",
+            f"tokens: {self.tokens:,} an epoch, {self.longest:,} in the longest line",
+            f"optimizer steps: {self.steps} ({self.epochs:g} epochs of {self.sequences} {what}, {self.batch} a step)",
+        ]
         if self.steps < FEW_STEPS:
             lines.append(f"warning: below about {FEW_STEPS} optimizer steps a judge learns little")
-        if self.memory is None:
-            lines.append("memory and time: not estimated for this kind of judge or base model")
-        elif "measured" in self.memory:
-            lines.append(f"memory: {self.memory['measured']:.1f} GiB (two steps of the largest batch, on this CPU)")
+        if self.memory is None or self.seconds is None or self.hours is None:
+            lines.append(
+                "memory and time: not measured, as this config trains on a GPU; run --plan on a machine with one"
+            )
         else:
-            parts = ", ".join(f"{name} {value:.1f}" for name, value in self.memory.items())
-            lines.append(f"memory: {sum(self.memory.values()):.1f} GiB ({parts}), and {_RESERVED:g} GiB for CUDA")
-        for card in self.cards:
-            outcome = f"about {card.hours:.1f} hours at {_UTILISATION:.0%} of its peak" if card.fits else "does not fit"
-            lines.append(f"{card.card}, {card.memory_gib} GiB: {outcome}")
+            hours = f"{self.hours:.1f} hours" if self.hours >= 1 else f"{60 * self.hours:.0f} minutes"
+            lines.append(
+                f"memory: {self.memory['measured']:.1f} GiB (peak with the longest batch, on this {self.device})"
+            )
+            lines.append(
+                f"time: about {hours} without evaluations ({self.seconds:.2f} s a typical batch, measured here)"
+            )
         return lines
 
 
@@ -118,112 +112,125 @@ def _share(part: int, whole: int) -> str:
 
 
 def plan_of(
-    name: str,
-    config: TrainingConfig,
-    before: TrainingData,
-    data: TrainingData,
-    shape: Shape | None,
-    measured: int | None = None,
+    name: str, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, files: TrainingData, here: bool
 ) -> TrainingPlan:
     """Plans a run.
 
     Args:
         name: What the plan calls the config.
-        before: The lines of the files.
-        data: Those with room in the window; `encoded` is empty for an ordinal judge.
-        shape: Of the base model; None where it is not known.
-        measured: Bytes of memory that steps on this machine's CPU took.
+        files: The lines of the files.
+        here: Whether the run would train on this machine: some steps of it are then taken.
+
+    Raises:
+        InputError: The base model cannot be loaded, or a step needs more memory than there is.
     """
-    training = config.training
-    encoded_train, encoded_validation = data.encoded
-    rows = sequence_lengths(config, encoded_train)
-    sequences = len(rows) or len(data.train)
-    steps = ceil(sequences / training.per_device_train_batch_size / training.world_size)
+    judge, model, training = config
+    kind = KINDS[judge.kind]
+    data = kind.with_room(judge, training, tokenizer, files)
+    train, validation = kind.datasets(judge, training, tokenizer, data)
+    tokens = [row_tokens(row) for row in train]
+    steps = ceil(len(train) / training.per_device_train_batch_size / training.world_size)
     steps = max(1, ceil(steps / training.gradient_accumulation_steps))
     total = training.max_steps if training.max_steps > 0 else ceil(steps * training.num_train_epochs)
-    memory = None if measured is None else {"measured": round(measured / GIB, 2)}
-    step = None
-    if shape is not None and rows:
-        step = estimated_memory(config, encoded_train, rows, shape)
-        memory = {part: round(value / GIB, 2) for part, value in step._asdict().items()}
-    epochs = total / steps
-    return TrainingPlan(
+    plan = TrainingPlan(
         config=name,
-        train=_lines(before.train, data.train, encoded_train),
-        validation=_lines(before.validation, data.validation, encoded_validation),
-        tokens=sum(rows),
-        longest=max(map(_tokens, encoded_train), default=0),
-        sequences=sequences,
-        packed=bool(training.packing and rows),
+        base_model=str(model.model_name_or_path),
+        output_dir=str(training.output_dir),
+        train=_lines(files.train, train),
+        validation=_lines(files.validation, validation),
+        tokens=sum(tokens),
+        longest=max(row_tokens({**line, "shared": 0}) for line in _lines_of(train)),
+        sequences=len(train),
+        packed=bool(training.packing),
         batch=batch_size(training),
-        epochs=round(epochs, 2),
+        epochs=round(total / steps, 2),
         steps=total,
-        memory=memory,
-        cards=() if step is None or shape is None else _cards(step, flops(config, rows, shape) * epochs),
+    )
+    if not here:
+        return plan
+    timing = measured(config, tokenizer, data)
+    epochs = total / steps
+    seconds = timing.first * min(epochs, 1) + timing.again * max(epochs - 1, 0)
+    return replace(
+        plan,
+        device="CPU" if training.use_cpu else torch.cuda.get_device_name(training.device),
+        memory={"measured": round(timing.peak / GIB, 2)},
+        seconds=round(timing.first, 3),
+        hours=round(seconds * sum(tokens) / timing.tokens / 3600, 3),
     )
 
 
-def sequence_lengths(config: TrainingConfig, lines: Sequence[EncodedLine]) -> list[int]:
-    """The tokens of what batches are made of: lines, or packs of them."""
-    lengths = list(map(_tokens, lines))
-    if not config.training.packing or not lengths:
-        return lengths
-    max_length = config.training.max_length or max(lengths)
-    if config.judge.share_prefixes:
-        return tree_lengths([line.row for line in lines], max_length, config.judge.pack_length)
-    return packed_lengths(lengths, max_length)
+def row_tokens(row: dict[str, Any]) -> int:
+    """The tokens that a row of a training set is read with, those that its lines share counted once."""
+    if "windows" in row:
+        return sum(len(window["ids"]) for window in row["windows"])
+    return sum(len(line["input_ids"]) - line.get("shared", 0) for line in row.get("lines", [row]))
 
 
-def _tokens(line: EncodedLine) -> int:
-    return len(line.row["input_ids"])
+def _lines_of(rows: Dataset) -> list[dict[str, Any]]:
+    return [line for row in rows for line in row.get("lines", [row])]
 
 
-def _lines(before: Sequence[Any], after: Sequence[Any], encoded: Sequence[EncodedLine]) -> LinesOfFile:
-    return LinesOfFile(len(before), len(before) - len(after), sum(line.answer_tokens_cut > 0 for line in encoded))
+def _lines(before: Sequence[Any], rows: Dataset) -> LinesOfFile:
+    lines = _lines_of(rows)
+    return LinesOfFile(len(before), len(before) - len(lines), sum(line["cut"] > 0 for line in lines))
 
 
-def _cards(step: StepMemory, work: float) -> tuple[CardEstimate, ...]:
-    return tuple(
-        CardEstimate(
-            card.name,
-            card.memory,
-            step.total / GIB + _RESERVED <= card.memory,
-            round(work / (card.tera * 1e12 * _UTILISATION) / 3600, 2),
-        )
-        for card in CARDS
-    )
+def measured(config: TrainingConfig, tokenizer: PreTrainedTokenizerBase, data: TrainingData) -> Timing:
+    """Takes four steps of the real trainer and evaluates one batch: typical batches, and the longest ones.
+
+    The first step warms up and allocates the moments of the optimiser. The last two read one batch, as states that are
+    kept between epochs make the second time shorter.
+
+    Args:
+        data: The lines with room in the window.
+    """
+    judge, model, training = config.judge, config.model, copy(config.training)
+    training.max_steps, training.gradient_accumulation_steps = 4, 1
+    training.eval_strategy, training.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
+    training.logging_strategy, training.report_to = IntervalStrategy.NO, []
+    training.load_best_model_at_end, training.eval_on_start, training.disable_tqdm = False, False, True
+    with TemporaryDirectory() as folder, memory_explained(training):
+        training.output_dir = folder
+        trainer = KINDS[judge.kind].trainer(judge, model, training, tokenizer, data)
+        trainer.remove_callback(PrinterCallback)  # of losses, on stdout
+        if training.use_cpu:
+            without_dropout(trainer.model)
+        rows, size = trainer.train_dataset, training.per_device_train_batch_size
+        order = _by_tokens(rows)
+        typical = order[max(len(order) // 2 - size // 2, 0) :][:size]
+        batches = [order[len(order) // 2 :][:size], order[:size], typical, typical]
+        loader = DataLoader(rows, batch_sampler=batches, collate_fn=trainer.data_collator)
+        trainer.get_train_dataloader = lambda: loader
+        clock = _Clock()
+        trainer.add_callback(clock)
+        trainer.train()
+        evaluated = _by_tokens(trainer.eval_dataset)[: training.per_device_eval_batch_size]
+        trainer.evaluate(trainer.eval_dataset.select(evaluated))
+        peak = peak_of_process() if training.use_cpu else torch.cuda.max_memory_reserved(training.device)
+        return Timing(*clock.seconds[2:], sum(row_tokens(rows[index]) for index in typical), peak)
 
 
-def estimated_memory(
-    config: TrainingConfig, lines: Sequence[EncodedLine], rows: Sequence[int], shape: Shape
-) -> StepMemory:
-    """The memory of the largest step: the longest rows, with the longest replies."""
-    model, training = config.model, config.training
-    size, longest = training.per_device_train_batch_size, max(rows)
-    autocast, again = bool(training.bf16 or training.fp16), bool(training.gradient_checkpointing)
-    words = sorted((sum(label != -100 for label in line.row["labels"]) for line in lines), reverse=True)
-    per_row = ceil(len(lines) / len(rows))  # lines of a pack
-    replies = words[: size * per_row]
-    if training.packing:  # packs of a batch make one sequence
-        masked = size * per_row > 1 and not config.judge.share_prefixes
-        batch = BatchSize(1, size * longest, size * per_row, masked, sum(replies) + len(replies), sum(replies))
-    else:
-        batch = BatchSize(size, longest, size, size > 1, replies[0] + 1, sum(replies))
-    return step_memory(shape, batch, model, quantization_of(model), autocast, again)
+def _by_tokens(rows: Dataset) -> list[int]:
+    """The numbers of rows, longest first."""
+    tokens = [row_tokens(row) for row in rows]
+    return sorted(range(len(tokens)), key=lambda index: -tokens[index])
 
 
-def flops(config: TrainingConfig, rows: Sequence[int], shape: Shape) -> float:
-    """Floating-point operations of an epoch's forward and backward passes; the base model's weights get no gradient."""
-    training = config.training
-    again = 1 if training.gradient_checkpointing else 0
-    size = training.per_device_train_batch_size
-    shuffled = np.random.default_rng(0).permutation(np.array(rows))
-    batches = [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
-    if training.packing:
-        lengths = np.array([batch.sum() for batch in batches])
-        sequences = np.ones(len(batches))
-    else:
-        lengths, sequences = np.array([batch.max() for batch in batches]), np.array([len(batch) for batch in batches])
-    products = 2 * (shape.linear * (2 + again) + shape.adapter * (3 + again))
-    attention = 4 * shape.query * shape.layers * (3 + again)
-    return float((sequences * (lengths * products + lengths.astype(float) ** 2 * attention)).sum())
+class _Clock(TrainerCallback):
+    """Keeps the seconds of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._start = 0.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._start = self._now()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.seconds.append(self._now() - self._start)
+
+    def _now(self) -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.monotonic()

@@ -17,13 +17,12 @@ from medjudge.judge.identity import measured_on
 from medjudge.models.loading import base_name, commit, located
 from medjudge.models.packaged import source_of
 from medjudge.rubrics.render import Style, prompt_hashes
+from medjudge.train.adapters import quantization_of, seen_before
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.checks import batch_size
 from medjudge.train.command_line import TrainingConfig
 from medjudge.train.features import TrainingData, question_ids
 from medjudge.train.kinds import KINDS
-from medjudge.train.quantized import quantization_of
-from medjudge.train.start import seen_before
 from medjudge.train.temperature import Calibration, agreement_measures, as_card, calibrated
 
 _MEASURES = ("eval_loss", "eval_quadratic_kappa", "eval_usable_agreement", "eval_score_mass")

@@ -6,13 +6,7 @@ from typing import NamedTuple
 
 from medjudge.annotate.pair_forms import write_pair_project, write_pair_workbook
 from medjudge.annotate.pair_intake import AddedPairs, import_pairs
-from medjudge.annotate.pair_plan import (
-    PairPlan,
-    PairPlanOptions,
-    draw_pair_plan,
-    pairs_to_compare,
-    write_pair_plan,
-)
+from medjudge.annotate.pair_plan import PairPlan, PairPlanOptions, draw_pair_plan, pairs_to_compare, write_pair_plan
 from medjudge.errors import InputError
 from medjudge.store import Run
 from medjudge.workflows.annotate import FormFormat

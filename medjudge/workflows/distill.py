@@ -4,18 +4,17 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from medjudge.annotate.scores import read_physician_scores
 from medjudge.benchmark.splits import held_out_groups
-from medjudge.distill.checks import ChecksReport, check_training_set, questions_to_keep_out
-from medjudge.distill.people_last import Stages, people_last
-from medjudge.distill.prompt_lengths import PromptReport, prompt_lengths
+from medjudge.distill.checks import check_training_set, prompt_lengths, questions_to_keep_out
 from medjudge.distill.training_set import (
     ScoredAnswers,
+    Stages,
     TrainingSetOptions,
-    TrainingSetSummary,
     build_training_set,
+    people_last,
     side_summary,
 )
 from medjudge.errors import InputError
@@ -53,38 +52,6 @@ class DistillOptions(TrainingSetOptions):
     hold_out: float = 0.0
 
 
-class KeptOut(TypedDict):
-    """Counts of what was kept out, `by_id` those named by their id, and the ids of all questions kept out."""
-
-    questions: int
-    answers: int
-    by_id: int
-    ids: list[str]
-
-
-class ChecksSummary(ChecksReport):
-    """What the checks found, what was kept out, and warnings for the user."""
-
-    kept_out: KeptOut
-    prompt_tokens: PromptReport
-    warnings: list[str]
-
-
-class StagesSummary(TypedDict):
-    """Counts of lines: of the first stage, and of people and of the teacher in the second."""
-
-    first: int
-    people: int
-    replayed: int
-
-
-class DistillSummary(TrainingSetSummary):
-    """The content of `summary.json`; `people_last` is None without this option."""
-
-    people_last: StagesSummary | None
-    checks: ChecksSummary
-
-
 @dataclass(frozen=True, repr=False)
 class DistilledSet:
     """A training set in a folder.
@@ -93,13 +60,13 @@ class DistilledSet:
         folder: Holds `train.jsonl`, `validation.jsonl`, `summary.json`, and the scheme of the questions.
         train: The lines to train on.
         validation: The lines that choose a checkpoint.
-        summary: What came from where, and what the checks found.
+        summary: What came from where, and what the checks found; the content of `summary.json`.
     """
 
     folder: Path
     train: list[TrainingLine]
     validation: list[TrainingLine]
-    summary: DistillSummary
+    summary: dict[str, Any]
 
     @property
     def train_file(self) -> Path:
@@ -161,7 +128,7 @@ def distill_training_set(
     checked = check_training_set(training_set.train, training_set.validation)
     lengths = prompt_lengths([*checked.train, *training_set.validation], sources.scheme)
     stages = people_last(checked.train, options.seed) if options.people_last else None
-    summary: DistillSummary = {
+    summary: dict[str, Any] = {
         **training_set.summary,
         "train": side_summary(checked.train),
         "people_last": stages and _counts(stages),
@@ -189,7 +156,7 @@ def distill_training_set(
     return result
 
 
-def _counts(stages: Stages) -> StagesSummary:
+def _counts(stages: Stages) -> dict[str, Any]:
     return {
         "first": len(stages.first),
         "people": len(stages.last) - stages.replayed,
@@ -256,7 +223,7 @@ class _Remaining(NamedTuple):
     """The sources that may be learnt from, and how much was kept out."""
 
     sources: ScoredAnswers
-    kept_out: KeptOut
+    kept_out: dict[str, Any]
 
 
 def _held_out(sources: ScoredAnswers, options: DistillOptions) -> frozenset[str]:
@@ -304,7 +271,7 @@ def _without_kept_out(sources: ScoredAnswers, files: Sequence[Path], held: froze
             f"--keep-out {', '.join(map(str, files))}: names all questions here, such as {min(ids)}; nothing is left "
             "to train on"
         )
-    kept_out: KeptOut = {
+    kept_out: dict[str, Any] = {
         "questions": len(ids),
         "answers": len(sources.answers) - len(remaining.answers),
         "by_id": len(named & {question.id for question in sources.questions}),

@@ -23,20 +23,8 @@ from medjudge.statistics.panels import combined
 from medjudge.store import Run
 from medjudge.validation.usability import NO_REASON, NOT_JUDGED, REASONS
 from medjudge.validation.validations import statuses_in
-from medjudge.workflows.judge import (
-    JudgeOptions,
-    introduction,
-    judge_answers,
-    require_same_judge,
-    rubrics_identity,
-)
-from medjudge.workflows.panel_calibration import (
-    CalibrationScores,
-    fit_of,
-    member_identity,
-    own_scores,
-    stored_fit,
-)
+from medjudge.workflows.judge import JudgeOptions, introduction, judge_answers, require_same_judge, rubrics_identity
+from medjudge.workflows.panel_calibration import CalibrationScores, fit_of, member_identity, own_scores, stored_fit
 
 _Judged = Mapping[tuple[AnswerKey, int], Judgment]
 """A member's judgments by answer and round."""

@@ -19,14 +19,11 @@ from medjudge.judge.folder import JudgeCard, read_card
 from medjudge.models.loading import in_hub_cache, load_config, load_tokenizer, window_of
 from medjudge.screen import say
 from medjudge.shipped import config_file, shipped
+from medjudge.train.adapters import starting_card
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_data
-from medjudge.train.kinds import KINDS
-from medjudge.train.measured_memory import measured_memory
-from medjudge.train.memory import shape_of
 from medjudge.train.plan import TrainingPlan, plan_of
-from medjudge.train.start import starting_card
 from medjudge.workflows.distill import TRAIN_FILE, VALIDATION_FILE, DistillOptions, distill_training_set
 
 Recipe = Callable[[JudgeArguments, ModelConfig, SFTConfig], Path]
@@ -96,15 +93,15 @@ def plan_training(
     *,
     train_file: Path | None = None,
     validation_file: Path | None = None,
+    output_dir: Path | None = None,
     start_from: Path | None = None,
     num_train_epochs: float | None = None,
     options: Sequence[str] = (),
 ) -> TrainingPlan:
-    """Says what `train_judge` would do: it reads the files, the tokenizer and the base model's config.
+    """Says what `train_judge` would do: steps, tokens, lines that do not fit, and memory and time by steps taken here.
 
-    The arguments are those of `train_judge`. Without a GPU, and unless `use_cpu` is false, a generative judge takes two
-    steps, and the memory is the peak of this process. Else no weights are loaded, and memory and time are for one GPU,
-    whatever this machine has.
+    The arguments are those of `train_judge`. Where `use_cpu` is false and there is no GPU, no weights are loaded, and
+    memory and time are left open.
 
     Raises:
         InputError: Whatever is wrong with config, files or options, or the base model's config cannot be had.
@@ -113,12 +110,13 @@ def plan_training(
         config,
         train_file=train_file,
         validation_file=validation_file,
+        output_dir=output_dir,
         start_from=start_from,
         num_train_epochs=num_train_epochs,
     )
-    without_gpu = () if torch.cuda.is_available() else ("--use_cpu", "true")
     words = with_defaults_named([*words, *options])
-    parsed = parse_arguments([*words, *without_gpu])
+    no_gpu = not torch.cuda.is_available()
+    parsed = parse_arguments([*words, *(("--use_cpu", "true") if no_gpu else ())])
     judge, model, training = parsed
     if judge.start_folder is not None:
         starting_card(judge.start_folder, judge.kind, model)
@@ -128,17 +126,9 @@ def plan_training(
     tokenizer = load_tokenizer(model.model_name_or_path, model.model_revision)
     base = load_config(model.model_name_or_path, model.model_revision)
     training.max_length = min(training.max_length or 1024, window_of(base))
-    data = KINDS[judge.kind].with_room(judge, training, tokenizer, before)
-    name = Path(words[words.index("--config") + 1]).stem
-    if data.encoded[0] and without_gpu and _trains_here(words):
-        return plan_of(name, parsed, before, data, None, measured_memory(parsed, tokenizer, data))
-    return plan_of(name, parsed, before, data, shape_of(base, model) if data.encoded[0] else None)
-
-
-def _trains_here(words: Sequence[str]) -> bool:
-    """Whether a config and what overrides it leave open that training is on a CPU."""
-    in_config = read_yaml(Path(words[words.index("--config") + 1])).get("use_cpu", True)
-    return str(dict(pairwise(words)).get("--use_cpu", in_config)).lower() != "false"
+    file = Path(words[words.index("--config") + 1])
+    for_gpu = str(dict(pairwise(words)).get("--use_cpu", read_yaml(file).get("use_cpu"))).lower() == "false"
+    return plan_of(file.stem, parsed, tokenizer, before, here=not (no_gpu and for_gpu))
 
 
 class _OnGpu(NamedTuple):

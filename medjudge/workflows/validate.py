@@ -9,13 +9,7 @@ from medjudge.annotate.scores import parse_label_map, read_physician_scores
 from medjudge.errors import InputError, notify
 from medjudge.files import file_sha256
 from medjudge.judge.folder import CARD_FILE, read_card
-from medjudge.judge.open import (
-    JudgeRef,
-    built_in_folder,
-    check_judge_ref,
-    resolve_judge_or_panel,
-    similarity_folder,
-)
+from medjudge.judge.open import JudgeRef, built_in_folder, check_judge_ref, resolve_judge_or_panel, similarity_folder
 from medjudge.judge.panel import read_panel_record
 from medjudge.judge.signed import signed_files
 from medjudge.judge.study_summary import AgainstKind

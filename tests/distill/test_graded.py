@@ -8,9 +8,9 @@ from scipy.stats import spearmanr
 from medjudge.benchmark.llmeval_med import read_llmeval_med
 from medjudge.benchmark.sample import sample_folder
 from medjudge.distill.alterations import ALTERATIONS, altered
-from medjudge.distill.checklist import points_of
 from medjudge.distill.dressing import padded
 from medjudge.distill.graded import graded_answers
+from medjudge.distill.sources import points_of
 from medjudge.distill.wording import wording_of
 from medjudge.judge.language import language_of
 from medjudge.probes.texts import probe_texts

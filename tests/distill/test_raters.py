@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from medjudge.distill.raters import fit_raters, rater_labels
+from medjudge.distill.labels import fit_raters, rater_labels
 from medjudge.records import AnswerKey
 
 

@@ -18,7 +18,7 @@ from medjudge.judge.protocol import Assignment
 from medjudge.records import TrainingLine
 from medjudge.rubrics.render import Style
 from medjudge.scheme import LLMEVAL_MED
-from medjudge.train.features import EncodedLine
+from medjudge.train.features import Row
 from medjudge.train.features import encoded_lines as encoded
 from medjudge.train.generative import readable
 
@@ -40,7 +40,7 @@ def changed(path: Path, change: Callable[[int, dict], None]) -> None:
 
 def encoded_lines(
     lines: Sequence[TrainingLine], tokenizer: PreTrainedTokenizerBase, max_length: int, style: Style = "score-first"
-) -> list[EncodedLine]:
+) -> list[Row]:
     """Lines as a generative judge learns them, all of which have room in its window."""
     level_ids = score_token_ids(tokenizer)
     found = encoded(lines, tokenizer, level_ids, max_length, style, LLMEVAL_MED)

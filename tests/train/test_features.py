@@ -13,12 +13,7 @@ from medjudge.records import TrainingLine
 from medjudge.train import features
 from medjudge.train.arguments import TRAINABLE_STYLES
 from medjudge.train.command_line import parse_arguments
-from medjudge.train.features import (
-    TrainingData,
-    data_with_room,
-    read_training_lines,
-    require_apart,
-)
+from medjudge.train.features import TrainingData, data_with_room, read_training_lines, require_apart
 from medjudge.train.generative import generative_trainer
 from medjudge.train.packs import packed
 
@@ -29,7 +24,7 @@ def test_training_sees_exactly_the_tokens_that_judging_sees(style, training_file
     lines[0] = lines[0].model_copy(update={"rationale": "The dose is wrong."})
     lines[1] = lines[1].model_copy(update={"rationale": "Scores well.\n**Score**: 2\nOr so."})
     tokenizer = load_tokenizer(str(tiny_lm))
-    for line, (row, _) in zip(lines, encoded_lines(lines, tokenizer, 4096, style), strict=True):
+    for line, row in zip(lines, encoded_lines(lines, tokenizer, 4096, style), strict=True):
         assignment = Assignment(line.question, tuple(line.earlier), line.answer)
         prompt = encode_prompt(tokenizer, assignment, 4096, style).input_ids
         assert row["input_ids"][: len(prompt)] == prompt
@@ -59,7 +54,7 @@ def test_a_long_rationale_is_cut_and_the_answer_is_not(tiny_lm, question, answer
         scored_by=["t"],
         rationale="wrong dose " * 4000,
     )
-    ((row, _),) = encoded_lines([line], tokenizer, 2048)
+    (row,) = encoded_lines([line], tokenizer, 2048)
     assert len(row["input_ids"]) <= 2048
     assert "Take four grams." in tokenizer.decode(row["input_ids"])
     counted = sum(label != -100 for label in row["labels"])
@@ -79,9 +74,9 @@ def test_a_full_window_cuts_the_rationale_and_leaves_the_prompt_of_the_judge(tin
         scored_by=["t"],
         rationale="wrong dose " * 4000,
     )
-    ((row, cut),) = encoded_lines([line], tokenizer, 2048)
+    (row,) = encoded_lines([line], tokenizer, 2048)
     judged = encode_prompt(tokenizer, Assignment(line.question, (), line.answer), 2047, "score-first").input_ids
-    assert cut > 0
+    assert row["cut"] > 0
     assert row["input_ids"][: len(judged)] == judged
     assert 2040 < len(row["input_ids"]) == len(row["labels"]) <= 2048
     assert tokenizer.decode(row["input_ids"][row["score_at"]]) == "2"

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-import yaml
-from recipe_runs import REPOSITORY, write_lines
+from recipe_runs import write_lines
 from train_judge import main as train_judge
 
 from medjudge.errors import InputError
@@ -42,10 +41,3 @@ def test_a_file_without_any_line_with_room_is_refused(training_files, recipe, ti
     with pytest.raises(InputError, match=r"validation\.jsonl: in all \d+ lines, .*; raise max_length in the config"):
         train_judge(*parse_arguments(recipe("generative", tiny_lm, use_cpu=True)))
     assert not (tmp_path / "judges" / "generative").exists()
-
-
-def test_the_qwen_configs_read_all_of_llmeval_med() -> None:
-    """Its longest prompt, with the reference as answer, has 9,179 tokens."""
-    configs = sorted((REPOSITORY / "configs" / "judges").glob("qwen*.yaml"))
-    assert len(configs) == 4
-    assert {yaml.safe_load(config.read_text(encoding="utf-8"))["max_length"] for config in configs} == {10_240}

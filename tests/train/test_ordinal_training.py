@@ -26,19 +26,6 @@ def probabilities(folder, lines) -> np.ndarray:
     return np.array([judged[line.question.id, line.answer.model] for line in lines])
 
 
-def test_training_goes_on_from_a_judge(recipe, tiny_encoder, training_files, tmp_path) -> None:
-    """With no step to learn in, the second judge is the first."""
-    lines = read_training_lines(training_files[1])
-    first = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
-    options = {"start_from": first, "output_dir": tmp_path / "second", "learning_rate": 0}
-    second = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, **options)))
-    assert read_card(second).training["started_from"] == str(first)
-    for name in ("adapter_model.safetensors", "head.safetensors"):
-        before, after = load_file(first / name), load_file(second / name)
-        assert all(torch.equal(before[key], after[key]) for key in before)
-    assert probabilities(first, lines).argmax(axis=1).tolist() == probabilities(second, lines).argmax(axis=1).tolist()
-
-
 @pytest.mark.parametrize("started", [False, True])
 def test_full_fine_tuning_writes_a_whole_body_that_judges(
     recipe, tiny_encoder, training_files, tmp_path, started

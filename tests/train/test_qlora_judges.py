@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from recipe_runs import score_logits
+from safetensors.torch import load_file
 from scipy.special import log_softmax
 from tiny_models import build_generative_judge
 from train_judge import main as train_judge
@@ -19,16 +20,16 @@ from medjudge.judge.generative import GenerativeJudge
 from medjudge.judge.identity import folder_identity
 from medjudge.models.quantization import Quantization
 from medjudge.records import TrainingLine
+from medjudge.train.adapters import quantization_of, starting_card
 from medjudge.train.checkpoints import kept_step
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import read_training_lines
 from medjudge.train.generative import GenerativeTrainer
-from medjudge.train.quantized import quantization_of
-from medjudge.train.start import starting_card
 
 CPU = torch.device("cpu")
 
 
+@pytest.mark.filterwarnings("error:.*an autograd kernel was not registered")
 def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, monkeypatch) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; pip install 'medjudge[gpu]'")
     read_in_training: dict[int, np.ndarray] = {}
@@ -42,9 +43,19 @@ def test_qlora_judge_runs_as_it_was_validated(recipe, tiny_lm, training_files, m
         return output
 
     monkeypatch.setattr(GenerativeTrainer, "evaluation_loop", evaluation_loop)
-    options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16"}
-    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, max_steps=8)))
+    options = {"load_in_4bit": True, "use_bnb_nested_quant": True, "dtype": "bfloat16", "gradient_checkpointing": True}
+    folder = train_judge(*parse_arguments(recipe("generative", tiny_lm, **options, packing=True, max_steps=8)))
+    trained = trainers[-1].model
+    quantised = {type(module.base_layer).__name__ for module in trained.modules() if hasattr(module, "base_layer")}
+    assert quantised == {"Linear4bit"}
+    weight = trained.base_model.model.model.layers[0].self_attn.q_proj.base_layer.weight
+    assert (weight.quant_type, weight.dtype) == ("nf4", torch.uint8)
+    # Evaluated in between, and yet not packed for inference: no gradient goes through packed weights.
+    assert not getattr(weight.quant_state, "packing_format_for_cpu", False)
+    assert all(np.abs(value).max() > 0 for value in load_file(folder / "adapter_model.safetensors").values())
     card = read_card(folder)
+    losses = [loss for _, loss in card.training["loss"]]
+    assert losses[-1] < losses[0]
     assert card.quantization == Quantization(bits=4, type="nf4", nested=True, dtype="bfloat16")
     assert "LoRA on a base quantised to NF4, nested" in (folder / "README.md").read_text()
     assert not (folder / "decision.json").exists()  # its pipeline would not quantise the base

@@ -37,29 +37,11 @@ def test_wrong_input_ends_before_a_judge_is_begun(
     assert [path.name for path in folder.rglob("*")] == ["notes.txt"]
 
 
-def one_level(_: int, line: dict) -> None:
-    line.update(level=2, probabilities=[0, 1, 0, 0, 0])
-
-
-def a_level_of_seven(number: int, line: dict) -> None:
-    line["level"] = 7 if number == 3 else line["level"]
-
-
-def shares_above_one(number: int, line: dict) -> None:
-    line["probabilities"] = [0, 0, 0, 0.9, 0.9] if number == 3 else line["probabilities"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (one_level, "train.jsonl: every line has level 2, which teaches nothing"),
-        (a_level_of_seven, "train.jsonl, line 4: level: Input should be less than or equal to 5 (found 7)"),
-        (shares_above_one, "train.jsonl, line 4: probabilities: [0.0, 0.0, 0.0, 0.9, 0.9] are not shares"),
-    ],
-)
-def test_lines_that_teach_nothing_are_refused(change, message, recipe, tiny_encoder, training_files, capsys) -> None:
-    changed(training_files[0], change)
-    assert refused(recipe("ordinal", tiny_encoder), capsys, message)
+def test_lines_that_teach_nothing_are_refused(recipe, tiny_encoder, training_files, capsys) -> None:
+    changed(training_files[0], lambda _, line: line.update(level=2, probabilities=[0, 1, 0, 0, 0]))
+    assert refused(
+        recipe("ordinal", tiny_encoder), capsys, "train.jsonl: every line has level 2, which teaches nothing"
+    )
 
 
 def test_no_question_stands_on_both_sides(recipe, tiny_encoder, training_files, capsys) -> None:

@@ -9,30 +9,24 @@ import pytest
 import torch
 from recipe_runs import changed, encoded_lines
 from torch.nn import functional
-from torch.nn.attention.flex_attention import flex_attention
 from train_judge import main as train_judge
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import ModelConfig, SFTConfig
 
 from medjudge.errors import InputError
 from medjudge.models.loading import load_causal_lm, load_tokenizer
-from medjudge.models.tree_attention import block_mask, branches, path_ends, tree_attention, tree_mask
+from medjudge.models.tree_attention import branches, path_ends, seen, tree_attention, tree_mask
 from medjudge.records import TrainingLine
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.command_line import parse_arguments
 from medjudge.train.features import TrainingData, data_with_room, generative_dataset, read_training_lines
 from medjudge.train.generative import GenerativeTrainer, collate, generative_trainer
-from medjudge.train.packs import require_branches_apart, tree_lengths, tree_packed, tree_packs
+from medjudge.train.packs import require_branches_apart, tree_packed, tree_packs
+from medjudge.train.plan import row_tokens
 from medjudge.workflows.train import plan_training
 
 LENGTHS, SHARED = [40, 55, 30, 70, 25], [0, 30, 30, 10, 0]
 """Five texts; the second and the third begin with 30 tokens of the first, the fourth with 10, the fifth with none."""
-
-
-def seen(ends: torch.Tensor) -> torch.Tensor:
-    """The mask of the whole sequence."""
-    place = torch.arange(len(ends))
-    return (place[None] <= place[:, None]) & (place[:, None] < ends[None])
 
 
 def test_each_token_sees_its_path_and_nothing_else() -> None:
@@ -64,15 +58,6 @@ def test_attention_by_branches_is_attention_under_the_mask(dtype: torch.dtype, t
     gradients = torch.autograd.grad(found.transpose(1, 2), texts, gradient)
     for one, other in zip(gradients, torch.autograd.grad(expected, exact, gradient.float()), strict=True):
         assert (one.float() - other).abs().max() < tolerance * other.abs().max()
-
-
-def test_the_blocks_for_a_gpu_show_the_same() -> None:
-    ends = path_ends(LENGTHS, SHARED)
-    torch.manual_seed(0)
-    query, key, value = (torch.randn(1, heads, len(ends), 16) for heads in (4, 2, 2))
-    found = flex_attention(query, key, value, block_mask=block_mask(ends), enable_gqa=True)
-    expected = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen(ends), enable_gqa=True)
-    assert torch.allclose(found, expected, atol=1e-5)
 
 
 @pytest.fixture
@@ -143,14 +128,13 @@ def test_gradients_are_those_of_separate_lines(checkpointing: bool, gradients, l
 
 
 def test_packs_keep_to_their_limit_and_every_line_is_in_one(lines, tiny_lm) -> None:
-    rows = [line.row for line in encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096)]
-    dataset = generative_dataset(encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096))
+    rows = encoded_lines(lines, load_tokenizer(str(tiny_lm)), 4096)
     longest = max(len(row["input_ids"]) for row in rows)
     limit = longest + 200
-    packs = tree_packed(dataset, limit)
+    packs = tree_packed(generative_dataset(rows), limit)
     assert 2 < len(packs) < len(lines)
     tokens = [collate([pack], 0)["input_ids"].numel() for pack in packs]
-    assert tokens == tree_lengths(rows, limit)
+    assert tokens == [row_tokens(pack) for pack in packs]
     assert max(tokens) <= limit
     found = sorted((line["input_ids"], line["probabilities"]) for pack in packs for line in pack["lines"])
     assert found == sorted((row["input_ids"], row["probabilities"]) for row in rows)
@@ -171,7 +155,7 @@ def test_packs_for_training_hold_few_answers_to_one_question() -> None:
     ]
     packs = tree_packs(rows, 4000, 600)
     assert sorted(line for pack in packs for line, _ in pack) == list(range(len(rows)))
-    assert max(tree_lengths(rows, 4000, 600)) <= 1.3 * 600
+    assert max(sum(132 - shared for _, shared in pack) for pack in packs) <= 1.3 * 600
     by_question = [Counter(places[line][0] for line, _ in pack) for pack in packs]
     in_order = [Counter(places[line][0] for line, _ in pack) for pack in tree_packs(rows, 600)]
     assert np.mean([len(each) for each in by_question]) > 1.5 * np.mean([len(each) for each in in_order])
@@ -190,7 +174,6 @@ def test_a_judge_is_trained_and_planned_with_shared_prefixes(recipe, tiny_lm, tr
     shared = plan_training(config, options=for_gpu)
     packed = plan_training(config, options=(*for_gpu, "--share_prefixes", "false"))
     assert shared.tokens < 0.7 * packed.tokens
-    assert sum(shared.memory.values()) < sum(packed.memory.values())
 
 
 def test_a_model_that_does_not_heed_the_tree_is_refused(tiny_lm) -> None:

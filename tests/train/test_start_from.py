@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tiny_models import build_generative_judge
 from train_judge import main as train_judge
 
-from medjudge.distill.people_last import people_last
+from medjudge.distill.training_set import people_last
 from medjudge.files import file_sha256
 from medjudge.judge.folder import read_card
 from medjudge.train.command_line import parse_arguments

@@ -1,0 +1,203 @@
+"""Adapters of judges, fresh from a config's `lora_*` fields or from a judge folder, and quantised bases (QLoRA)."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors import SafetensorError
+from torch import nn
+from transformers import PreTrainedModel
+from trl import ModelConfig
+
+from medjudge.errors import InputError
+from medjudge.files import read_text, write_json
+from medjudge.judge.adapter import ADAPTER_CONFIG, load_adapter
+from medjudge.judge.folder import JudgeCard, TrainedOn, read_card
+from medjudge.models.loading import base_name
+from medjudge.models.quantization import Quantization
+
+_DTYPES = ("bfloat16", "float16", "float32")
+
+
+def quantization_of(options: ModelConfig) -> Quantization | None:
+    """How the options quantise the base model; the judge's card keeps it. None where they do not.
+
+    Raises:
+        InputError: No format for the activations is named.
+    """
+    if not options.load_in_4bit and not options.load_in_8bit:
+        return None
+    if options.dtype not in _DTYPES:
+        raise InputError(f"config: dtype is {options.dtype}, and load_in_4bit needs {' or '.join(_DTYPES)}")
+    if options.load_in_8bit:
+        return Quantization(bits=8, dtype=options.dtype)
+    nested = bool(options.use_bnb_nested_quant)
+    return Quantization(bits=4, type=options.bnb_4bit_quant_type, nested=nested, dtype=options.dtype)
+
+
+def set_quantization(options: ModelConfig, quantization: Quantization) -> None:
+    """Quantises the base model as that of the judge to continue from: its adapter corrects what quantising changed."""
+    options.load_in_4bit, options.load_in_8bit = quantization.bits == 4, quantization.bits == 8
+    options.use_bnb_nested_quant, options.dtype = quantization.nested, quantization.dtype
+    if quantization.type is not None:
+        options.bnb_4bit_quant_type = quantization.type
+
+
+def keep_differentiable(model: PreTrainedModel) -> None:
+    """Keeps bitsandbytes from packing 4-bit weights for inference on a CPU, as it does in the first evaluation.
+
+    No gradient goes through packed weights: training would continue, with wrong gradients in all layers but the last.
+    """
+    from bitsandbytes.nn.modules import Linear4bit
+
+    for module in model.modules():
+        if isinstance(module, Linear4bit):
+            module.support_avx512bf16_for_cpu = False
+
+
+def upper_lora(
+    base: PreTrainedModel, options: ModelConfig, upper: int | None, task_type: str = "CAUSAL_LM"
+) -> LoraConfig:
+    """The configuration of an adapter on the last `upper` layers of a model, or on all.
+
+    Raises:
+        InputError: The model does not have so many layers.
+    """
+    config = lora_config(options, task_type)
+    if upper is None:
+        return config
+    count = base.config.get_text_config().num_hidden_layers
+    if not 1 <= upper <= count:
+        raise InputError(f"config: upper_layers is {upper}, and the model has {count}; take 1 to {count}")
+    if upper < count:
+        config.exclude_modules = rf".*\.layers?\.({'|'.join(map(str, range(count - upper)))})\..*|.*pooler.*"
+    return config
+
+
+def lora_config(options: ModelConfig, task_type: str) -> LoraConfig:
+    """The adapter's configuration; without `lora_target_modules` it sits on all linear layers.
+
+    Args:
+        options: TRL's model options.
+        task_type: `CAUSAL_LM` or `FEATURE_EXTRACTION`.
+    """
+    return LoraConfig(
+        task_type=task_type,
+        r=options.lora_r,
+        lora_alpha=options.lora_alpha,
+        lora_dropout=options.lora_dropout,
+        target_modules=options.lora_target_modules or "all-linear",
+        # A pooler is loaded with an encoder but not run by the judge; an adapter on it would get no gradient.
+        exclude_modules=r".*pooler.*" if task_type == "FEATURE_EXTRACTION" else None,
+        use_rslora=options.use_rslora,
+        use_dora=options.use_dora,
+        bias="none",
+    )
+
+
+def add_lora(body: PreTrainedModel, options: ModelConfig, upper: int | None = None) -> PeftModel:
+    """Puts a fresh adapter on a body, or on its last `upper` layers.
+
+    Raises:
+        InputError: The model has no layer that `lora_target_modules` names.
+    """
+    try:
+        model = get_peft_model(body, upper_lora(body, options, upper, "FEATURE_EXTRACTION"))
+    except ValueError as error:
+        raise InputError(f"lora_target_modules: {' '.join(str(error).split())[:200]}") from None
+    assert isinstance(model, PeftModel)
+    return model
+
+
+def write_base_name(folder: Path, base_model: str) -> None:
+    """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its path on this machine."""
+    path = folder / ADAPTER_CONFIG
+    if path.exists():  # a judge that was trained in full has none
+        write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})
+
+
+_LORA_FIELDS = {
+    "lora_r": "r",
+    "lora_alpha": "lora_alpha",
+    "use_rslora": "use_rslora",
+    "use_dora": "use_dora",
+}
+
+
+def starting_card(folder: Path, kind: str, options: ModelConfig) -> JudgeCard:
+    """Reads the card of the judge to continue from, and sets its base model, quantised or not, and its adapter's shape.
+
+    Args:
+        folder: The judge folder.
+        kind: Of the judge to train.
+        options: TRL's model options; base model, revision, quantisation and LoRA shape are set to the folder's.
+
+    Raises:
+        InputError: It is no judge folder, or one of another kind or base model, or `adapter_config.json` is corrupt.
+    """
+    card = read_card(folder)
+    if card.kind != kind:
+        raise InputError(f"start_from {folder}: a judge of kind {card.kind}, and kind is {kind}; change one of them")
+    if options.model_name_or_path and base_name(options.model_name_or_path) != card.base_model:
+        raise InputError(
+            f"start_from {folder}: its base model is {card.base_model}, and model_name_or_path is "
+            f"{options.model_name_or_path}; leave model_name_or_path out, or start from another judge"
+        )
+    options.model_name_or_path = card.base_model
+    options.model_revision = card.base_revision or "main"
+    if card.quantization is not None:
+        set_quantization(options, card.quantization)
+    adapter = folder / ADAPTER_CONFIG
+    if not adapter.is_file():
+        raise InputError(
+            f"start_from {folder}: was trained in full, and only an adapter can be trained further; start from another"
+        )
+    with damage_explained(folder):
+        shape = json.loads(read_text(adapter))
+        for field, name in _LORA_FIELDS.items():
+            setattr(options, field, shape[name])
+    return card
+
+
+def adapter_to_train(model: nn.Module, folder: Path) -> PeftModel:
+    """Puts the adapter of a judge folder onto its base model, to be trained on.
+
+    Raises:
+        InputError: Its files are corrupt or do not fit the base model.
+    """
+    with damage_explained(folder):
+        return load_adapter(model, folder, trainable=True)
+
+
+@contextmanager
+def damage_explained(folder: Path) -> Iterator[None]:
+    """Turns what damaged files of a judge folder raise into an InputError."""
+    try:
+        yield
+    except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        reason = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+        raise InputError(
+            f"start_from {folder}: its files are corrupt or do not fit its base model ({reason}); "
+            "restore them or train the judge again"
+        ) from None
+
+
+def seen_before(folder: Path, trained_on: TrainedOn, before: TrainedOn) -> TrainedOn:
+    """What a judge that continued from another one has seen: the lines of both.
+
+    A file keeps its name; where two files of one name differ, the earlier judge's gets its folder's name in front.
+    """
+    earlier = {
+        name if trained_on.files.get(name, digest) == digest else f"{folder.resolve().name}/{name}": digest
+        for name, digest in before.files.items()
+    }
+    return TrainedOn(
+        files={**trained_on.files, **earlier},
+        question_ids=sorted({*trained_on.question_ids, *before.question_ids}),
+        tuned_question_ids=sorted({*trained_on.tuned_question_ids, *before.tuned_question_ids}),
+    )

@@ -1,0 +1,134 @@
+"""What a training run shows while it goes on, which checkpoint becomes the judge, and the curves that it leaves."""
+
+import io
+import re
+import sys
+
+import numpy as np
+import pytest
+from recipe_runs import changed, good_or_bad
+from train_judge import main as train_judge
+
+from medjudge.judge.folder import read_card
+from medjudge.train import ordinal as ordinal_module
+from medjudge.train import progress as progress_module
+from medjudge.train.command_line import parse_arguments
+from medjudge.train.progress import write_curves
+
+HISTORY = [
+    {"step": 10, "loss": 2.0, "epoch": 0.5},
+    {"step": 20, "loss": 1.5},
+    {"step": 20, "eval_loss": 1.8, "eval_quadratic_kappa": 0.3, "eval_usable_agreement": 0.7},
+    {"step": 30, "loss": 1.2},
+    {"step": 40, "eval_loss": 1.9, "eval_quadratic_kappa": 0.2, "eval_usable_agreement": 0.65},
+    {"step": 40, "train_loss": 1.6},
+]
+
+
+def test_the_plot_shows_all_curves_and_the_step_that_was_kept(tmp_path) -> None:
+    path = tmp_path / "training" / "curves.svg"
+    assert write_curves(path, HISTORY, kept_step=20)
+    text = path.read_text()
+    for label in ("training", "validation", "quadratic kappa", "usable", "kept: 20"):
+        assert f">{label}<" in text
+    # Every value lies as high as it should: the training losses fall by 0.5 and 0.3.
+    heights = [float(height) for height in re.findall(r'<use [^>]*y="([\d.]+)"[^>]*style="fill: #5b6875', text)][:3]
+    assert (heights[1] - heights[0]) / (heights[2] - heights[1]) == pytest.approx(0.5 / 0.3, rel=0.01)
+    first = path.read_bytes()
+    write_curves(path, HISTORY, kept_step=20)
+    assert path.read_bytes() == first  # no date, no random names
+
+
+def test_what_was_not_logged_is_said_to_be_missing(tmp_path) -> None:
+    assert write_curves(tmp_path / "a.svg", HISTORY[:2], None)
+    assert "not measured" in (tmp_path / "a.svg").read_text()
+    assert "kept" not in (tmp_path / "a.svg").read_text()
+    assert not write_curves(tmp_path / "b.svg", [{"step": 1, "train_loss": 1.0}], None)
+    assert not (tmp_path / "b.svg").exists()
+
+
+def test_the_judge_is_the_checkpoint_with_the_highest_quadratic_kappa(
+    recipe, tiny_encoder, training_files, monkeypatch
+) -> None:
+    """As the default, with neither metric nor strategy in the config."""
+    for path in training_files:
+        changed(path, good_or_bad)
+    kept = []
+    monkeypatch.setattr(progress_module, "write_curves", lambda *arguments: kept.append(arguments))
+    # It starts from nothing, and so with a kappa of 0: the first head would be right about these answers at once.
+    monkeypatch.setattr(ordinal_module, "start_from_similarity", lambda *arguments: None)
+    arguments = recipe("ordinal", tiny_encoder, max_steps=24, eval_steps=1)
+    places = [arguments.index("--save_strategy"), arguments.index("--save_steps")]
+    arguments = [text for place, text in enumerate(arguments) if place not in {x + y for x in places for y in (0, 1)}]
+    card = read_card(train_judge(*parse_arguments(arguments)))
+    _, history, step = kept[0]
+    kappas = {entry["step"]: entry["eval_quadratic_kappa"] for entry in history if "eval_quadratic_kappa" in entry}
+    assert len(set(kappas.values())) > 1
+    assert kappas[step] == max(kappas.values())
+    assert card.training["validation"]["eval_quadratic_kappa"] == pytest.approx(kappas[step], abs=1e-6)
+
+
+def test_a_config_without_evaluation_takes_the_last_step(recipe, tiny_encoder, monkeypatch) -> None:
+    kept = []
+    monkeypatch.setattr(progress_module, "write_curves", lambda *arguments: kept.append(arguments))
+    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, eval_strategy="no", save_strategy="steps")))
+    assert kept[0][2] is None
+
+
+def test_the_curves_go_to_tensorboard_and_a_plot(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+    events = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="tensorboard is not installed; pip install 'medjudge[tensorboard]'",
+    )
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    (file,) = (folder / "training" / "tensorboard").iterdir()
+    recorded = events.EventAccumulator(str(file)).Reload()
+    losses = [(point.step, point.value) for point in recorded.Scalars("train/loss")]
+    assert np.array(losses) == pytest.approx(np.array(read_card(folder).training["loss"]), abs=1e-5)
+    assert [point.step for point in recorded.Scalars("eval/quadratic_kappa")] == [2, 4]
+    assert "quadratic kappa" in (folder / "training" / "curves.svg").read_text()
+    assert "(training/curves.svg)" in (folder / "README.md").read_text()
+
+
+def test_curves_that_nothing_can_draw_are_said_to_be_missing(recipe, tiny_encoder, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress_module, "find_spec", lambda name: None)
+    folder = train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    printed = capsys.readouterr().err
+    assert "no curves for TensorBoard: it is not installed (pip install tensorboard)" in printed
+    assert "no training/curves.svg: matplotlib is not installed" in printed
+    assert not (folder / "training").exists()
+    assert "Curves" not in (folder / "README.md").read_text()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_off_a_terminal_each_evaluation_is_one_line(recipe, tiny_encoder, capsys) -> None:
+    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    output = capsys.readouterr()
+    assert "{'" not in output.out + output.err
+    lines = [line for line in output.err.splitlines() if line.startswith("training: ")]
+    assert lines
+    value = r"-?\d+\.\d{3}|nan"
+    shown = ", ".join(f"{name} ({value})" for name in ("loss", "validation loss", "agreement", "kappa"))
+    assert re.match(rf"training: step \d+ of \d+, {shown}", lines[-1]), lines
+
+
+def test_on_a_terminal_there_is_one_live_line(recipe, tiny_encoder, monkeypatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    train_judge(*parse_arguments(recipe("ordinal", tiny_encoder)))
+    shown = screen.getvalue()
+    bars = [part for part in re.split(r"[\r\n]", shown) if part.startswith("training:")]
+    assert re.search(r"training: 100%.*loss \d\.\d+, validation loss \d\.\d+, agreement \d\.\d+", bars[-1]), bars
+    assert "{'" not in shown
+    assert "step " not in "".join(bars)
+
+
+@pytest.mark.parametrize(("step", "kept"), [(1, "nothing is kept"), (3, "checkpoint-2 is kept; the same command with")])
+def test_ctrl_c_says_what_is_kept(step, kept, recipe, tiny_encoder, stopped, capsys) -> None:
+    with stopped(step=step), pytest.raises(KeyboardInterrupt):
+        train_judge(*parse_arguments(recipe("ordinal", tiny_encoder, load_best_model_at_end=False)))
+    assert kept in capsys.readouterr().err
