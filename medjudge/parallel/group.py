@@ -12,6 +12,10 @@ from medjudge.store import Run
 T = TypeVar("T")
 
 
+_BARRIER_TIMEOUT = timedelta(days=30)
+"""A finished process waits for the slowest one, which may take longer than the default timeout of half an hour."""
+
+
 def partition(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], int]) -> list[list[T]]:
     """Groups items of the same key, heaviest group first, so that the last groups to be handed out are short.
 
@@ -23,12 +27,6 @@ def partition(work: Sequence[T], key: Callable[[T], str], weight: Callable[[T], 
     for item in work:
         groups.setdefault(key(item), []).append(item)
     return sorted(groups.values(), key=lambda group: -sum(map(weight, group)))
-
-
-T = TypeVar("T")
-
-_BARRIER_TIMEOUT = timedelta(days=30)
-"""A finished process waits for the slowest one, which may take longer than the default timeout of half an hour."""
 
 
 class Group(NamedTuple):

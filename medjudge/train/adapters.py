@@ -115,8 +115,7 @@ def add_lora(body: PreTrainedModel, options: ModelConfig, upper: int | None = No
 def write_base_name(folder: Path, base_model: str) -> None:
     """Names the base model in a saved adapter's `adapter_config.json`, where peft writes its path on this machine."""
     path = folder / ADAPTER_CONFIG
-    if path.exists():  # a judge that was trained in full has none
-        write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | {"base_model_name_or_path": base_model})
 
 
 _LORA_FIELDS = {

@@ -23,9 +23,6 @@ class JudgeArguments:
         default=10.0, metadata={"help": "minutes between checkpoints, beside those of save_strategy; 0 for none"}
     )
     start_from: str | None = field(default=None, metadata={"help": "judge folder to continue from, or built-in"})
-    loss: Literal["ordinal", "mse"] = field(
-        default="ordinal", metadata={"help": "of an ordinal judge: cumulative cross-entropy, or squared error"}
-    )
     windows: int = field(
         default=4,
         metadata={"help": "of an ordinal judge: most stretches of an answer that it reads, each within max_length"},
@@ -35,9 +32,6 @@ class JudgeArguments:
     )
     only_languages: list[str] | None = field(
         default=None, metadata={"help": "of an ordinal judge: it leaves texts in other languages unscored"}
-    )
-    full_fine_tuning: bool = field(
-        default=False, metadata={"help": "of an ordinal judge: train the whole body, without an adapter"}
     )
     style: TrainableStyle = field(
         default="score-first",

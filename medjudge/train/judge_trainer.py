@@ -76,22 +76,6 @@ def cumulative_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torc
     return (each * weight).sum() / weight.sum()
 
 
-def expected_level_loss(cumulative: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Squared error of the expected level, 1 + sum over k of P(level > k); the baseline of `cumulative_loss`.
-
-    Args:
-        cumulative: Logits of level > 1, > 2, > 3, > 4, shape (batch, 4).
-        target: Soft labels, level 1 first, shape (batch, 5), rows adding up to 1.
-        weight: Shape (batch,), positive.
-
-    Returns:
-        The weighted mean over the batch, a scalar.
-    """
-    expected = 1 + torch.sigmoid(cumulative).sum(dim=1)
-    target_level = target @ torch.arange(1, 6, dtype=target.dtype, device=target.device)
-    return ((expected - target_level).square() * weight).sum() / weight.sum()
-
-
 def verdict_loss(logits: torch.Tensor, target: torch.Tensor, row: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Cross-entropy of the verdicts on points: the mean over an answer's labelled points, then over the answers.
 

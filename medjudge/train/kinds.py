@@ -47,13 +47,13 @@ class KindInTraining(NamedTuple):
 
 KINDS: dict[TrainableKind, KindInTraining] = {
     "ordinal": KindInTraining(
-        own_options=frozenset({"loss", "windows", "full_fine_tuning", "points_weight", "only_languages"}),
+        own_options=frozenset({"windows", "points_weight", "only_languages"}),
         under_zero3=False,
         with_room=lambda judge, training, tokenizer, data: data,  # it cuts what its windows do not hold
         datasets=ordinal_datasets,
         trainer=ordinal_trainer,
         levels=ordinal_levels,
-        objective=lambda judge: judge.loss,
+        objective=lambda judge: "ordinal",
         save=save_ordinal,
     ),
     "generative": KindInTraining(

@@ -13,7 +13,6 @@ from torch.nn import functional
 from transformers import EvalPrediction, PreTrainedTokenizerBase
 from trl import ModelConfig, SFTConfig
 
-from medjudge.judge.adapter import ADAPTER_CONFIG, merge_adapter
 from medjudge.judge.folder import JudgeCard
 from medjudge.judge.ordinal import VERDICTS, OrdinalModel
 from medjudge.judge.ordinal_input import ANSWER, Batch, Passes, collate
@@ -23,26 +22,22 @@ from medjudge.models.loading import load_encoder
 from medjudge.train.adapters import adapter_to_train, add_lora, damage_explained
 from medjudge.train.arguments import JudgeArguments
 from medjudge.train.features import TrainingData, encoded_row, ordinal_dataset
-from medjudge.train.judge_trainer import JudgeTrainer, cumulative_loss, expected_level_loss, verdict_loss
+from medjudge.train.judge_trainer import JudgeTrainer, cumulative_loss, verdict_loss
 from medjudge.train.temperature import agreement_measures, ordinal_levels
 
 _ON_CPU, _ON_GPU = Passes(2048, 128), Passes(65_536, 8192)
 """On a CPU many passes within a step, so that short texts are not padded to the length of long ones; on a GPU few."""
 _START_ANSWERS = 256
-_LOSSES = {"ordinal": cumulative_loss, "mse": expected_level_loss}
 _WIDEST_LEVEL = 10.0
 """Logits between two cut points at the start; a level as wide takes all but 1 in 75 of what is at its middle."""
 
 
-def new_ordinal_model(
-    options: ModelConfig, start_from: Path | None = None, full: bool = False, upper: int | None = None
-) -> OrdinalModel:
+def new_ordinal_model(options: ModelConfig, start_from: Path | None = None, upper: int | None = None) -> OrdinalModel:
     """A body and a head, ready to train.
 
     Args:
         options: The base model and the shape of the adapter; with `start_from`, both are that judge's.
         start_from: An ordinal judge whose adapter and head are trained further; None for fresh ones.
-        full: Train the whole body instead of an adapter.
         upper: How many of the last layers a fresh adapter is on; None for all.
 
     Raises:
@@ -55,19 +50,9 @@ def new_ordinal_model(
     body = load_encoder(options.model_name_or_path, options.model_revision, attn_implementation=attention)
     without_dropout(body)
     width = body.config.get_text_config().hidden_size
-    if full:
-        whole = body
-        if start_from is not None:
-            with damage_explained(start_from):
-                whole = merge_adapter(body, start_from)
-        whole.requires_grad_(True)
-        model = OrdinalModel(whole, width)
-    elif start_from is None:
-        model = OrdinalModel(add_lora(body, options, upper), width)
-    else:
-        model = OrdinalModel(adapter_to_train(body, start_from), width)
-    if not full:
-        without_casts(model.body)
+    adapted = add_lora(body, options, upper) if start_from is None else adapter_to_train(body, start_from)
+    model = OrdinalModel(adapted, width)
+    without_casts(model.body)
     if start_from is not None:
         with damage_explained(start_from):
             model.load_head(start_from)
@@ -114,14 +99,13 @@ def start_from_similarity(model: OrdinalModel, dataset: Any, pad_id: int, seed: 
 class OrdinalTrainer(JudgeTrainer):
     """The Trainer with an ordinal loss, and checkpoints that hold only what is trained."""
 
-    judge_loss = staticmethod(cumulative_loss)
     points_weight = 1.0
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         cumulative, verdicts = model(**{name: inputs[name] for name in Batch._fields})
-        loss = self.judge_loss(cumulative, inputs["labels"], inputs["weight"])
+        loss = cumulative_loss(cumulative, inputs["labels"], inputs["weight"])
         loss = loss + self.points_weight * verdict_loss(verdicts, inputs["verdicts"], inputs["row"], inputs["weight"])
         loss = self.of_step(loss, inputs["weight"], num_items_in_batch)
         return (loss, {"logits": cumulative}) if return_outputs else loss
@@ -165,7 +149,7 @@ def ordinal_trainer(
         InputError: As `new_ordinal_model`.
     """
     start_from = judge.start_folder
-    body_and_head = new_ordinal_model(model, start_from, judge.full_fine_tuning, judge.upper_layers)
+    body_and_head = new_ordinal_model(model, start_from, judge.upper_layers)
     train, validation = ordinal_datasets(judge, training, tokenizer, data)
     # The columns are ours, not arguments of the model's forward.
     training.remove_unused_columns = False
@@ -203,7 +187,6 @@ def ordinal_trainer(
         compute_metrics=validation_metrics,
     )
     trainer.model_accepts_loss_kwargs = False
-    trainer.judge_loss = _LOSSES[judge.loss]
     trainer.points_weight = judge.points_weight
     return trainer
 
@@ -215,7 +198,7 @@ def validation_metrics(prediction: EvalPrediction) -> dict[str, float]:
 
 
 def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCard, folder: Path) -> None:
-    """Writes the head, and the adapter or, where it was trained, the whole body with its tokenizer."""
+    """Writes the head and the adapter; the judge reads with the base model's tokenizer."""
     if not trainer.accelerator.is_main_process:
         return
     model = trainer.accelerator.unwrap_model(trainer.model)
@@ -223,5 +206,3 @@ def save_ordinal(trainer: Any, tokenizer: PreTrainedTokenizerBase, card: JudgeCa
     model.body.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)  # peft's template; the judge card takes its place
     model.save_head(folder)
-    if not (folder / ADAPTER_CONFIG).exists():  # with an adapter, the judge reads with the base model's
-        tokenizer.save_pretrained(folder)

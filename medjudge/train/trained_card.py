@@ -96,7 +96,6 @@ def trained_card(config: TrainingConfig, data: TrainingData, outcome: Outcome, s
         training={
             "started_from": judge.start_from,
             "objective": KINDS[judge.kind].objective(judge),
-            "full_fine_tuning": judge.full_fine_tuning,
             "answers": len(data.train),
             "questions": len({line.question.id for line in data.train}),
             "languages": sorted({line.question.language for line in data.train}),

@@ -23,7 +23,7 @@ FOREIGN = {
         "use_liger_kernel": True,
         "dtype": "bfloat16",
     },
-    "generative": {"loss": "mse", "windows": 2, "full_fine_tuning": True, "only_languages": ["en"]},
+    "generative": {"windows": 2, "points_weight": 0.5, "only_languages": ["en"]},
 }
 
 
@@ -48,8 +48,8 @@ def test_an_option_of_another_kind_is_refused_in_one_line(kind, name, tmp_path) 
 
 
 def test_options_of_the_kind_are_read(tmp_path) -> None:
-    ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", loss="mse", windows=2)])
-    assert (ordinal.judge.loss, ordinal.judge.windows) == ("mse", 2)
+    ordinal = parse_arguments(["--config", config(tmp_path / "a.yaml", kind="ordinal", points_weight=0.5, windows=2)])
+    assert (ordinal.judge.points_weight, ordinal.judge.windows) == (0.5, 2)
     options = {"style": "brief", "packing": True, "score_loss_weight": 0.5, "dtype": "bfloat16"}
     generative = parse_arguments(["--config", config(tmp_path / "b.yaml", kind="generative", **options)])
     assert (generative.judge.style, generative.judge.score_loss_weight) == ("brief", 0.5)

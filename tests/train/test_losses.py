@@ -4,7 +4,6 @@ import torch
 
 from medjudge.train.judge_trainer import (
     cumulative_loss,
-    expected_level_loss,
     language_loss,
     regression_loss,
     score_loss,
@@ -33,13 +32,6 @@ def test_the_least_loss_is_at_the_soft_labels_own_probabilities() -> None:
     least = cumulative_loss(best, target, torch.ones(1))
     for step in (-0.3, 0.3):
         assert cumulative_loss(best + step, target, torch.ones(1)) > least
-
-
-def test_the_squared_error_is_that_of_the_expected_level() -> None:
-    assert expected_level_loss(FLAT, one_hot(3), torch.ones(1)).item() == pytest.approx(0.0, abs=1e-6)
-    assert expected_level_loss(FLAT, one_hot(5), torch.ones(1)).item() == pytest.approx(4.0, abs=1e-6)
-    both = expected_level_loss(FLAT.repeat(2, 1), torch.cat([one_hot(5), one_hot(3)]), torch.tensor([1.0, 3.0]))
-    assert both.item() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_point_without_a_label_and_an_answer_without_points_cost_nothing() -> None:
