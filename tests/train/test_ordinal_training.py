@@ -1,5 +1,7 @@
 """What is particular to training an ordinal judge, on a tiny model."""
 
+import numpy as np
+import pytest
 import torch
 from datasets import Dataset
 from train_judge import main as train_judge

@@ -23,7 +23,7 @@ def test_a_misspelt_option_in_a_config_ends_in_one_line(tmp_path, capsys) -> Non
     for arguments, message in (
         (["--config", str(config)], "lora_rank"),
         (["--config", "none.yaml"], "none.yaml"),
-        (["--config", str(broken)], "config:"),
+        (["--config", str(broken)], "broken.yaml"),
         (["--kind", "ordinal"], "required"),
     ):
         with pytest.raises(SystemExit) as caught:
